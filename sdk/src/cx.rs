@@ -1,0 +1,71 @@
+//! What a tool works with during one call.
+
+use serde::de::DeserializeOwned;
+
+use crate::{CallInfo, Db, Host, Id, Level, Timestamp, ToolError};
+
+/// One call's storage, clock, ids, log and configuration.
+pub struct Cx<'a> {
+    /// The pack's own tables.
+    pub db: Db<'a>,
+    host: &'a dyn Host,
+    call: &'a CallInfo,
+}
+
+impl<'a> Cx<'a> {
+    /// A context over a host. The SDK makes it; packs receive it.
+    pub fn new(host: &'a dyn Host, call: &'a CallInfo) -> Cx<'a> {
+        Cx {
+            db: Db::new(host),
+            host,
+            call,
+        }
+    }
+
+    /// The time by the host's clock.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_ms(self.host.now_ms())
+    }
+
+    /// A new identifier of the wanted kind.
+    pub fn new_id<I: Id>(&self) -> I {
+        I::from_text(self.host.new_id(I::PREFIX))
+    }
+
+    /// The pack's `config` table. `CONFIG_INVALID` if it does not fit, naming the mistake.
+    pub fn config<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
+        let text = match self.call.config.as_str() {
+            "" => "{}",
+            text => text,
+        };
+        serde_json::from_str(text).map_err(|err| {
+            ToolError::new("CONFIG_INVALID", format!("the pack's config does not fit: {err}"))
+                .remediation("The operator corrects the [packs.NAME.config] table.")
+        })
+    }
+
+    /// The MCP client's own name, as it claims.
+    pub fn client(&self) -> Option<&str> {
+        self.call.client.as_deref()
+    }
+
+    /// Who calls, if the transport proved it.
+    pub fn identity(&self) -> Option<&str> {
+        self.call.identity.as_deref()
+    }
+
+    /// The operation's id in the ledger.
+    pub fn op_id(&self) -> &str {
+        &self.call.op_id
+    }
+
+    /// The envelope the call belongs to.
+    pub fn envelope_id(&self) -> Option<&str> {
+        self.call.envelope_id.as_deref()
+    }
+
+    /// Writes a line to the operator's log.
+    pub fn log(&self, level: Level, message: &str) {
+        self.host.log(level, message);
+    }
+}

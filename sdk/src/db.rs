@@ -1,0 +1,274 @@
+//! SQL over the pack's own tables.
+
+use thiserror::Error;
+
+use crate::Host;
+
+/// One SQL value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// SQL NULL.
+    Null,
+    /// A 64-bit integer; booleans are 0 and 1.
+    Integer(i64),
+    /// A double.
+    Real(f64),
+    /// Text; timestamps and JSON too.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+/// Why a statement did not run. Its effects, if any, are undone.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum DbError {
+    /// The statement is malformed, out of reach or not allowed.
+    #[error("the statement was refused: {0}")]
+    Refused(String),
+    /// A constraint or trigger of the pack's own tables said no.
+    #[error("a constraint failed: {0}")]
+    Constraint(String),
+    /// A write in a `Read` tool.
+    #[error("this tool only reads")]
+    ReadOnly,
+    /// The result passed the host's row or byte cap.
+    #[error("the result is too large: {0}")]
+    TooLarge(String),
+    /// The quota or the disk is full.
+    #[error("storage is full")]
+    Full,
+    /// The deadline passed or the call was cancelled.
+    #[error("the call ran out of time")]
+    Interrupted,
+    /// In a `Run` tool: outside a transaction, or inside another.
+    #[error("wrong transaction state: {0}")]
+    TransactionState(String),
+    /// A column did not hold what the pack expected.
+    #[error("column {column} does not hold {wanted}")]
+    Type {
+        /// Its place in the select list, from 0.
+        column: usize,
+        /// What was wanted.
+        wanted: &'static str,
+    },
+    /// The host failed.
+    #[error("storage failed")]
+    Internal,
+}
+
+/// The values of one row in the order of the select list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row(Vec<Value>);
+
+impl Row {
+    /// A row of values, for backends.
+    #[must_use]
+    pub fn new(values: Vec<Value>) -> Row {
+        Row(values)
+    }
+
+    /// The value of a column, counted from 0, as the wanted type.
+    pub fn get<T: FromValue>(&self, column: usize) -> Result<T, DbError> {
+        self.0.get(column).and_then(T::from_value).ok_or(DbError::Type {
+            column,
+            wanted: std::any::type_name::<T>(),
+        })
+    }
+}
+
+/// The tables of the pack, during one call.
+#[derive(Clone, Copy)]
+pub struct Db<'a> {
+    host: &'a dyn Host,
+}
+
+impl<'a> Db<'a> {
+    pub(crate) fn new(host: &'a dyn Host) -> Db<'a> {
+        Db { host }
+    }
+
+    /// All rows of a query.
+    pub fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
+        self.host.query(sql, params)
+    }
+
+    /// All rows of a query, each read as a `T`.
+    pub fn query_as<T>(&self, sql: &str, params: &[Value]) -> Result<Vec<T>, DbError>
+    where
+        T: TryFrom<Row, Error = DbError>,
+    {
+        self.query(sql, params)?.into_iter().map(T::try_from).collect()
+    }
+
+    /// The first row of a query, if there is one.
+    pub fn query_row(&self, sql: &str, params: &[Value]) -> Result<Option<Row>, DbError> {
+        Ok(self.query(sql, params)?.into_iter().next())
+    }
+
+    /// The first row of a query read as a `T`, if there is one.
+    pub fn query_one<T>(&self, sql: &str, params: &[Value]) -> Result<Option<T>, DbError>
+    where
+        T: TryFrom<Row, Error = DbError>,
+    {
+        self.query_row(sql, params)?.map(T::try_from).transpose()
+    }
+
+    /// Runs a statement and returns how many rows it changed.
+    pub fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        self.host.execute(sql, params)
+    }
+}
+
+/// A type that can be a parameter.
+pub trait ToValue {
+    /// The SQL value.
+    fn to_value(&self) -> Value;
+}
+
+/// A type that a column can be read as.
+pub trait FromValue: Sized {
+    /// The typed value, or `None` if the column holds something else.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+/// Parameters of a statement: `params![id, state]`.
+#[macro_export]
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        &[$($crate::ToValue::to_value(&$value)),*]
+    };
+}
+
+impl ToValue for Value {
+    fn to_value(&self) -> Value {
+        self.clone()
+    }
+}
+
+impl<T: ToValue + ?Sized> ToValue for &T {
+    fn to_value(&self) -> Value {
+        (**self).to_value()
+    }
+}
+
+impl<T: ToValue> ToValue for Option<T> {
+    fn to_value(&self) -> Value {
+        self.as_ref().map_or(Value::Null, ToValue::to_value)
+    }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(None),
+            other => T::from_value(other).map(Some),
+        }
+    }
+}
+
+impl ToValue for str {
+    fn to_value(&self) -> Value {
+        Value::Text(self.to_owned())
+    }
+}
+
+impl ToValue for String {
+    fn to_value(&self) -> Value {
+        Value::Text(self.clone())
+    }
+}
+
+impl FromValue for String {
+    fn from_value(value: &Value) -> Option<String> {
+        match value {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl ToValue for bool {
+    fn to_value(&self) -> Value {
+        Value::Integer(i64::from(*self))
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: &Value) -> Option<bool> {
+        match value {
+            Value::Integer(number) => Some(*number != 0),
+            _ => None,
+        }
+    }
+}
+
+impl ToValue for f64 {
+    fn to_value(&self) -> Value {
+        Value::Real(*self)
+    }
+}
+
+impl FromValue for f64 {
+    fn from_value(value: &Value) -> Option<f64> {
+        match value {
+            Value::Real(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+impl ToValue for [u8] {
+    fn to_value(&self) -> Value {
+        Value::Blob(self.to_owned())
+    }
+}
+
+impl FromValue for Vec<u8> {
+    fn from_value(value: &Value) -> Option<Vec<u8>> {
+        match value {
+            Value::Blob(bytes) => Some(bytes.clone()),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! integers {
+    ($($kind:ty),+) => {$(
+        impl FromValue for $kind {
+            fn from_value(value: &Value) -> Option<$kind> {
+                match value {
+                    Value::Integer(number) => (*number).try_into().ok(),
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+integers!(i64, i32, u64, u32, u16, u8, usize);
+
+macro_rules! small_integers {
+    ($($kind:ty),+) => {$(
+        impl ToValue for $kind {
+            fn to_value(&self) -> Value {
+                Value::Integer(i64::from(*self))
+            }
+        }
+    )+};
+}
+small_integers!(i64, i32, u32, u16, u8);
+
+/// JSON objects and arrays live in TEXT columns.
+impl ToValue for serde_json::Value {
+    fn to_value(&self) -> Value {
+        Value::Text(self.to_string())
+    }
+}
+
+impl FromValue for serde_json::Value {
+    fn from_value(value: &Value) -> Option<serde_json::Value> {
+        match value {
+            Value::Text(text) => serde_json::from_str(text).ok(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The one shape of a refusal: a stable code, every reason at once, and what to do.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::DbError;
+
+/// A refused or failed call, as the caller sees it under `"error"`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolError {
+    /// Stable UPPER_SNAKE.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
+    /// What to do about it.
+    pub remediation: String,
+    /// All reasons at once.
+    pub blockers: Vec<Blocker>,
+    /// The facts, by name.
+    pub context: Map<String, Value>,
+    /// A call that is ready to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_call: Option<NextCall>,
+}
+
+/// One reason why a call was refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Blocker {
+    /// Stable UPPER_SNAKE.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
+    /// The argument it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The call that removes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_call: Option<NextCall>,
+}
+
+/// A call that is ready to run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NextCall {
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+}
+
+impl ToolError {
+    /// An error with a code and a sentence.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> ToolError {
+        ToolError {
+            code: code.into(),
+            message: message.into(),
+            remediation: String::new(),
+            blockers: Vec::new(),
+            context: Map::new(),
+            next_call: None,
+        }
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn remediation(mut self, remediation: impl Into<String>) -> ToolError {
+        self.remediation = remediation.into();
+        self
+    }
+
+    /// Adds one reason.
+    #[must_use]
+    pub fn blocker(mut self, blocker: Blocker) -> ToolError {
+        self.blockers.push(blocker);
+        self
+    }
+
+    /// Adds reasons.
+    #[must_use]
+    pub fn blockers(mut self, blockers: impl IntoIterator<Item = Blocker>) -> ToolError {
+        self.blockers.extend(blockers);
+        self
+    }
+
+    /// Adds a fact.
+    #[must_use]
+    pub fn context(mut self, key: &str, value: impl Into<Value>) -> ToolError {
+        self.context.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Names the call to make next.
+    #[must_use]
+    pub fn next_call(mut self, call: NextCall) -> ToolError {
+        self.next_call = Some(call);
+        self
+    }
+}
+
+impl std::fmt::Display for ToolError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for ToolError {}
+
+impl Blocker {
+    /// A reason with a code and a sentence.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Blocker {
+        Blocker {
+            code: code.into(),
+            message: message.into(),
+            field: None,
+            next_call: None,
+        }
+    }
+
+    /// Names the argument it is about.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Blocker {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// Names the call that removes it.
+    #[must_use]
+    pub fn next_call(mut self, call: NextCall) -> Blocker {
+        self.next_call = Some(call);
+        self
+    }
+}
+
+impl NextCall {
+    /// A call with its arguments given as a JSON object; anything else counts as no arguments.
+    pub fn new(tool: impl Into<String>, arguments: Value) -> NextCall {
+        let arguments = match arguments {
+            Value::Object(arguments) => arguments,
+            _ => Map::new(),
+        };
+        NextCall {
+            tool: tool.into(),
+            arguments,
+        }
+    }
+}
+
+impl From<DbError> for ToolError {
+    /// Storage failures a caller can do something about keep their message; the rest say only that
+    /// storage failed, because the log has the reason.
+    fn from(err: DbError) -> ToolError {
+        let (code, remediation) = match &err {
+            DbError::Full => (
+                "STORAGE_FULL",
+                "Free disk space or raise the pack's storage quota.",
+            ),
+            DbError::TooLarge(_) => ("RESULT_TOO_LARGE", "Ask for less at once."),
+            DbError::Interrupted => (
+                "DEADLINE_EXCEEDED",
+                "Ask for less at once, or raise the call's deadline.",
+            ),
+            _ => (
+                "STORAGE_FAILED",
+                "Look at the host's log under the operation's id.",
+            ),
+        };
+        ToolError::new(code, err.to_string()).remediation(remediation)
+    }
+}

@@ -1,0 +1,227 @@
+//! The wasm side: the component's exports over a [`Pack`], and a [`Host`] over its imports.
+
+use serde_json::Value as Json;
+
+use crate::{CallInfo, Cx, DbError, Effect, Host, Level, NextCall, Pack, Row, Tier, ToolError, Value, Want};
+
+/// Code that wit-bindgen makes from `wit/`.
+#[allow(
+    unsafe_code,
+    unreachable_pub,
+    missing_docs,
+    clippy::all,
+    clippy::cast_possible_truncation,
+    clippy::allow_attributes_without_reason,
+    reason = "generated"
+)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        world: "tool-pack",
+        path: "../wit",
+        pub_export_macro: true,
+        export_macro_name: "export_component",
+        default_bindings_module: "tollgate_sdk::guest::bindings",
+    });
+}
+
+pub use bindings::export_component;
+
+use bindings::exports::tollgate::host::pack as wit;
+use bindings::tollgate::host::{clock_and_ids, component, log, storage};
+
+/// What `export_pack!` implements.
+pub trait Exported {
+    /// The pack behind the exports.
+    const PACK: &'static Pack;
+}
+
+impl<E: Exported> wit::Guest for E {
+    fn describe() -> wit::Manifest {
+        manifest(E::PACK)
+    }
+
+    fn call(cx: wit::Context, tool: String, arguments: String) -> Result<wit::Reply, wit::ToolError> {
+        let call = CallInfo {
+            op_id: cx.op_id,
+            envelope_id: cx.envelope_id,
+            identity: cx.identity,
+            client: cx.client,
+            config: cx.config,
+        };
+        let Some(entry) = E::PACK.tool(&tool) else {
+            let err = ToolError::new(
+                "UNKNOWN_TOOL",
+                format!("`{tool}` is not a tool of {}", E::PACK.name),
+            );
+            return Err(wire_error(err));
+        };
+        match (entry.call)(&Cx::new(&Imports, &call), &arguments) {
+            Ok(reply) => Ok(wit::Reply {
+                structured: reply.structured,
+                text: reply.text,
+            }),
+            Err(err) => Err(wire_error(err)),
+        }
+    }
+}
+
+fn manifest(pack: &Pack) -> wit::Manifest {
+    wit::Manifest {
+        name: pack.name.to_owned(),
+        version: pack.version.to_owned(),
+        summary: pack.summary.to_owned(),
+        instructions: pack.instructions.to_owned(),
+        wants: pack.wants.iter().map(wire_want).collect(),
+        migrations: pack
+            .migrations
+            .iter()
+            .map(|step| wit::Migration {
+                name: step.name.to_owned(),
+                sql: step.sql.to_owned(),
+            })
+            .collect(),
+        tools: pack.tools.iter().map(wire_tool).collect(),
+        config_schema: pack.config_schema.map(|make| make().to_string()),
+    }
+}
+
+fn wire_tool(entry: &crate::Entry) -> wit::Tool {
+    let mut input = (entry.input_schema)();
+    let description = match input
+        .as_object_mut()
+        .and_then(|schema| schema.remove("description"))
+    {
+        Some(Json::String(text)) => text,
+        _ => String::new(),
+    };
+    wit::Tool {
+        name: entry.name.to_owned(),
+        title: entry.title.to_owned(),
+        description,
+        effect: match entry.effect {
+            Effect::Read => component::Effect::Read,
+            Effect::Write => component::Effect::Write,
+            Effect::Run => component::Effect::Run,
+        },
+        tier: match entry.tier {
+            Tier::Core => wit::Tier::Core,
+            Tier::Standard => wit::Tier::Standard,
+            Tier::Full => wit::Tier::Full,
+        },
+        destructive: entry.hints.destructive,
+        idempotent: entry.hints.idempotent,
+        open_world: entry.hints.open_world,
+        runs_tools: entry.hints.runs_tools,
+        input_schema: input.to_string(),
+        output_schema: (entry.output_schema)().to_string(),
+        aliases: entry.aliases.iter().map(|&alias| alias.to_owned()).collect(),
+    }
+}
+
+fn wire_want(want: &Want) -> component::Want {
+    match *want {
+        Want::WorkspaceRead(name) => component::Want::WorkspaceRead(name.to_owned()),
+        Want::WorkspaceWrite(prefix) => component::Want::WorkspaceWrite(prefix.to_owned()),
+        Want::Process(program) => component::Want::Process(program.to_owned()),
+        Want::LedgerQuery => component::Want::LedgerQuery,
+        Want::Budget(name) => component::Want::Budget(name.to_owned()),
+    }
+}
+
+fn wire_error(err: ToolError) -> wit::ToolError {
+    wit::ToolError {
+        code: err.code,
+        message: err.message,
+        remediation: err.remediation,
+        blockers: err
+            .blockers
+            .into_iter()
+            .map(|blocker| wit::Blocker {
+                code: blocker.code,
+                message: blocker.message,
+                field: blocker.field,
+                next_call: blocker.next_call.map(wire_next_call),
+            })
+            .collect(),
+        context: Json::Object(err.context).to_string(),
+        next_call: err.next_call.map(wire_next_call),
+    }
+}
+
+fn wire_next_call(call: NextCall) -> component::NextCall {
+    component::NextCall {
+        tool: call.tool,
+        arguments: Json::Object(call.arguments).to_string(),
+    }
+}
+
+/// The component's imports as a [`Host`].
+struct Imports;
+
+impl Host for Imports {
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
+        let rows = storage::query(sql, &wire_params(params)).map_err(db_error)?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Row::new(row.into_iter().map(value).collect()))
+            .collect())
+    }
+
+    fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        storage::execute(sql, &wire_params(params)).map_err(db_error)
+    }
+
+    fn now_ms(&self) -> i64 {
+        clock_and_ids::now()
+    }
+
+    fn new_id(&self, prefix: &str) -> String {
+        clock_and_ids::new_id(prefix)
+    }
+
+    fn log(&self, level: Level, message: &str) {
+        let level = match level {
+            Level::Debug => log::Level::Debug,
+            Level::Info => log::Level::Info,
+            Level::Warn => log::Level::Warn,
+            Level::Error => log::Level::Error,
+        };
+        log::write(level, message);
+    }
+}
+
+fn wire_params(params: &[Value]) -> Vec<storage::Value> {
+    params
+        .iter()
+        .map(|value| match value {
+            Value::Null => storage::Value::Null,
+            Value::Integer(number) => storage::Value::Integer(*number),
+            Value::Real(number) => storage::Value::Real(*number),
+            Value::Text(text) => storage::Value::Text(text.clone()),
+            Value::Blob(bytes) => storage::Value::Blob(bytes.clone()),
+        })
+        .collect()
+}
+
+fn value(value: storage::Value) -> Value {
+    match value {
+        storage::Value::Null => Value::Null,
+        storage::Value::Integer(number) => Value::Integer(number),
+        storage::Value::Real(number) => Value::Real(number),
+        storage::Value::Text(text) => Value::Text(text),
+        storage::Value::Blob(bytes) => Value::Blob(bytes),
+    }
+}
+
+fn db_error(err: storage::Error) -> DbError {
+    match err {
+        storage::Error::Refused(why) => DbError::Refused(why),
+        storage::Error::Constraint(why) => DbError::Constraint(why),
+        storage::Error::ReadOnly => DbError::ReadOnly,
+        storage::Error::TooLarge(why) => DbError::TooLarge(why),
+        storage::Error::Full => DbError::Full,
+        storage::Error::Interrupted => DbError::Interrupted,
+        storage::Error::TransactionState(why) => DbError::TransactionState(why),
+        storage::Error::Internal => DbError::Internal,
+    }
+}

@@ -1,0 +1,46 @@
+//! What a backend provides: the component's imports on wasm, SQLite and fixed values natively.
+
+use crate::{DbError, Row, Value};
+
+/// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable
+/// side of it; a pack never calls it itself.
+pub trait Host {
+    /// Runs a statement that returns rows.
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError>;
+    /// Runs a statement and returns how many rows it changed.
+    fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError>;
+    /// Milliseconds since 1970 UTC.
+    fn now_ms(&self) -> i64;
+    /// A new identifier, `prefix_` and a sortable rest.
+    fn new_id(&self, prefix: &str) -> String;
+    /// A line for the operator's log.
+    fn log(&self, level: Level, message: &str);
+}
+
+/// How much an operator should care about a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// For who writes the pack.
+    Debug,
+    /// Worth knowing.
+    Info,
+    /// Worth a look.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// What the host knows about a call beside its arguments.
+#[derive(Debug, Clone, Default)]
+pub struct CallInfo {
+    /// The operation's id in the ledger.
+    pub op_id: String,
+    /// The envelope the call belongs to.
+    pub envelope_id: Option<String>,
+    /// Who calls, if the transport proved it.
+    pub identity: Option<String>,
+    /// The MCP client's own name, as it claims.
+    pub client: Option<String>,
+    /// The pack's `config` table as a JSON object; empty text counts as an empty one.
+    pub config: String,
+}

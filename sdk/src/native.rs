@@ -1,0 +1,267 @@
+//! A native backend over SQLite with a fixed clock and counted ids, so that packs are tested
+//! without wasm.
+//!
+//! [`Session`] runs each call as the host does: a `Write` tool in a transaction that an error rolls
+//! back, a `Read` tool without the right to write. [`check`](Session::script) style tests feed it
+//! lines of `tool {arguments}` and compare what comes back.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode};
+use serde_json::Value as Json;
+
+use crate::{CallInfo, Cx, DbError, Effect, Host, Level, Pack, Reply, Row, ToolError, Value};
+
+/// What the clock starts at: 2026-01-01T00:00:00Z.
+pub const EPOCH_MS: i64 = 1_767_225_600_000;
+
+/// A pack over an in-memory or file database.
+pub struct Session {
+    pack: &'static Pack,
+    backend: Sqlite,
+    call: RefCell<CallInfo>,
+}
+
+impl Session {
+    /// The pack over an empty in-memory database.
+    ///
+    /// # Panics
+    /// If a migration fails: the pack's own mistake, which a test should show.
+    #[must_use]
+    pub fn new(pack: &'static Pack) -> Session {
+        Session::open(
+            pack,
+            Connection::open_in_memory().expect("an in-memory database opens"),
+        )
+    }
+
+    /// The pack over any database, after its migrations.
+    ///
+    /// # Panics
+    /// If a migration fails.
+    #[must_use]
+    pub fn open(pack: &'static Pack, db: Connection) -> Session {
+        db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = ON;")
+            .expect("pragmas are accepted");
+        for step in pack.migrations {
+            db.execute_batch(&crate::sql::for_sqlite(step.sql))
+                .unwrap_or_else(|err| panic!("migration {} fails: {err}", step.name));
+        }
+        Session {
+            pack,
+            backend: Sqlite {
+                db,
+                now: Cell::new(EPOCH_MS),
+                step: Cell::new(1000),
+                ids: RefCell::new(BTreeMap::new()),
+            },
+            call: RefCell::default(),
+        }
+    }
+
+    /// Sets the pack's `config` table.
+    #[must_use]
+    pub fn config(self, config: &Json) -> Session {
+        self.call.borrow_mut().config = config.to_string();
+        self
+    }
+
+    /// Sets the MCP client's name for the calls that follow.
+    pub fn set_client(&self, client: &str) {
+        self.call.borrow_mut().client = Some(client.to_owned());
+    }
+
+    /// Sets the proven identity for the calls that follow.
+    pub fn set_identity(&self, identity: &str) {
+        self.call.borrow_mut().identity = Some(identity.to_owned());
+    }
+
+    /// Lets time pass. Every call takes one second beside.
+    pub fn advance_ms(&self, ms: i64) {
+        self.backend.now.set(self.backend.now.get() + ms);
+    }
+
+    /// Runs one tool.
+    pub fn call(&self, tool: &str, arguments: &str) -> Result<Reply, ToolError> {
+        let entry = self.pack.tool(tool).ok_or_else(|| {
+            ToolError::new(
+                "UNKNOWN_TOOL",
+                format!("`{tool}` is not a tool of {}", self.pack.name),
+            )
+        })?;
+        self.backend
+            .now
+            .set(self.backend.now.get() + self.backend.step.get());
+        let call = self.call.borrow().clone();
+        let cx = Cx::new(&self.backend, &call);
+        let read_only = entry.effect == Effect::Read;
+        self.pragma("query_only", if read_only { "ON" } else { "OFF" });
+        self.pragma_free("SAVEPOINT call");
+        let result = (entry.call)(&cx, arguments);
+        if result.is_err() {
+            self.pragma_free("ROLLBACK TO call");
+        }
+        self.pragma_free("RELEASE call");
+        result
+    }
+
+    /// Runs lines of `tool {arguments}` and returns a line of each outcome: `ok` with the structured
+    /// reply, or `err` with the code, the message, and a line for each blocker. Blank lines and
+    /// lines that start with `#` are kept; `+ms` lets time pass.
+    #[must_use]
+    pub fn script(&self, script: &str) -> String {
+        let mut out = String::new();
+        for line in script.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                let _ = writeln!(out, "{line}");
+            } else if let Some(ms) = line.strip_prefix('+') {
+                self.advance_ms(
+                    ms.parse()
+                        .unwrap_or_else(|_| panic!("`+{ms}` is no number of milliseconds")),
+                );
+            } else {
+                let (tool, arguments) = line.split_once(' ').unwrap_or((line, "{}"));
+                out.push_str(&outcome(&self.call(tool, arguments)));
+            }
+        }
+        out
+    }
+
+    /// Runs SQL outside any tool, for looking at tables or preparing them.
+    ///
+    /// # Panics
+    /// If the SQL fails.
+    pub fn sql(&self, sql: &str) -> Vec<Row> {
+        self.pragma("query_only", "OFF");
+        self.backend
+            .query(sql, &[])
+            .unwrap_or_else(|err| panic!("{sql}: {err}"))
+    }
+
+    /// The backend, for calling store functions without a tool around them.
+    pub fn backend(&self) -> &Sqlite {
+        &self.backend
+    }
+
+    fn pragma(&self, name: &str, value: &str) {
+        self.pragma_free(&format!("PRAGMA {name} = {value}"));
+    }
+
+    fn pragma_free(&self, sql: &str) {
+        self.backend
+            .db
+            .execute_batch(sql)
+            .unwrap_or_else(|err| panic!("{sql}: {err}"));
+    }
+}
+
+fn outcome(result: &Result<Reply, ToolError>) -> String {
+    let mut line = String::new();
+    match result {
+        Ok(reply) => {
+            let _ = writeln!(line, "ok {}", reply.structured);
+        }
+        Err(err) => {
+            let _ = write!(line, "err {}: {}", err.code, err.message);
+            if !err.context.is_empty() {
+                let _ = write!(line, " {}", Json::Object(err.context.clone()));
+            }
+            if let Some(next) = &err.next_call {
+                let _ = write!(line, " -> {} {}", next.tool, Json::Object(next.arguments.clone()));
+            }
+            line.push('\n');
+            for blocker in &err.blockers {
+                let _ = write!(line, "  - {}: {}", blocker.code, blocker.message);
+                if let Some(next) = &blocker.next_call {
+                    let _ = write!(line, " -> {} {}", next.tool, Json::Object(next.arguments.clone()));
+                }
+                line.push('\n');
+            }
+        }
+    }
+    line
+}
+
+/// SQLite as a [`Host`], with a clock that stands still within a call and ids that are counted.
+pub struct Sqlite {
+    db: Connection,
+    now: Cell<i64>,
+    step: Cell<i64>,
+    ids: RefCell<BTreeMap<String, u32>>,
+}
+
+impl Host for Sqlite {
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
+        let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
+        let columns = statement.column_count();
+        let mut rows = statement
+            .query(rusqlite::params_from_iter(params.iter().map(Param)))
+            .map_err(db_error)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next().map_err(db_error)? {
+            let values = (0..columns)
+                .map(|column| row.get_ref(column).map(value).map_err(db_error))
+                .collect::<Result<_, _>>()?;
+            all.push(Row::new(values));
+        }
+        Ok(all)
+    }
+
+    fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
+        let changed = statement
+            .execute(rusqlite::params_from_iter(params.iter().map(Param)))
+            .map_err(db_error)?;
+        Ok(changed as u64)
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.now.get()
+    }
+
+    fn new_id(&self, prefix: &str) -> String {
+        let mut ids = self.ids.borrow_mut();
+        let count = ids.entry(prefix.to_owned()).or_default();
+        *count += 1;
+        format!("{prefix}_{count}")
+    }
+
+    fn log(&self, _level: Level, _message: &str) {}
+}
+
+/// A parameter in rusqlite's terms.
+struct Param<'a>(&'a Value);
+
+impl rusqlite::ToSql for Param<'_> {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        Ok(rusqlite::types::ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Real(number) => ValueRef::Real(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn value(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
+    }
+}
+
+fn db_error(err: rusqlite::Error) -> DbError {
+    match err.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => DbError::Constraint(err.to_string()),
+        Some(ErrorCode::ReadOnly) => DbError::ReadOnly,
+        Some(ErrorCode::DiskFull) => DbError::Full,
+        _ => DbError::Refused(err.to_string()),
+    }
+}

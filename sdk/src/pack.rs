@@ -1,0 +1,103 @@
+//! What a pack declares about itself.
+
+use crate::Entry;
+
+/// A tool pack: its name, what it wants, its tables and its tools.
+#[derive(Debug, Clone, Copy)]
+pub struct Pack {
+    /// `^[a-z][a-z0-9-]{0,31}$`. Its tables start with this name, `-` becoming `_`.
+    pub name: &'static str,
+    /// The pack's own version.
+    pub version: &'static str,
+    /// One line for people.
+    pub summary: &'static str,
+    /// What an agent should know before it calls the tools.
+    pub instructions: &'static str,
+    /// Capabilities the operator must grant.
+    pub wants: &'static [Want],
+    /// Steps of the schema, in order. Append only.
+    pub migrations: &'static [Migration],
+    /// The tool table, made with [`tools!`](crate::tools).
+    pub tools: &'static [Entry],
+    /// Makes the JSON Schema of the pack's `config` table, if it has one.
+    pub config_schema: Option<fn() -> serde_json::Value>,
+}
+
+impl Pack {
+    /// A pack without anything, to fill in with `..Pack::EMPTY`.
+    pub const EMPTY: Pack = Pack {
+        name: "",
+        version: "0.0.0",
+        summary: "",
+        instructions: "",
+        wants: &[],
+        migrations: &[],
+        tools: &[],
+        config_schema: None,
+    };
+
+    /// Finds a tool by its name or one of its aliases.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&'static Entry> {
+        self.tools
+            .iter()
+            .find(|tool| tool.name == name || tool.aliases.contains(&name))
+    }
+
+    /// What every table of this pack starts with.
+    #[must_use]
+    pub fn table_prefix(&self) -> String {
+        format!("{}_", self.name.replace('-', "_"))
+    }
+}
+
+/// A capability beyond storage of the pack's own, clock, ids and log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// Reads the named workspaces, `*` being all of them.
+    WorkspaceRead(&'static str),
+    /// Writes below a prefix of its workspaces, such as `.gsd/`.
+    WorkspaceWrite(&'static str),
+    /// Runs this program.
+    Process(&'static str),
+    /// Reads past operations of every pack.
+    LedgerQuery,
+    /// Reserves from the named budget.
+    Budget(&'static str),
+}
+
+/// One step of a pack's schema.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration {
+    /// `NNNN_name`, the file's name without its ending.
+    pub name: &'static str,
+    /// The SQL, in the subset that [`crate::sql`] describes.
+    pub sql: &'static str,
+}
+
+/// Makes a [`Migration`] from a file, for instance
+/// `migration!("../../../migrations/work", "0001_init")`.
+#[macro_export]
+macro_rules! migration {
+    ($folder:literal, $name:literal) => {
+        $crate::Migration {
+            name: $name,
+            sql: include_str!(concat!($folder, "/", $name, ".sql")),
+        }
+    };
+}
+
+/// Exports a [`Pack`] from a component. On a native target, where packs are tested, it does nothing.
+#[macro_export]
+macro_rules! export_pack {
+    ($pack:path) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            struct Component;
+            impl $crate::guest::Exported for Component {
+                const PACK: &'static $crate::Pack = &$pack;
+            }
+            $crate::guest::export_component!(Component);
+        };
+    };
+}

@@ -1,0 +1,214 @@
+//! JSON Schemas that every client takes: inlined objects with one type per property.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use serde_json::{Map, Value, json};
+
+/// The schema of a tool's arguments. Its `description` is the struct's doc comment.
+#[must_use]
+pub fn input_schema<T: JsonSchema>() -> Value {
+    generate::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+/// The schema of a tool's structured reply.
+#[must_use]
+pub fn output_schema<T: JsonSchema>() -> Value {
+    generate::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// The schema of a pack's `config` table, for [`Pack::config_schema`](crate::Pack::config_schema).
+#[must_use]
+pub fn config_schema<T: JsonSchema>() -> Value {
+    input_schema::<T>()
+}
+
+fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let mut schema = settings
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .with_transform(RecursiveTransform(Portable))
+        .into_generator()
+        .into_root_schema_for::<T>();
+    // A struct without fields has none; clients want the key all the same.
+    if schema.get("type").is_some_and(|kind| kind == "object") && schema.get("properties").is_none() {
+        schema.insert("properties".into(), json!({}));
+    }
+    schema.to_value()
+}
+
+/// Rewrites what some client refuses: `type` arrays and `anyOf` with null for optional fields,
+/// `oneOf` of constants for enums, number formats that no standard knows.
+#[derive(Debug, Clone)]
+struct Portable;
+
+impl Transform for Portable {
+    fn transform(&mut self, schema: &mut schemars::Schema) {
+        let Some(object) = schema.as_object_mut() else {
+            return;
+        };
+        object.remove("title");
+        if object.get("default").is_some_and(Value::is_null) {
+            object.remove("default");
+        }
+        drop_null_type(object);
+        drop_null_variant(object);
+        flatten_constants(object);
+        if let Some(Value::Array(values)) = object.get_mut("enum") {
+            values.retain(|value| !value.is_null());
+        }
+        if object
+            .get("format")
+            .and_then(Value::as_str)
+            .is_some_and(is_number_format)
+        {
+            object.remove("format");
+        }
+    }
+}
+
+fn is_number_format(format: &str) -> bool {
+    format.starts_with("uint") || format.starts_with("int") || matches!(format, "double" | "float")
+}
+
+fn drop_null_type(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".into(), only);
+        }
+    }
+}
+
+fn drop_null_variant(object: &mut Map<String, Value>) {
+    let Some(Value::Array(variants)) = object.get_mut("anyOf") else {
+        return;
+    };
+    variants.retain(|variant| variant.get("type").is_none_or(|kind| kind != "null"));
+    if let [Value::Object(only)] = variants.as_slice() {
+        let only = only.clone();
+        object.remove("anyOf");
+        for (key, value) in only {
+            object.entry(key).or_insert(value);
+        }
+    }
+}
+
+/// `oneOf: [{const, description}, …]` becomes `enum`, with the descriptions joined.
+fn flatten_constants(object: &mut Map<String, Value>) {
+    let Some(Value::Array(variants)) = object.get("oneOf") else {
+        return;
+    };
+    let mut values = Vec::new();
+    let mut notes = Vec::new();
+    for variant in variants {
+        let constants = match (variant.get("const"), variant.get("enum")) {
+            (Some(constant), _) => vec![constant.clone()],
+            (None, Some(Value::Array(constants))) => constants.clone(),
+            _ => return,
+        };
+        if let (Some(note), [Value::String(constant)]) = (
+            variant.get("description").and_then(Value::as_str),
+            constants.as_slice(),
+        ) {
+            notes.push(format!("{constant}: {note}"));
+        }
+        values.extend(constants);
+    }
+    object.remove("oneOf");
+    object.insert("type".into(), json!("string"));
+    object.insert("enum".into(), Value::Array(values));
+    if !notes.is_empty() {
+        let own = object
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let all = format!("{own} {}", notes.join(" "));
+        object.insert("description".into(), json!(all.trim()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    /// Pick one.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Choice {
+        /// The first.
+        One,
+        Two,
+    }
+
+    /// Do a thing.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code, reason = "only its schema is used")]
+    struct Arguments {
+        /// A count.
+        count: Option<u32>,
+        /// A choice.
+        choice: Option<Choice>,
+        /// Nested parts.
+        #[serde(default)]
+        parts: Vec<Part>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code, reason = "only its schema is used")]
+    struct Part {
+        name: String,
+    }
+
+    #[test]
+    fn optional_fields_and_enums_become_plain() {
+        let schema = serde_json::to_string_pretty(&input_schema::<Arguments>()).unwrap();
+        expect![[r#"
+            {
+              "type": "object",
+              "additionalProperties": false,
+              "properties": {
+                "count": {
+                  "type": "integer",
+                  "description": "A count.",
+                  "minimum": 0
+                },
+                "choice": {
+                  "description": "A choice. one: The first.",
+                  "type": "string",
+                  "enum": [
+                    "two",
+                    "one"
+                  ]
+                },
+                "parts": {
+                  "type": "array",
+                  "items": {
+                    "type": "object",
+                    "properties": {
+                      "name": {
+                        "type": "string"
+                      }
+                    },
+                    "additionalProperties": false,
+                    "required": [
+                      "name"
+                    ]
+                  },
+                  "description": "Nested parts."
+                }
+              },
+              "description": "Do a thing."
+            }"#]]
+        .assert_eq(&schema);
+    }
+}

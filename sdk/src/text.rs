@@ -1,0 +1,158 @@
+//! Enums and identifiers that are text in JSON and in SQL, written once.
+
+use thiserror::Error;
+
+/// An identifier with its own type, made with [`id!`](crate::id).
+pub trait Id {
+    /// What the text starts with, before the underscore.
+    const PREFIX: &'static str;
+    /// Wraps text the host or a row gave.
+    fn from_text(text: String) -> Self;
+}
+
+/// Text that names no variant of an enum.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{text}` is none of {legal}")]
+pub struct ParseTextError {
+    /// What was read.
+    pub text: String,
+    /// The legal texts, separated by commas.
+    pub legal: String,
+}
+
+/// Makes an identifier type: `id!(/// A task. TaskId, "tsk");`
+#[macro_export]
+macro_rules! id {
+    ($(#[$meta:meta])* $name:ident, $prefix:literal) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash,
+            $crate::reexport::serde::Serialize, $crate::reexport::serde::Deserialize)]
+        #[serde(crate = "tollgate_sdk::reexport::serde", transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The identifier as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl $crate::Id for $name {
+            const PREFIX: &'static str = $prefix;
+            fn from_text(text: String) -> Self {
+                Self(text)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl $crate::ToValue for $name {
+            fn to_value(&self) -> $crate::Value {
+                $crate::Value::Text(self.0.clone())
+            }
+        }
+
+        impl $crate::FromValue for $name {
+            fn from_value(value: &$crate::Value) -> Option<Self> {
+                <String as $crate::FromValue>::from_value(value).map(Self)
+            }
+        }
+
+        impl $crate::reexport::schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(
+                _: &mut $crate::reexport::schemars::SchemaGenerator,
+            ) -> $crate::reexport::schemars::Schema {
+                $crate::reexport::schemars::json_schema!({"type": "string"})
+            }
+        }
+    };
+}
+
+/// Makes an enum that is text: `text_enum! { pub enum Phase { Draft = "draft", Done = "done" } }`.
+///
+/// It gets `ALL`, `as_str`, `FromStr`, `Display`, serde, a plain string schema, and columns.
+#[macro_export]
+macro_rules! text_enum {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $vis enum $name { $($(#[$variant_meta])* $variant),+ }
+
+        impl $name {
+            /// Every variant, in the order written.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The text of a variant.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::ParseTextError;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text {
+                    $($text => Ok($name::$variant),)+
+                    _ => Err($crate::ParseTextError {
+                        text: text.to_owned(),
+                        legal: [$($text),+].join(", "),
+                    }),
+                }
+            }
+        }
+
+        impl $crate::reexport::serde::Serialize for $name {
+            fn serialize<S: $crate::reexport::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> $crate::reexport::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::reexport::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as $crate::reexport::serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err($crate::reexport::serde::de::Error::custom)
+            }
+        }
+
+        impl $crate::reexport::schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(
+                _: &mut $crate::reexport::schemars::SchemaGenerator,
+            ) -> $crate::reexport::schemars::Schema {
+                $crate::reexport::schemars::json_schema!({"type": "string", "enum": [$($text),+]})
+            }
+        }
+
+        impl $crate::ToValue for $name {
+            fn to_value(&self) -> $crate::Value {
+                $crate::Value::Text(self.as_str().to_owned())
+            }
+        }
+
+        impl $crate::FromValue for $name {
+            fn from_value(value: &$crate::Value) -> Option<Self> {
+                match value {
+                    $crate::Value::Text(text) => text.parse().ok(),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
