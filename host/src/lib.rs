@@ -1,1 +1,18 @@
-//! x
+//! Tollgate: an MCP server that hosts tool packs as sandboxed WebAssembly components.
+//!
+//! Every call takes one path through [`gate`]. See `docs/ARCHITECTURE.md` for the map.
+
+pub mod builtin;
+pub mod clock;
+pub mod config;
+pub mod data_dir;
+pub mod deadline;
+pub mod gate;
+pub mod hash;
+pub mod host;
+pub mod mcp;
+pub mod packs;
+pub mod sandbox;
+pub mod storage;
+pub mod text;
+pub mod view;

@@ -1,1 +1,9 @@
-fn main() {}
+//! The `tollgate` binary.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::{CallInfo, Db, Host, Id, Level, Timestamp, ToolError};
+use crate::{CallInfo, Db, DbError, Host, Id, Level, Timestamp, ToolError};
 
 /// One call's storage, clock, ids, log and configuration.
 pub struct Cx<'a> {
@@ -16,10 +16,19 @@ impl<'a> Cx<'a> {
     /// A context over a host. The SDK makes it; packs receive it.
     pub fn new(host: &'a dyn Host, call: &'a CallInfo) -> Cx<'a> {
         Cx {
-            db: Db::new(host),
+            db: Db::of_call(host),
             host,
             call,
         }
+    }
+
+    /// Runs `body` as one short transaction: in a `Run` tool, the only way to storage. An error
+    /// undoes it.
+    pub fn transaction<T, E: From<DbError>>(&self, body: impl FnOnce(Db<'_>) -> Result<T, E>) -> Result<T, E> {
+        let transaction = self.host.begin()?;
+        let result = body(Db::of_transaction(&*transaction))?;
+        transaction.commit()?;
+        Ok(result)
     }
 
     /// The time by the host's clock.

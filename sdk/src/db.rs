@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::Host;
+use crate::host::Transaction;
 
 /// One SQL value.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,17 +80,36 @@ impl Row {
 /// The tables of the pack, during one call.
 #[derive(Clone, Copy)]
 pub struct Db<'a> {
-    host: &'a dyn Host,
+    storage: Storage<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Storage<'a> {
+    /// The call's own transaction or snapshot.
+    Call(&'a dyn Host),
+    /// The transaction of a `Run` tool.
+    Transaction(&'a dyn Transaction),
 }
 
 impl<'a> Db<'a> {
-    pub(crate) fn new(host: &'a dyn Host) -> Db<'a> {
-        Db { host }
+    pub(crate) fn of_call(host: &'a dyn Host) -> Db<'a> {
+        Db {
+            storage: Storage::Call(host),
+        }
+    }
+
+    pub(crate) fn of_transaction(transaction: &'a dyn Transaction) -> Db<'a> {
+        Db {
+            storage: Storage::Transaction(transaction),
+        }
     }
 
     /// All rows of a query.
     pub fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
-        self.host.query(sql, params)
+        match self.storage {
+            Storage::Call(host) => host.query(sql, params),
+            Storage::Transaction(transaction) => transaction.query(sql, params),
+        }
     }
 
     /// All rows of a query, each read as a `T`.
@@ -115,7 +135,10 @@ impl<'a> Db<'a> {
 
     /// Runs a statement and returns how many rows it changed.
     pub fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
-        self.host.execute(sql, params)
+        match self.storage {
+            Storage::Call(host) => host.execute(sql, params),
+            Storage::Transaction(transaction) => transaction.execute(sql, params),
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use serde_json::Value as Json;
 
-use crate::{CallInfo, Cx, DbError, Effect, Host, Level, NextCall, Pack, Row, Tier, ToolError, Value, Want};
+use crate::{
+    CallInfo, Cx, DbError, Effect, Host, Level, NextCall, Pack, Row, Tier, ToolError, Transaction, Value, Want,
+};
 
 /// Code that wit-bindgen makes from `wit/`.
 #[allow(
@@ -160,15 +162,16 @@ struct Imports;
 
 impl Host for Imports {
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
-        let rows = storage::query(sql, &wire_params(params)).map_err(db_error)?;
-        Ok(rows
-            .into_iter()
-            .map(|row| Row::new(row.into_iter().map(value).collect()))
-            .collect())
+        storage::query(sql, &wire_params(params)).map(rows).map_err(db_error)
     }
 
     fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
         storage::execute(sql, &wire_params(params)).map_err(db_error)
+    }
+
+    fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError> {
+        let transaction = storage::Transaction::begin().map_err(db_error)?;
+        Ok(Box::new(transaction))
     }
 
     fn now_ms(&self) -> i64 {
@@ -188,6 +191,26 @@ impl Host for Imports {
         };
         log::write(level, message);
     }
+}
+
+impl Transaction for storage::Transaction {
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
+        storage::Transaction::query(self, sql, &wire_params(params)).map(rows).map_err(db_error)
+    }
+
+    fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        storage::Transaction::execute(self, sql, &wire_params(params)).map_err(db_error)
+    }
+
+    fn commit(self: Box<Self>) -> Result<(), DbError> {
+        storage::Transaction::commit(*self).map_err(db_error)
+    }
+}
+
+fn rows(rows: Vec<storage::Row>) -> Vec<Row> {
+    rows.into_iter()
+        .map(|row| Row::new(row.into_iter().map(value).collect()))
+        .collect()
 }
 
 fn wire_params(params: &[Value]) -> Vec<storage::Value> {

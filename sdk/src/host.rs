@@ -9,12 +9,25 @@ pub trait Host {
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError>;
     /// Runs a statement and returns how many rows it changed.
     fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError>;
+    /// Starts the transaction of a `Run` tool and hands out storage inside it. Dropping it without
+    /// [`commit`](Transaction::commit) undoes it.
+    fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError>;
     /// Milliseconds since 1970 UTC.
     fn now_ms(&self) -> i64;
     /// A new identifier, `prefix_` and a sortable rest.
     fn new_id(&self, prefix: &str) -> String;
     /// A line for the operator's log.
     fn log(&self, level: Level, message: &str);
+}
+
+/// Storage inside a transaction of a `Run` tool.
+pub trait Transaction {
+    /// Like [`Host::query`].
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError>;
+    /// Like [`Host::execute`].
+    fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError>;
+    /// Makes the changes durable.
+    fn commit(self: Box<Self>) -> Result<(), DbError>;
 }
 
 /// How much an operator should care about a line.

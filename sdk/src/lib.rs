@@ -70,7 +70,7 @@ pub mod native;
 pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};
-pub use host::{CallInfo, Host, Level};
+pub use host::{CallInfo, Host, Level, Transaction};
 pub use pack::{Migration, Pack, Want};
 pub use schema::{config_schema, input_schema, output_schema};
 pub use text::{Id, ParseTextError};

@@ -13,7 +13,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value as Json;
 
-use crate::{CallInfo, Cx, DbError, Effect, Host, Level, Pack, Reply, Row, ToolError, Value};
+use crate::{CallInfo, Cx, DbError, Effect, Host, Level, Pack, Reply, Row, ToolError, Transaction, Value};
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -57,6 +57,8 @@ impl Session {
                 now: Cell::new(EPOCH_MS),
                 step: Cell::new(1000),
                 ids: RefCell::new(BTreeMap::new()),
+                run: Cell::new(false),
+                in_transaction: Cell::new(false),
             },
             call: RefCell::default(),
         }
@@ -97,14 +99,16 @@ impl Session {
             .set(self.backend.now.get() + self.backend.step.get());
         let call = self.call.borrow().clone();
         let cx = Cx::new(&self.backend, &call);
+        self.backend.run.set(entry.effect == Effect::Run);
         let read_only = entry.effect == Effect::Read;
         self.pragma("query_only", if read_only { "ON" } else { "OFF" });
         self.pragma_free("SAVEPOINT call");
         let result = (entry.call)(&cx, arguments);
-        if result.is_err() {
+        if result.is_err() && entry.effect == Effect::Write {
             self.pragma_free("ROLLBACK TO call");
         }
         self.pragma_free("RELEASE call");
+        self.backend.run.set(false);
         result
     }
 
@@ -191,10 +195,25 @@ pub struct Sqlite {
     now: Cell<i64>,
     step: Cell<i64>,
     ids: RefCell<BTreeMap<String, u32>>,
+    /// The call is a `Run` tool's, which reaches storage through a transaction only.
+    run: Cell<bool>,
+    in_transaction: Cell<bool>,
+}
+
+impl Sqlite {
+    fn reachable(&self) -> Result<(), DbError> {
+        if self.run.get() && !self.in_transaction.get() {
+            return Err(DbError::TransactionState(
+                "a `run` tool reaches storage through a transaction".to_owned(),
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl Host for Sqlite {
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
+        self.reachable()?;
         let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
         let columns = statement.column_count();
         let mut rows = statement
@@ -211,11 +230,21 @@ impl Host for Sqlite {
     }
 
     fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        self.reachable()?;
         let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
         let changed = statement
             .execute(rusqlite::params_from_iter(params.iter().map(Param)))
             .map_err(db_error)?;
         Ok(changed as u64)
+    }
+
+    fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError> {
+        self.in_transaction.set(true);
+        self.db.execute_batch("SAVEPOINT run").map_err(db_error)?;
+        Ok(Box::new(Open {
+            backend: self,
+            committed: Cell::new(false),
+        }))
     }
 
     fn now_ms(&self) -> i64 {
@@ -230,6 +259,37 @@ impl Host for Sqlite {
     }
 
     fn log(&self, _level: Level, _message: &str) {}
+}
+
+/// The transaction of a `Run` tool.
+struct Open<'a> {
+    backend: &'a Sqlite,
+    committed: Cell<bool>,
+}
+
+impl Transaction for Open<'_> {
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
+        self.backend.query(sql, params)
+    }
+
+    fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        self.backend.execute(sql, params)
+    }
+
+    fn commit(self: Box<Self>) -> Result<(), DbError> {
+        self.committed.set(true);
+        self.backend.db.execute_batch("RELEASE run").map_err(db_error)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.backend.in_transaction.set(false);
+        if !self.committed.get() {
+            // Nothing can be reported from here, and the next statement would fail anyway.
+            let _ = self.backend.db.execute_batch("ROLLBACK TO run; RELEASE run");
+        }
+    }
 }
 
 /// A parameter in rusqlite's terms.

@@ -1,0 +1,30 @@
+//! Embeds the built-in components, which `cargo xtask build` puts into `target/components`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The built-in packs, in the order in which they are loaded and listed.
+const BUILTIN: &[&str] = &["task-store"];
+
+#[allow(clippy::disallowed_methods, reason = "a build script works with files")]
+fn main() {
+    println!("cargo::rerun-if-env-changed=TOLLGATE_COMPONENTS");
+    println!("cargo::rerun-if-changed=../wit");
+    let manifest_dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let components = std::env::var_os("TOLLGATE_COMPONENTS")
+        .map_or_else(|| manifest_dir.join("../target/components"), PathBuf::from);
+    let mut list = String::from("const COMPONENTS: &[(&str, &[u8])] = &[\n");
+    for name in BUILTIN {
+        let file = components.join(format!("{name}.wasm"));
+        println!("cargo::rerun-if-changed={}", file.display());
+        if !file.exists() {
+            println!("cargo::error=the built-in component {} is missing; run `cargo xtask build`", file.display());
+            return;
+        }
+        let file = file.canonicalize().expect("it exists");
+        let _ = writeln!(list, "    ({name:?}, include_bytes!({:?})),", file.display().to_string());
+    }
+    list.push_str("];\n");
+    let out = Path::new(&std::env::var_os("OUT_DIR").expect("cargo sets it")).join("builtin.rs");
+    std::fs::write(out, list).expect("the output directory can be written");
+}

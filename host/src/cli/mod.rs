@@ -1,0 +1,151 @@
+//! The command line: one file for each command.
+
+mod call;
+mod out;
+mod packs;
+mod serve;
+mod tools;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tollgate::config::Config;
+use tollgate::gate::Gate;
+use tollgate::host::{self, Choice};
+use tollgate::packs::{Selection, Tier, compile};
+use tracing_subscriber::EnvFilter;
+
+/// An MCP server that hosts tool packs as sandboxed WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate", version, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// The configuration file [default: tollgate/tollgate.toml in the user's configuration directory]
+    #[arg(long, global = true, env = "TOLLGATE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where everything lives [default: tollgate in the user's data directory]
+    #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// How the log on standard error is written
+    #[arg(long, global = true, env = "TOLLGATE_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
+    log_format: LogFormat,
+    /// What is logged: a level, or directives such as `tollgate=debug`
+    #[arg(long, global = true, env = "TOLLGATE_LOG", default_value = "warn", value_name = "FILTER")]
+    log: String,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve MCP over standard input and output, or over HTTP
+    Serve(serve::Serve),
+    /// Make one call through the gate and print its result
+    Call(call::Call),
+    /// Show the tools
+    Tools(tools::Tools),
+    /// Show and check packs
+    #[command(subcommand)]
+    Packs(packs::Packs),
+    /// Compile a component from standard input to standard output
+    #[command(name = compile::SUBCOMMAND, hide = true)]
+    CompileComponent,
+}
+
+/// Which tools exist and are listed.
+#[derive(Debug, Args)]
+struct Filters {
+    /// Load only these packs
+    #[arg(long, value_delimiter = ',', value_name = "PACK,…", env = "TOLLGATE_PACKS")]
+    packs: Vec<String>,
+    /// Have only tools that match a pattern; they are listed whatever their tier
+    #[arg(long, value_delimiter = ',', value_name = "GLOB,…", env = "TOLLGATE_TOOLS")]
+    tools: Vec<String>,
+    /// Have no tools that match a pattern
+    #[arg(long, value_delimiter = ',', value_name = "GLOB,…", env = "TOLLGATE_EXCLUDE_TOOLS")]
+    exclude_tools: Vec<String>,
+    /// Have only tools that read
+    #[arg(long, env = "TOLLGATE_READ_ONLY")]
+    read_only: bool,
+    /// Up to which tier tools are listed; the others can still be called [default: core]
+    #[arg(long, env = "TOLLGATE_TIER")]
+    tier: Option<Tier>,
+}
+
+impl Filters {
+    /// The flags over the configuration.
+    fn choice(&self, config: &Config) -> anyhow::Result<Choice> {
+        for pattern in self.tools.iter().chain(&self.exclude_tools) {
+            globset::Glob::new(pattern).with_context(|| format!("{pattern:?} is no tool pattern"))?;
+        }
+        Ok(Choice {
+            packs: self.packs.clone(),
+            selection: Selection {
+                tools: self.tools.clone(),
+                exclude: self.exclude_tools.clone(),
+                read_only: self.read_only || config.server.read_only,
+                tier: self.tier.or(config.server.tier),
+            },
+        })
+    }
+}
+
+/// Runs the command line.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log_to_stderr(&cli.global);
+    let result = match cli.command {
+        Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
+        command => tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("the runtime could not be started")
+            .and_then(|runtime| runtime.block_on(run(command, &cli.global))),
+    };
+    result.unwrap_or_else(|err| {
+        out::error(&err);
+        ExitCode::from(2)
+    })
+}
+
+async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(serve) => serve.run(global).await,
+        Command::Call(call) => call.run(global).await,
+        Command::Tools(tools) => tools.run(global).await,
+        Command::Packs(packs) => packs.run(global).await,
+        Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Opens the gate as the flags and the configuration say.
+async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
+    let data_dir = config.data_dir(global.data_dir.as_deref())?;
+    let executable = std::env::current_exe().context("this program does not know its own file")?;
+    host::open(config, &data_dir, executable, choice).await
+}
+
+fn log_to_stderr(global: &Global) {
+    let filter = EnvFilter::try_new(&global.log).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match global.log_format {
+        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
+        LogFormat::Json => log.json().init(),
+    }
+}

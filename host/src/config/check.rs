@@ -1,0 +1,224 @@
+//! Checking a configuration file against the table of keys, so that one look shows every mistake.
+
+use std::fmt;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::keys::{self, Kind};
+
+/// One mistake, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// From 1.
+    pub line: usize,
+    /// From 1.
+    pub column: usize,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl Problem {
+    /// A mistake that the TOML parser found.
+    pub(super) fn from_toml(text: &str, err: &toml::de::Error) -> Problem {
+        let at = err.span().map_or(0, |span| span.start);
+        Problem::at(text, at, err.message().to_owned())
+    }
+
+    fn at(text: &str, offset: usize, message: String) -> Problem {
+        let before = text.get(..offset).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Problem {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message,
+        }
+    }
+}
+
+/// Every mistake in a configuration's text, in its order.
+pub(super) fn check(text: &str) -> Vec<Problem> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut checker = Checker {
+        text,
+        problems: errors.iter().map(|err| Problem::from_toml(text, err)).collect(),
+    };
+    checker.table("", table.get_ref());
+    checker.problems.sort_by_key(|problem| (problem.line, problem.column));
+    checker.problems
+}
+
+struct Checker<'a> {
+    text: &'a str,
+    problems: Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn report(&mut self, at: usize, message: String) {
+        self.problems.push(Problem::at(self.text, at, message));
+    }
+
+    fn table(&mut self, path: &str, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let at = name.span().start;
+            let name = name.get_ref().as_ref();
+            let full = match path {
+                "" => name.to_owned(),
+                _ => format!("{path}.{name}"),
+            };
+            match keys::find(&full) {
+                Some(key) => self.value(&full, &full, key.kind, value),
+                None => self.report(at, unknown(path, name)),
+            }
+        }
+    }
+
+    /// A table whose keys are names: what follows is the same for each.
+    fn names(&mut self, path: &str, table: &DeTable<'_>) {
+        let pattern = format!("{path}.*");
+        for (name, value) in table {
+            let kind = keys::find(&pattern).map_or(Kind::Free, |key| key.kind);
+            self.value(&pattern, &format!("{path}.{}", name.get_ref()), kind, value);
+        }
+    }
+
+    fn value(&mut self, pattern: &str, path: &str, kind: Kind, value: &Spanned<DeValue<'_>>) {
+        let at = value.span().start;
+        match (kind, value.get_ref()) {
+            (Kind::Table, DeValue::Table(table)) => self.table(pattern, table),
+            (Kind::Names, DeValue::Table(table)) => self.names(pattern, table),
+            (Kind::Free, DeValue::Table(_)) | (Kind::Bool, DeValue::Boolean(_)) => {}
+            (kind, value) => {
+                if let Some(wanted) = mismatch(kind, value) {
+                    self.report(at, format!("{path} must be {wanted}"));
+                }
+            }
+        }
+    }
+}
+
+/// What a value should be, if it is not.
+fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
+    match (kind, value) {
+        (Kind::Text, DeValue::String(text)) if !text.is_empty() => None,
+        (Kind::Count(max), DeValue::Integer(number)) if is_count(number.as_str(), max) => None,
+        (Kind::Address, DeValue::String(text)) if is_loopback(text) => None,
+        (Kind::Sha256, DeValue::String(text)) if is_sha256(text) => None,
+        (Kind::OneOf(options), DeValue::String(text)) if options.contains(&text.as_ref()) => None,
+        (Kind::Texts, DeValue::Array(items)) if all_texts(items) => None,
+        (Kind::Globs, DeValue::Array(items)) if all_texts(items) => items.iter().find_map(|item| {
+            let text = item.get_ref().as_str()?;
+            globset::Glob::new(text).err().map(|err| format!("a list of globs: {err}"))
+        }),
+        (kind, _) => Some(wanted(kind)),
+    }
+}
+
+fn wanted(kind: Kind) -> String {
+    match kind {
+        Kind::Table | Kind::Names | Kind::Free => "a table".to_owned(),
+        Kind::Bool => "true or false".to_owned(),
+        Kind::Count(max) => format!("a whole number from 1 to {max}"),
+        Kind::Text => "text".to_owned(),
+        Kind::Address => "a loopback address with a port, such as \"127.0.0.1:8765\"".to_owned(),
+        Kind::Sha256 => "64 hex digits".to_owned(),
+        Kind::OneOf(options) => format!("one of {}", options.join(", ")),
+        Kind::Texts => "a list of texts".to_owned(),
+        Kind::Globs => "a list of globs, such as [\"task_*\"]".to_owned(),
+    }
+}
+
+fn is_count(digits: &str, max: i64) -> bool {
+    digits.replace('_', "").parse::<i64>().is_ok_and(|number| (1..=max).contains(&number))
+}
+
+fn is_loopback(text: &str) -> bool {
+    text.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
+}
+
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+fn all_texts(items: &[Spanned<DeValue<'_>>]) -> bool {
+    items.iter().all(|item| item.get_ref().is_str())
+}
+
+fn unknown(path: &str, name: &str) -> String {
+    let full = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    let nearest = keys::children(path)
+        .map(|known| (strsim::damerau_levenshtein(known, name), known))
+        .min();
+    match nearest {
+        Some((distance, near)) if distance <= 3 => format!("there is no key {full}; did you mean {near}?"),
+        _ => {
+            let legal: Vec<&str> = keys::children(path).collect();
+            format!("there is no key {full}; legal here: {}", legal.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use expect_test::expect;
+
+    use super::super::Config;
+    use super::*;
+
+    #[test]
+    fn every_mistake_is_reported_with_its_place() {
+        let text = r#"data_dir = 3
+[server]
+teir = "core"
+http = "0.0.0.0:80"
+tier = "all"
+[packs.mine]
+source = ""
+exclude = ["["]
+colour = "red"
+[packs.mine.limits]
+memory_mib = 0
+read_ms = "fast"
+[packs.mine.grants]
+process = "cargo"
+"#;
+        let found: Vec<String> = check(text).iter().map(ToString::to_string).collect();
+        expect![[r#""#]].assert_eq(&found.join("\n"));
+    }
+
+    #[test]
+    fn text_that_is_no_toml_is_one_problem_with_its_place() {
+        let found = check("[server\nhttp = 1");
+        assert_eq!(found[0].line, 1, "{found:?}");
+    }
+
+    #[test]
+    fn every_key_is_accepted_by_the_check_and_by_serde() {
+        let text = r#"
+            data_dir = "data"
+            [server]
+            http = "127.0.0.1:8765"
+            tier = "full"
+            read_only = true
+            [packs.mine]
+            enabled = true
+            source = "mine.wasm"
+            sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
+            exclude = ["a_*"]
+            grants = { workspaces = ["*"], process = ["cargo"], ledger = true, budgets = ["b"] }
+            limits = { memory_mib = 1, storage_mib = 1, read_ms = 1, write_ms = 1, run_ms = 1 }
+            config = { anything = [1, { goes = true }] }
+        "#;
+        let config = Config::parse(text, Path::new("/etc/tollgate.toml")).unwrap();
+        assert_eq!(config.packs["mine"].source.as_deref(), Some("/etc/mine.wasm"));
+        assert_eq!(config.packs["mine"].limits.limits().memory, 1 << 20);
+    }
+}

@@ -1,0 +1,80 @@
+//! Every key of the configuration in one table, which checks files and explains itself.
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A table of the keys that follow it.
+    Table,
+    /// A table whose keys are names the operator chooses.
+    Names,
+    /// A table with any content, checked by whom it is for.
+    Free,
+    Bool,
+    /// A whole number from 1 to the given one.
+    Count(i64),
+    /// Text, not empty.
+    Text,
+    /// `ADDRESS:PORT`, loopback.
+    Address,
+    /// 64 hex digits.
+    Sha256,
+    /// One of these.
+    OneOf(&'static [&'static str]),
+    /// A list of texts.
+    Texts,
+    /// A list of globs.
+    Globs,
+}
+
+/// One key. `*` stands for a name the operator chooses.
+pub(super) struct Key {
+    pub(super) path: &'static str,
+    pub(super) kind: Kind,
+}
+
+const fn key(path: &'static str, kind: Kind) -> Key {
+    Key { path, kind }
+}
+
+/// All keys.
+pub(super) const KEYS: &[Key] = &[
+    key("data_dir", Kind::Text),
+    key("server", Kind::Table),
+    key("server.http", Kind::Address),
+    key("server.tier", Kind::OneOf(&["core", "standard", "full"])),
+    key("server.read_only", Kind::Bool),
+    key("packs", Kind::Names),
+    key("packs.*", Kind::Table),
+    key("packs.*.enabled", Kind::Bool),
+    key("packs.*.source", Kind::Text),
+    key("packs.*.sha256", Kind::Sha256),
+    key("packs.*.exclude", Kind::Globs),
+    key("packs.*.grants", Kind::Table),
+    key("packs.*.grants.workspaces", Kind::Texts),
+    key("packs.*.grants.process", Kind::Texts),
+    key("packs.*.grants.ledger", Kind::Bool),
+    key("packs.*.grants.budgets", Kind::Texts),
+    key("packs.*.limits", Kind::Table),
+    key("packs.*.limits.memory_mib", Kind::Count(4096)),
+    key("packs.*.limits.storage_mib", Kind::Count(1 << 20)),
+    key("packs.*.limits.read_ms", Kind::Count(600_000)),
+    key("packs.*.limits.write_ms", Kind::Count(600_000)),
+    key("packs.*.limits.run_ms", Kind::Count(86_400_000)),
+    key("packs.*.config", Kind::Free),
+];
+
+/// The key of a path, if there is one.
+pub(super) fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+/// The keys directly in a table, without its path.
+pub(super) fn children(path: &str) -> impl Iterator<Item = &'static str> {
+    KEYS.iter().filter_map(move |key| {
+        let rest = match path {
+            "" => key.path,
+            _ => key.path.strip_prefix(path)?.strip_prefix('.')?,
+        };
+        (!rest.contains('.')).then_some(rest)
+    })
+}

@@ -1,0 +1,171 @@
+//! The configuration: file, environment and flags, checked as a whole before anything starts.
+
+mod check;
+mod keys;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::packs::{Grants, Tier};
+use crate::sandbox::Limits;
+
+pub use check::Problem;
+
+/// Why the configuration cannot be used. Nothing was started.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the configuration {path} cannot be read")]
+    Unreadable {
+        /// Which file.
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// Everything that is wrong with it.
+    #[error("the configuration {path} has {} problem{}:\n{}", .problems.len(), if .problems.len() == 1 { "" } else { "s" },
+        .problems.iter().map(|problem| format!("  {path}:{problem}")).collect::<Vec<_>>().join("\n"))]
+    Invalid {
+        /// Which file.
+        path: String,
+        /// What is wrong, in the order of the file.
+        problems: Vec<Problem>,
+    },
+    /// No home directory to put data in.
+    #[error("there is no home directory; say where data goes with --data-dir")]
+    NoHome,
+}
+
+/// The configuration file.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where everything lives.
+    pub data_dir: Option<PathBuf>,
+    /// How clients are served.
+    pub server: Server,
+    /// Settings of packs, built in or not, by name.
+    pub packs: BTreeMap<String, PackConfig>,
+}
+
+/// The `[server]` table.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    /// Serve HTTP at this address instead of stdio.
+    pub http: Option<std::net::SocketAddr>,
+    /// Up to which tier tools are listed.
+    pub tier: Option<Tier>,
+    /// Only tools that read exist.
+    pub read_only: bool,
+}
+
+/// One `[packs.NAME]` table.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PackConfig {
+    /// Whether it is loaded. Absent: yes.
+    pub enabled: Option<bool>,
+    /// `builtin`, or a path.
+    pub source: Option<String>,
+    /// The hash its bytes must have.
+    pub sha256: Option<String>,
+    /// Tools that must not exist, as globs.
+    pub exclude: Vec<String>,
+    /// What it may touch.
+    pub grants: Grants,
+    /// What its calls may use.
+    pub limits: LimitsConfig,
+    /// Its own settings.
+    pub config: serde_json::Map<String, serde_json::Value>,
+}
+
+/// One `[packs.NAME.limits]` table. Absent values are the defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    memory_mib: Option<usize>,
+    storage_mib: Option<u64>,
+    read_ms: Option<u64>,
+    write_ms: Option<u64>,
+    run_ms: Option<u64>,
+}
+
+impl LimitsConfig {
+    /// The limits, with defaults for what is absent.
+    pub fn limits(&self) -> Limits {
+        let default = Limits::default();
+        let time = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
+        Limits {
+            memory: self.memory_mib.map_or(default.memory, |mib| mib << 20),
+            read: time(self.read_ms, default.read),
+            write: time(self.write_ms, default.write),
+            run: time(self.run_ms, default.run),
+            storage: self.storage_mib.map_or(default.storage, |mib| mib << 20),
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file that was named, or the user's own if there is one, or the defaults.
+    pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
+        let path = match named {
+            Some(path) => path.to_owned(),
+            None => match user_config() {
+                Some(path) if path.exists() => path,
+                _ => return Ok(Config::default()),
+            },
+        };
+        #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
+        let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Unreadable {
+            path: path.display().to_string(),
+            source,
+        })?;
+        Config::parse(&text, &path)
+    }
+
+    /// Reads a configuration's text. Relative paths in it start where the file is.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
+        let invalid = |problems| ConfigError::Invalid {
+            path: path.display().to_string(),
+            problems,
+        };
+        let problems = check::check(text);
+        if !problems.is_empty() {
+            return Err(invalid(problems));
+        }
+        // Whatever passed the check has the right shape; this is the net below it.
+        let mut config: Config = toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        if let Some(data_dir) = &mut config.data_dir {
+            *data_dir = base.join(&*data_dir);
+        }
+        for pack in config.packs.values_mut() {
+            if let Some(source) = pack.source.as_mut().filter(|source| *source != "builtin") {
+                *source = base.join(&*source).display().to_string();
+            }
+        }
+        Ok(config)
+    }
+
+    /// Where data lives: what a flag says, what the file says, or the user's data directory.
+    pub fn data_dir(&self, flag: Option<&Path>) -> Result<PathBuf, ConfigError> {
+        if let Some(path) = flag.or(self.data_dir.as_deref()) {
+            return Ok(path.to_owned());
+        }
+        let dirs = etcetera::choose_base_strategy().map_err(|_| ConfigError::NoHome)?;
+        Ok(dirs.data_dir().join("tollgate"))
+    }
+}
+
+/// The user's own configuration. Never one in the current directory: a repository must not be able
+/// to grant things.
+fn user_config() -> Option<PathBuf> {
+    let dirs = etcetera::choose_base_strategy().ok()?;
+    Some(dirs.config_dir().join("tollgate").join("tollgate.toml"))
+}

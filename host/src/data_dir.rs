@@ -1,0 +1,169 @@
+//! The directory where everything lives: database, compiled components, keys. Owner only.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use thiserror::Error;
+
+/// Why the data directory cannot be used.
+#[derive(Debug, Error)]
+pub enum DataDirError {
+    /// Making or opening something failed.
+    #[error("{what} in the data directory {path} cannot be used")]
+    Io {
+        /// What was touched.
+        what: String,
+        /// The data directory.
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// Somebody else could change what is in it.
+    #[error("{what} belongs to another user or is open to others; make it yours alone: chmod -R go-rwx {path}")]
+    Exposed {
+        /// What is exposed.
+        what: String,
+        /// The data directory.
+        path: String,
+    },
+}
+
+/// An opened data directory.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    dir: Dir,
+}
+
+impl DataDir {
+    /// Opens the directory, making it when missing.
+    pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
+        let failed = |source| DataDirError::Io {
+            what: "the directory itself".to_owned(),
+            path: path.display().to_string(),
+            source,
+        };
+        #[allow(clippy::disallowed_methods, reason = "the one place that opens the data directory")]
+        let made = {
+            use std::os::unix::fs::DirBuilderExt as _;
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+        };
+        made.map_err(failed)?;
+        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(failed)?;
+        Ok(DataDir {
+            path: path.to_owned(),
+            dir,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the database is. SQLite opens it itself.
+    pub fn database(&self) -> PathBuf {
+        self.path.join("tollgate.db")
+    }
+
+    /// A directory in it that only its owner can enter, made when missing.
+    pub fn private_dir(&self, name: &str) -> Result<Dir, DataDirError> {
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        match self.dir.create_dir_with(name, &builder) {
+            Err(err) if err.kind() != std::io::ErrorKind::AlreadyExists => return Err(self.failed(name, err)),
+            _ => {}
+        }
+        let dir = self.dir.open_dir_nofollow(name).map_err(|err| self.failed(name, err))?;
+        let metadata = dir.dir_metadata().map_err(|err| self.failed(name, err))?;
+        if is_private(&metadata) {
+            Ok(dir)
+        } else {
+            Err(self.exposed(name))
+        }
+    }
+
+    /// A secret of 32 bytes, made at its first use.
+    pub fn secret(&self, name: &str) -> Result<[u8; 32], DataDirError> {
+        let mut fresh = [0; 32];
+        getrandom::fill(&mut fresh).map_err(|err| self.failed(name, std::io::Error::other(err)))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        match self.dir.open_with(name, &options) {
+            Ok(mut file) => {
+                let written = file.write_all(&fresh).and_then(|()| file.sync_all());
+                written.map_err(|err| self.failed(name, err))?;
+                return Ok(fresh);
+            }
+            Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(err) => return Err(self.failed(name, err)),
+        }
+        let mut file = open_private(&self.dir, name)
+            .map_err(|err| self.failed(name, err))?
+            .ok_or_else(|| self.exposed(name))?;
+        let mut secret = [0; 32];
+        file.read_exact(&mut secret).map_err(|err| self.failed(name, err))?;
+        Ok(secret)
+    }
+
+    fn failed(&self, what: &str, source: std::io::Error) -> DataDirError {
+        DataDirError::Io {
+            what: what.to_owned(),
+            path: self.path.display().to_string(),
+            source,
+        }
+    }
+
+    fn exposed(&self, what: &str) -> DataDirError {
+        DataDirError::Exposed {
+            what: what.to_owned(),
+            path: self.path.display().to_string(),
+        }
+    }
+}
+
+/// Opens a file of ours for reading, or `None` if others could have changed it. A symbolic link is
+/// not followed.
+pub fn open_private(dir: &Dir, name: &str) -> std::io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.read(true).follow(FollowSymlinks::No);
+    let file = dir.open_with(name, &options)?;
+    let metadata = file.metadata()?;
+    Ok((metadata.is_file() && is_private(&metadata)).then_some(file))
+}
+
+fn is_private(metadata: &Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_made_once() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&place.path().join("data")).unwrap();
+        let secret = data.secret("key").unwrap();
+        assert_eq!(data.secret("key").unwrap(), secret);
+        assert_ne!(data.secret("other").unwrap(), secret);
+    }
+
+    #[test]
+    fn what_others_can_change_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        data.private_dir("cache").unwrap();
+        let open = std::fs::Permissions::from_mode(0o770);
+        std::fs::set_permissions(place.path().join("cache"), open).unwrap();
+        assert!(matches!(data.private_dir("cache"), Err(DataDirError::Exposed { .. })));
+
+        symlink(place.path().join("cache"), place.path().join("link")).unwrap();
+        assert!(data.private_dir("link").is_err());
+    }
+}

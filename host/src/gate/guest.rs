@@ -1,0 +1,199 @@
+//! One call inside its guest: instantiate, call, and name whatever goes wrong.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tollgate_sdk::{Blocker, NextCall, ToolError};
+use wasmtime::{Store, Trap};
+
+use super::Reply;
+use crate::clock::Clock;
+use crate::deadline::{Cancel, Deadline};
+use crate::packs::Pack;
+use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
+use crate::sandbox::bindings::tollgate::host::component as shared;
+use crate::sandbox::state::{CallState, Transactions};
+use crate::sandbox::{Exceeded, Sandbox};
+use crate::storage::Session;
+use crate::text;
+
+/// Longest text of an error that a component gives, in bytes.
+const MAX_TEXT: usize = 4 << 10;
+/// Most reasons a component may give for one error.
+const MAX_BLOCKERS: usize = 200;
+/// Largest reply of a component, in bytes of JSON.
+const MAX_REPLY: usize = 1 << 20;
+
+/// A call that was admitted. It may run more than once: if a neighbour in its batch costs the
+/// whole transaction, it runs again in the next.
+pub(super) struct GuestCall {
+    pub(super) pack: Arc<Pack>,
+    pub(super) tool: String,
+    pub(super) arguments: String,
+    pub(super) context: wit::Context,
+    pub(super) time: Duration,
+    pub(super) cancel: Cancel,
+}
+
+/// What guests run with.
+#[derive(Clone)]
+pub(super) struct Runtime {
+    pub(super) sandbox: Arc<Sandbox>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// How a call left its worker: with the session it borrowed, unless the host itself panicked.
+pub(super) type Finished = (Option<Box<Session>>, Result<Reply, ToolError>);
+
+impl Runtime {
+    /// Runs a guest on this thread. The session is in the component's namespace only meanwhile.
+    pub(super) fn run(&self, call: &GuestCall, session: Box<Session>, transactions: Transactions) -> Finished {
+        if call.cancel.is_cancelled() {
+            return (Some(session), Err(cancelled(call)));
+        }
+        let run = AssertUnwindSafe(|| self.run_in_store(call, session, transactions));
+        match std::panic::catch_unwind(run) {
+            Ok((session, result)) => (Some(session), result),
+            Err(_) => {
+                tracing::error!(op_id = call.context.op_id, tool = call.tool, "the host panicked during a call");
+                (None, Err(ToolError::new("HOST_FAILED", "the host failed during the call; nothing was changed")))
+            }
+        }
+    }
+
+    fn run_in_store(
+        &self,
+        call: &GuestCall,
+        session: Box<Session>,
+        transactions: Transactions,
+    ) -> (Box<Session>, Result<Reply, ToolError>) {
+        let deadline = Deadline::after(call.time, call.cancel.clone());
+        session.enter(&call.pack.namespace, &deadline);
+        let state = CallState::new(
+            call.pack.namespace.clone(),
+            session,
+            deadline.clone(),
+            Arc::clone(&self.clock),
+            transactions,
+            &call.pack.limits,
+        );
+        let mut store = state.into_store(&self.sandbox);
+        let running = self.sandbox.running();
+        let called = invoke(call, &mut store);
+        drop(running);
+        let state = store.into_data();
+        state.log_output();
+        let result = match called {
+            Ok(Ok(reply)) => read_reply(call, reply),
+            Ok(Err(err)) => Err(read_error(err)),
+            Err(trap) => Err(name_trap(call, &trap, &state, &deadline)),
+        };
+        state.session.leave();
+        (state.session, result)
+    }
+}
+
+fn invoke(
+    call: &GuestCall,
+    store: &mut Store<CallState>,
+) -> wasmtime::Result<Result<wit::Reply, wit::ToolError>> {
+    let instance = call.pack.pre().instantiate(&mut *store)?;
+    instance
+        .tollgate_host_pack()
+        .call_call(store, &call.context, &call.tool, &call.arguments)
+}
+
+/// A trap, an interruption or a limit, as the caller sees it. The log has the whole story.
+fn name_trap(call: &GuestCall, trap: &wasmtime::Error, state: &CallState, deadline: &Deadline) -> ToolError {
+    let pack = call.pack.manifest.name.as_str();
+    tracing::warn!(op_id = call.context.op_id, pack, tool = call.tool, trap = format!("{trap:#}"), "a guest was stopped");
+    if deadline.is_cancelled() {
+        return cancelled(call);
+    }
+    let err = match (state.exceeded(), trap.downcast_ref::<Trap>()) {
+        (Some(Exceeded::Memory), _) => ToolError::new("MEMORY_LIMIT", format!("pack `{pack}` asked for more memory than it may have"))
+            .remediation("Ask for less at once; the operator can raise limits.memory_mib of the pack.")
+            .context("limit_bytes", call.pack.limits.memory),
+        (Some(Exceeded::Table), _) => ToolError::new("TABLE_LIMIT", format!("pack `{pack}` grew a table past its limit")),
+        (None, Some(Trap::Interrupt)) => late(call),
+        (None, Some(Trap::StackOverflow)) => ToolError::new("STACK_OVERFLOW", format!("pack `{pack}` recursed too deeply"))
+            .remediation("Send flatter arguments, or report the case to the pack's author."),
+        _ if deadline.is_over() => late(call),
+        _ => ToolError::new("GUEST_TRAPPED", format!("pack `{pack}` crashed; nothing was changed"))
+            .remediation("Report the operation's id to the pack's author; the host's log has the trace."),
+    };
+    err.context("pack", pack)
+}
+
+fn late(call: &GuestCall) -> ToolError {
+    ToolError::new("DEADLINE_EXCEEDED", "the call ran out of time; nothing was changed")
+        .remediation("Ask for less at once; the operator can raise the pack's time limits.")
+        .context("limit_ms", u64::try_from(call.time.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn cancelled(call: &GuestCall) -> ToolError {
+    ToolError::new("CANCELLED", "the caller gave the call up; nothing was changed").context("tool", call.tool.as_str())
+}
+
+fn read_reply(call: &GuestCall, said: wit::Reply) -> Result<Reply, ToolError> {
+    let bad = |why: String| {
+        ToolError::new("BAD_REPLY", format!("pack `{}` replied badly: {why}", call.pack.manifest.name))
+            .remediation("Report the operation's id to the pack's author.")
+    };
+    if said.structured.len() > MAX_REPLY {
+        return Err(bad(format!("{} bytes, more than {MAX_REPLY}", said.structured.len()))
+            .remediation("Ask for less at once, with a smaller limit."));
+    }
+    let structured: Map<String, Value> =
+        serde_json::from_str(&said.structured).map_err(|err| bad(format!("not a JSON object: {err}")))?;
+    Ok(Reply {
+        structured,
+        json: said.structured,
+        text: said.text.map(|said| text::clean_lines(&said)),
+    })
+}
+
+fn read_error(said: wit::ToolError) -> ToolError {
+    let context = serde_json::from_str(&said.context).unwrap_or_default();
+    ToolError {
+        code: code(&said.code),
+        message: line(&said.message),
+        remediation: line(&said.remediation),
+        blockers: said
+            .blockers
+            .into_iter()
+            .take(MAX_BLOCKERS)
+            .map(|blocker| Blocker {
+                code: code(&blocker.code),
+                message: line(&blocker.message),
+                field: blocker.field.map(|field| line(&field)),
+                next_call: blocker.next_call.and_then(next_call),
+            })
+            .collect(),
+        context,
+        next_call: said.next_call.and_then(next_call),
+    }
+}
+
+fn next_call(said: shared::NextCall) -> Option<NextCall> {
+    Some(NextCall {
+        arguments: serde_json::from_str(&said.arguments).ok()?,
+        tool: line(&said.tool),
+    })
+}
+
+/// A stable UPPER_SNAKE code, whatever the component said.
+fn code(said: &str) -> String {
+    let clean: String = said
+        .chars()
+        .filter(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || *c == '_')
+        .take(64)
+        .collect();
+    if clean.is_empty() { "UNNAMED_ERROR".to_owned() } else { clean }
+}
+
+fn line(said: &str) -> String {
+    text::clean(text::cut(said, MAX_TEXT))
+}

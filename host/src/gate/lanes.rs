@@ -1,0 +1,193 @@
+//! Where calls run: readers side by side, writes one after another, runs on their own.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender};
+use tokio::sync::{Semaphore, oneshot};
+use tollgate_sdk::ToolError;
+
+use super::guest::{GuestCall, Runtime};
+use super::writer::{self, Job};
+use super::{Draft, Reply};
+use crate::clock::Clock;
+use crate::sandbox::Sandbox;
+use crate::sandbox::state::Transactions;
+use crate::storage::{Database, OpenError, Session};
+
+/// Threads for `read` calls. More than the cores, so that stalled guests leave room for others.
+const READERS: usize = 8;
+/// `run` calls at once.
+const RUNNERS: usize = 8;
+
+type Answer = oneshot::Sender<Result<Reply, ToolError>>;
+
+struct ReadJob {
+    guest: GuestCall,
+    draft: Draft,
+    reply: Answer,
+}
+
+/// The threads that run calls. They end when this is dropped, after what was queued.
+pub(super) struct Lanes {
+    database: Database,
+    runtime: Runtime,
+    runners: Arc<Semaphore>,
+    reads: Option<Sender<ReadJob>>,
+    writes: Option<Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Lanes {
+    pub(super) fn open(database: &Database, sandbox: &Arc<Sandbox>, clock: &Arc<dyn Clock>) -> Result<Lanes, OpenError> {
+        let runtime = Runtime {
+            sandbox: Arc::clone(sandbox),
+            clock: Arc::clone(clock),
+        };
+        let (writes, write_jobs) = crossbeam_channel::unbounded();
+        let (reads, read_jobs) = crossbeam_channel::unbounded();
+        let mut threads = vec![writer::start(database.clone(), runtime.clone(), write_jobs)?];
+        for number in 0..READERS {
+            let reader = Reader {
+                database: database.clone(),
+                runtime: runtime.clone(),
+                jobs: Receiver::clone(&read_jobs),
+                writes: Sender::clone(&writes),
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("reader-{number}"))
+                .spawn(move || reader.work())
+                .expect("a thread can be started");
+            threads.push(thread);
+        }
+        Ok(Lanes {
+            database: database.clone(),
+            runtime,
+            runners: Arc::new(Semaphore::new(RUNNERS)),
+            reads: Some(reads),
+            writes: Some(writes),
+            threads,
+        })
+    }
+
+    /// Runs a call on a snapshot. Its row follows later.
+    pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Result<Reply, ToolError> {
+        let (reply, answer) = oneshot::channel();
+        if let Some(reads) = &self.reads {
+            let _ = reads.send(ReadJob { guest, draft, reply });
+        }
+        answer.await.unwrap_or_else(|_| Err(stopping()))
+    }
+
+    /// Runs a call as a transaction that commits with its row.
+    pub(super) async fn write(&self, guest: GuestCall, draft: Draft) -> Result<Reply, ToolError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Call {
+            guest: Box::new(guest),
+            draft: Box::new(draft),
+            reply,
+        });
+        answer.await.unwrap_or_else(|_| Err(stopping()))
+    }
+
+    /// Runs a call outside any transaction. Its row is on disk before the reply.
+    pub(super) async fn run(&self, guest: GuestCall, draft: Draft) -> Result<Reply, ToolError> {
+        let Ok(_permit) = self.runners.acquire().await else {
+            return Err(stopping());
+        };
+        let runtime = self.runtime.clone();
+        let database = self.database.clone();
+        let ran = tokio::task::spawn_blocking(move || {
+            let session = match database.write_session() {
+                Ok(session) => Box::new(session),
+                Err(err) => return Err(writer::storage_failed(&err.into_cause())),
+            };
+            let (session, result) = runtime.run(&guest, session, Transactions::None);
+            // Closing the connection would roll an open transaction back as well; this says so.
+            if let Some(session) = session.filter(|session| session.in_transaction()) {
+                let _ = session.rollback();
+            }
+            result
+        });
+        let result = ran.await.unwrap_or_else(|_| Err(stopping()));
+        self.record(&draft, &result).await;
+        result
+    }
+
+    /// Records a call that was refused before any guest ran.
+    pub(super) async fn refuse(&self, draft: Draft, refusal: ToolError) -> Result<Reply, ToolError> {
+        let result = Err(refusal);
+        self.record(&draft, &result).await;
+        result
+    }
+
+    /// Waits until what was queued is on disk.
+    pub(super) async fn flush(&self) {
+        let (done, flushed) = oneshot::channel();
+        self.send(Job::Flush(done));
+        let _ = flushed.await;
+    }
+
+    async fn record(&self, draft: &Draft, result: &Result<Reply, ToolError>) {
+        let (done, recorded) = oneshot::channel();
+        self.send(Job::Record {
+            operation: Box::new(draft.settle(result)),
+            done: Some(done),
+        });
+        let _ = recorded.await;
+    }
+
+    fn send(&self, job: Job) {
+        if let Some(writes) = &self.writes {
+            // A writer that is gone drops the job, and whoever waits for it hears that.
+            let _ = writes.send(job);
+        }
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.reads = None;
+        self.writes = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn stopping() -> ToolError {
+    ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed").remediation("Call again once it is back.")
+}
+
+struct Reader {
+    database: Database,
+    runtime: Runtime,
+    jobs: Receiver<ReadJob>,
+    writes: Sender<Job>,
+}
+
+impl Reader {
+    fn work(self) {
+        let mut spare: Option<Box<Session>> = None;
+        while let Ok(job) = self.jobs.recv() {
+            let (session, result) = self.read(&job.guest, spare.take());
+            spare = session;
+            let operation = Box::new(job.draft.settle(&result));
+            let _ = job.reply.send(result);
+            let _ = self.writes.send(Job::Record { operation, done: None });
+        }
+    }
+
+    fn read(&self, guest: &GuestCall, spare: Option<Box<Session>>) -> super::guest::Finished {
+        let session = match spare.map_or_else(|| self.database.read_session().map(Box::new), Ok) {
+            Ok(session) => session,
+            Err(err) => return (None, Err(writer::storage_failed(&err.into_cause()))),
+        };
+        if let Err(err) = session.begin_read() {
+            return (None, Err(writer::storage_failed(&err)));
+        }
+        let (session, result) = self.runtime.run(guest, session, Transactions::WholeCall);
+        // A session whose snapshot does not end cleanly is not used again.
+        (session.filter(|session| session.commit().is_ok()), result)
+    }
+}

@@ -1,0 +1,290 @@
+//! The writer: one thread, one connection, one commit for all that waits.
+//!
+//! Each call runs under a savepoint of its own, so a call that fails takes back only its own rows.
+//! No reply leaves before the commit that holds its row. Some failures make SQLite give up the
+//! whole transaction; then the calls before the failing one run again, because nobody has been
+//! told of them yet.
+
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use tokio::sync::oneshot;
+use tollgate_sdk::ToolError;
+
+use super::guest::{GuestCall, Runtime};
+use super::{Draft, Reply};
+use crate::sandbox::state::Transactions;
+use crate::storage::{Database, OpenError, Operation, Session};
+
+/// Most jobs of one commit.
+const MAX_BATCH: usize = 256;
+/// How long rows that nobody waits for may wait for company.
+const LINGER: Duration = Duration::from_millis(50);
+/// Bytes of one database page, SQLite's default.
+const PAGE: u64 = 4096;
+
+/// What the writer is asked to do.
+pub(super) enum Job {
+    /// Run a call and record it.
+    Call {
+        guest: Box<GuestCall>,
+        draft: Box<Draft>,
+        reply: oneshot::Sender<Result<Reply, ToolError>>,
+    },
+    /// Record a call that ran elsewhere or was refused.
+    Record {
+        operation: Box<Operation>,
+        /// Told once the row is on disk or could not be put there.
+        done: Option<oneshot::Sender<bool>>,
+    },
+    /// Commit what came before.
+    Flush(oneshot::Sender<()>),
+}
+
+/// Starts the writer.
+pub(super) fn start(
+    database: Database,
+    runtime: Runtime,
+    jobs: Receiver<Job>,
+) -> Result<JoinHandle<()>, OpenError> {
+    let session = Box::new(database.write_session()?);
+    let mut writer = Writer {
+        database,
+        runtime,
+        session: Some(session),
+    };
+    Ok(std::thread::Builder::new()
+        .name("writer".to_owned())
+        .spawn(move || {
+            while let Some(batch) = next_batch(&jobs) {
+                writer.commit(batch);
+            }
+        })
+        .expect("a thread can be started"))
+}
+
+/// Waits for work. `None` once nobody can send any.
+fn next_batch(jobs: &Receiver<Job>) -> Option<Vec<Pending>> {
+    let mut batch = vec![Pending::new(jobs.recv().ok()?)];
+    let patience = Instant::now() + LINGER;
+    loop {
+        let urgent = batch.iter().any(|pending| pending.job.is_urgent());
+        while batch.len() < MAX_BATCH
+            && let Ok(job) = jobs.try_recv()
+        {
+            batch.push(Pending::new(job));
+        }
+        if urgent || batch.len() == MAX_BATCH {
+            return Some(batch);
+        }
+        match jobs.recv_deadline(patience) {
+            Ok(job) => batch.push(Pending::new(job)),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Some(batch),
+        }
+    }
+}
+
+impl Job {
+    /// Whether somebody waits for the commit.
+    fn is_urgent(&self) -> bool {
+        !matches!(self, Job::Record { done: None, .. })
+    }
+}
+
+/// A job and, once it ran, its result.
+struct Pending {
+    job: Job,
+    settled: Option<Result<Reply, ToolError>>,
+}
+
+impl Pending {
+    fn new(job: Job) -> Pending {
+        Pending { job, settled: None }
+    }
+
+    /// Forgets a success whose rows are gone. Refusals and failures have no rows and stay.
+    fn forget_success(&mut self) {
+        self.settled.take_if(|result| result.is_ok());
+    }
+}
+
+/// The transaction is gone, and with it what its members wrote.
+struct Lost;
+
+/// How a call inside the writer ended.
+enum Ran {
+    /// The transaction goes on.
+    Kept(Result<Reply, ToolError>),
+    /// It cost the transaction.
+    Lost(ToolError),
+}
+
+struct Writer {
+    database: Database,
+    runtime: Runtime,
+    session: Option<Box<Session>>,
+}
+
+impl Writer {
+    /// Runs a batch, commits it, and answers.
+    fn commit(&mut self, mut batch: Vec<Pending>) {
+        loop {
+            match self.attempt(&mut batch) {
+                Ok(Ok(())) => return answer(batch),
+                // The call that cost the transaction is settled now, so this ends.
+                Ok(Err(Lost)) => batch.iter_mut().for_each(Pending::forget_success),
+                Err(err) => {
+                    tracing::error!(%err, "a commit failed");
+                    self.abandon();
+                    return fail(batch, &storage_failed(&err));
+                }
+            }
+        }
+    }
+
+    fn attempt(&mut self, batch: &mut [Pending]) -> rusqlite::Result<Result<(), Lost>> {
+        self.session()?.begin_write()?;
+        for pending in batch.iter_mut() {
+            if self.process(pending)?.is_err() {
+                return Ok(Err(Lost));
+            }
+        }
+        self.session()?.commit()?;
+        Ok(Ok(()))
+    }
+
+    fn process(&mut self, pending: &mut Pending) -> rusqlite::Result<Result<(), Lost>> {
+        match &pending.job {
+            Job::Flush(_) => {}
+            Job::Record { operation, .. } => self.session()?.record(operation)?,
+            Job::Call { guest, draft, .. } => {
+                let result = match pending.settled.take() {
+                    Some(settled) => settled,
+                    None => match self.run(guest)? {
+                        Ran::Kept(result) => result,
+                        Ran::Lost(failure) => {
+                            pending.settled = Some(Err(failure));
+                            return Ok(Err(Lost));
+                        }
+                    },
+                };
+                self.session()?.record(&draft.settle(&result))?;
+                pending.settled = Some(result);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Runs one call under its savepoint.
+    fn run(&mut self, guest: &GuestCall) -> rusqlite::Result<Ran> {
+        let session = self.session.take().map_or_else(|| self.reopen(), Ok)?;
+        session.savepoint()?;
+        let before = session.pages()?;
+        let quota = i64::try_from(guest.pack.limits.storage / PAGE).unwrap_or(i64::MAX);
+        let used = session.used_pages(&guest.pack.namespace)?;
+        session.limit_growth(quota - used)?;
+        let (session, result) = self.runtime.run(guest, session, Transactions::WholeCall);
+        let Some(session) = session else {
+            // The connection went down with the panic, and the transaction with it.
+            let failure = result.err().unwrap_or_else(|| ToolError::new("HOST_FAILED", "the host failed"));
+            return Ok(Ran::Lost(failure));
+        };
+        let session = self.session.insert(session);
+        if !session.in_transaction() {
+            let failure = result.err().unwrap_or_else(lost_transaction);
+            return Ok(Ran::Lost(failure));
+        }
+        session.lift_limit()?;
+        if result.is_ok() {
+            let grown = session.pages()? - before;
+            if grown != 0 {
+                session.book_pages(&guest.pack.namespace, grown)?;
+            }
+            session.release()?;
+        } else {
+            session.undo()?;
+        }
+        Ok(Ran::Kept(result))
+    }
+
+    fn session(&mut self) -> rusqlite::Result<&Session> {
+        if self.session.is_none() {
+            self.session = Some(self.reopen()?);
+        }
+        self.session.as_deref().ok_or(rusqlite::Error::InvalidQuery)
+    }
+
+    fn reopen(&self) -> rusqlite::Result<Box<Session>> {
+        self.database.write_session().map(Box::new).map_err(OpenError::into_cause)
+    }
+
+    /// Leaves no transaction behind.
+    fn abandon(&mut self) {
+        let rolled_back = self
+            .session
+            .as_ref()
+            .is_some_and(|session| !session.in_transaction() || session.rollback().is_ok());
+        if !rolled_back {
+            self.session = None;
+        }
+    }
+}
+
+fn answer(batch: Vec<Pending>) {
+    for pending in batch {
+        // A caller that is gone needs no answer; its row is in the ledger.
+        match pending.job {
+            Job::Call { reply, .. } => {
+                let result = pending.settled.unwrap_or_else(|| Err(lost_transaction()));
+                let _ = reply.send(result);
+            }
+            Job::Record { done: Some(done), .. } => {
+                let _ = done.send(true);
+            }
+            Job::Record { done: None, .. } => {}
+            Job::Flush(done) => {
+                let _ = done.send(());
+            }
+        }
+    }
+}
+
+fn fail(batch: Vec<Pending>, failure: &ToolError) {
+    for pending in batch {
+        match pending.job {
+            Job::Call { reply, .. } => {
+                let _ = reply.send(Err(failure.clone()));
+            }
+            Job::Record { operation, done } => {
+                tracing::error!(op_id = operation.op_id, tool = operation.tool, "a ledger row could not be written");
+                if let Some(done) = done {
+                    let _ = done.send(false);
+                }
+            }
+            Job::Flush(done) => {
+                let _ = done.send(());
+            }
+        }
+    }
+}
+
+fn lost_transaction() -> ToolError {
+    ToolError::new("STORAGE_FAILED", "storage gave the call's transaction up; nothing was changed")
+        .remediation("Call again; if it stays, look at the host's log.")
+}
+
+/// What callers are told when a commit fails.
+pub(super) fn storage_failed(err: &rusqlite::Error) -> ToolError {
+    match err.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DiskFull) => {
+            ToolError::new("STORAGE_FULL", "the disk is full; nothing was changed").remediation("Free disk space and call again.")
+        }
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
+            ToolError::new("STORAGE_BUSY", "another process holds the database; nothing was changed")
+                .remediation("Call again.")
+        }
+        _ => ToolError::new("STORAGE_FAILED", "the call could not be committed; nothing was changed")
+            .remediation("Look at the host's log under the operation's id."),
+    }
+}

@@ -1,0 +1,94 @@
+//! Putting a host together: data directory, sandbox, packs, gate.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use crate::builtin;
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, PackConfig};
+use crate::data_dir::DataDir;
+use crate::gate::Gate;
+use crate::packs::compile::Compiler;
+use crate::packs::{Catalog, Loader, Origin, Selection, Source};
+use crate::sandbox::Sandbox;
+use crate::storage::Database;
+
+/// Which packs to load, and which of their tools exist.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// Only these packs; all enabled ones if empty.
+    pub packs: Vec<String>,
+    /// Of their tools, these.
+    pub selection: Selection,
+}
+
+/// Opens the data directory and loads the packs. Packs that do not load are in the catalog's
+/// failures, and the rest works.
+pub async fn open(config: &Config, data_dir: &Path, executable: PathBuf, choice: &Choice) -> anyhow::Result<Gate> {
+    let data = DataDir::open(data_dir)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let sandbox = Arc::new(Sandbox::new()?);
+    let database = Database::open(&data.database()).context("the database cannot be used")?;
+    let loader = Loader::new(
+        &data,
+        Arc::clone(&sandbox),
+        Compiler::new(executable),
+        database.clone(),
+        Arc::clone(&clock),
+    )?;
+    let sources = sources(config, &choice.packs)?;
+    let catalog = Catalog::load(&loader, sources, &choice.selection).await;
+    for failure in catalog.failures() {
+        tracing::error!("{failure}");
+    }
+    Ok(Gate::open(Arc::new(catalog), sandbox, &database, clock)?)
+}
+
+/// The built-in packs, then those of the configuration by name.
+fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
+    let default = PackConfig::default();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|want| want == name);
+    let mut sources = Vec::new();
+    for name in builtin::names() {
+        let settings = config.packs.get(name).unwrap_or(&default);
+        if is_wanted(name) && settings.enabled.unwrap_or(true) {
+            sources.push(source(name, settings)?);
+        }
+    }
+    for (name, settings) in &config.packs {
+        if builtin::component(name).is_none() && is_wanted(name) && settings.enabled.unwrap_or(true) {
+            sources.push(source(name, settings)?);
+        }
+    }
+    let unknown: Vec<&str> = wanted
+        .iter()
+        .filter(|want| !sources.iter().any(|source| source.name == **want))
+        .map(String::as_str)
+        .collect();
+    anyhow::ensure!(
+        unknown.is_empty(),
+        "there is no enabled pack {}; `tollgate packs list` shows what there is",
+        unknown.join(", ")
+    );
+    Ok(sources)
+}
+
+fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {
+    let origin = match (settings.source.as_deref(), builtin::component(name)) {
+        (None | Some("builtin"), Some(bytes)) => Origin::Builtin(bytes),
+        (Some("builtin"), None) => anyhow::bail!("[packs.{name}] source: there is no built-in pack {name}"),
+        (Some(path), _) => Origin::File(path.into()),
+        (None, None) => anyhow::bail!("[packs.{name}] names no source and is not built in; add `source = \"PATH\"`"),
+    };
+    Ok(Source {
+        name: name.to_owned(),
+        origin,
+        sha256: settings.sha256.clone(),
+        grants: settings.grants.clone(),
+        limits: settings.limits.limits(),
+        config: settings.config.clone(),
+        exclude: settings.exclude.clone(),
+    })
+}

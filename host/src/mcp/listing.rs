@@ -1,0 +1,97 @@
+//! Tools as clients see them, made once.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rmcp::model::{Tool, ToolAnnotations};
+
+use crate::packs::{Catalog, Effect, ToolSpec};
+
+/// Tools of one page.
+const PAGE: usize = 50;
+/// Longest instructions, in bytes.
+const MAX_INSTRUCTIONS: usize = 8 << 10;
+
+/// The listed tools, by name, and what a client is told at the start.
+pub struct Listing {
+    tools: Vec<Tool>,
+    instructions: String,
+}
+
+/// A cursor that this listing did not give.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownCursor;
+
+impl Listing {
+    /// What a catalog lists.
+    pub fn new(catalog: &Catalog) -> Listing {
+        Listing {
+            tools: catalog.listed().map(|tool| definition(&tool.spec)).collect(),
+            instructions: instructions(catalog),
+        }
+    }
+
+    /// All listed tools.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// What a client is told at the start.
+    pub fn instructions(&self) -> &str {
+        &self.instructions
+    }
+
+    /// A page after a cursor, and the cursor of the next.
+    pub fn page(&self, cursor: Option<&str>) -> Result<(Vec<Tool>, Option<String>), UnknownCursor> {
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let last = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| UnknownCursor)?;
+                let at = self.tools.iter().position(|tool| tool.name.as_bytes() == last);
+                at.ok_or(UnknownCursor)? + 1
+            }
+        };
+        let rest = &self.tools[start..];
+        let page = &rest[..rest.len().min(PAGE)];
+        let next = (rest.len() > PAGE)
+            .then(|| page.last().map(|tool| URL_SAFE_NO_PAD.encode(tool.name.as_bytes())))
+            .flatten();
+        Ok((page.to_vec(), next))
+    }
+}
+
+/// A tool's definition on the wire.
+fn definition(spec: &ToolSpec) -> Tool {
+    let annotations = ToolAnnotations::from_raw(
+        Some(spec.title.clone()),
+        Some(spec.effect == Effect::Read),
+        Some(spec.destructive),
+        Some(spec.idempotent),
+        Some(spec.open_world),
+    );
+    Tool::new(spec.name.clone(), spec.description.clone(), Arc::new(spec.input_schema.clone()))
+        .with_title(spec.title.clone())
+        .with_raw_output_schema(Arc::new(spec.output_schema.clone()))
+        .with_annotations(annotations)
+}
+
+fn instructions(catalog: &Catalog) -> String {
+    let mut text = String::from(
+        "Tollgate runs each call as one transaction with a ledger row. A refusal is a result with an `error`: \
+         `blockers` lists every reason at once, `next_call` is ready to run, and nothing was changed.",
+    );
+    let unlisted = catalog.all().count() - catalog.listed().count();
+    if unlisted > 0 {
+        text.push_str(&format!(
+            " {unlisted} more tools answer by name without being listed; `serve --tier full` lists them."
+        ));
+    }
+    for pack in catalog.packs() {
+        let about = pack.manifest.instructions.trim();
+        if !about.is_empty() {
+            text.push_str(&format!("\n\n{}: {about}", pack.manifest.name));
+        }
+    }
+    crate::text::cut(&text, MAX_INSTRUCTIONS).to_owned()
+}

@@ -1,0 +1,22 @@
+//! MCP: the gate as a server over stdio and HTTP.
+
+mod handler;
+mod http;
+mod listing;
+mod stdio;
+pub mod wire;
+
+pub use handler::Handler;
+pub use http::{HttpError, serve as serve_http};
+pub use listing::Listing;
+pub use stdio::serve as serve_stdio;
+
+/// Resolves when the process is asked to stop.
+async fn stop_requested() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+    }
+}

@@ -1,0 +1,319 @@
+//! Messages whose arguments cannot be read, made readable so that the gate can refuse them.
+//!
+//! A JSON-RPC library drops what it cannot parse, and the client waits for ever. So each message is
+//! looked at first. A tool call with ill-formed UTF-8, half a surrogate pair, arguments that are
+//! no object, or nesting that no parser follows is replaced by the same call without arguments and
+//! with a list of what was wrong, which the gate turns into a refusal and a ledger row.
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// The `_meta` key under which problems travel from here to the gate.
+pub const MALFORMED: &str = "tollgate/malformed";
+/// Longest message; rmcp drops what is longer.
+pub const MAX_MESSAGE: usize = 16 << 20;
+/// Deepest nesting that is passed on: a parser's limit is 128.
+const MAX_DEPTH: usize = 100;
+/// Bytes read at once.
+const CHUNK: usize = 64 << 10;
+
+/// The message to use instead, if this one is a tool call that could not be read.
+pub fn repair(message: &[u8]) -> Option<Vec<u8>> {
+    let mut problems = Vec::new();
+    let text = well_formed(message, &mut problems);
+    if depth(&text) > MAX_DEPTH {
+        problems.push(format!("nesting is deeper than {MAX_DEPTH}"));
+    }
+    let call = serde_json::from_str::<Message<'_>>(&text).ok().and_then(tool_call);
+    let Some(call) = call else {
+        return (!problems.is_empty()).then(|| text.into_owned().into_bytes());
+    };
+    if let Some(arguments) = call.params.arguments.map(RawValue::get)
+        && !arguments.starts_with('{')
+        && arguments != "null"
+    {
+        problems.push("arguments must be an object".to_owned());
+    }
+    (!problems.is_empty()).then(|| call.without_arguments(problems))
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+struct ToolCall<'a> {
+    id: Option<&'a RawValue>,
+    params: Params<'a>,
+}
+
+fn tool_call(message: Message<'_>) -> Option<ToolCall<'_>> {
+    if message.method.as_deref() != Some("tools/call") {
+        return None;
+    }
+    Some(ToolCall {
+        id: message.id,
+        params: serde_json::from_str(message.params?.get()).ok()?,
+    })
+}
+
+impl ToolCall<'_> {
+    fn without_arguments(&self, problems: Vec<String>) -> Vec<u8> {
+        let mut meta: Map<String, Value> = self
+            .params
+            .meta
+            .and_then(|meta| serde_json::from_str(meta.get()).ok())
+            .unwrap_or_default();
+        meta.insert(MALFORMED.to_owned(), problems.into());
+        let read = |value: Option<&RawValue>| value.and_then(|value| serde_json::from_str::<Value>(value.get()).ok());
+        let mut message = json!({
+            "jsonrpc": "2.0",
+            "id": read(self.id),
+            "method": "tools/call",
+            "params": { "name": read(self.params.name), "arguments": {}, "_meta": meta },
+        });
+        if self.id.is_none()
+            && let Some(message) = message.as_object_mut()
+        {
+            message.remove("id");
+        }
+        message.to_string().into_bytes()
+    }
+}
+
+/// The message as text in which every escape is a character, with what had to be replaced.
+fn well_formed<'a>(message: &'a [u8], problems: &mut Vec<String>) -> Cow<'a, str> {
+    let text = match std::str::from_utf8(message) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(err) => {
+            problems.push(format!("ill-formed UTF-8 at byte {}", err.valid_up_to()));
+            String::from_utf8_lossy(message)
+        }
+    };
+    let lone = lone_surrogates(text.as_bytes());
+    if lone.is_empty() {
+        return text;
+    }
+    problems.push(format!("half a surrogate pair at byte {}", lone[0]));
+    let mut repaired = text.into_owned();
+    for at in lone {
+        repaired.replace_range(at..at + 6, "\\ufffd");
+    }
+    Cow::Owned(repaired)
+}
+
+/// Where `\uD800` to `\uDFFF` stand without their other half.
+fn lone_surrogates(text: &[u8]) -> Vec<usize> {
+    let mut lone = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text[at..].iter().position(|byte| *byte == b'\\') {
+        at += found;
+        match (escaped_unit(text, at), escaped_unit(text, at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => at += 12,
+            (Some(0xd800..=0xdfff), _) => {
+                lone.push(at);
+                at += 6;
+            }
+            (Some(_), _) => at += 6,
+            (None, _) => at += 2,
+        }
+        if at >= text.len() {
+            break;
+        }
+    }
+    lone
+}
+
+/// The code unit of `\uXXXX` at this place.
+fn escaped_unit(text: &[u8], at: usize) -> Option<u16> {
+    let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// The deepest nesting of objects and arrays.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn skip_string(bytes: &mut impl Iterator<Item = u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => {
+                bytes.next();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads lines and passes each on, [repaired](repair) where needed.
+pub struct Repaired<R> {
+    inner: R,
+    chunk: Box<[u8]>,
+    /// The start of a line whose end has not come.
+    partial: Vec<u8>,
+    /// Whole lines that wait to be read.
+    ready: Vec<u8>,
+    read: usize,
+    /// The rest of a line that is too long is passed on for rmcp to drop.
+    too_long: bool,
+}
+
+impl<R> Repaired<R> {
+    /// Wraps a reader of lines.
+    pub fn new(inner: R) -> Repaired<R> {
+        Repaired {
+            inner,
+            chunk: vec![0; CHUNK].into_boxed_slice(),
+            partial: Vec::new(),
+            ready: Vec::new(),
+            read: 0,
+            too_long: false,
+        }
+    }
+
+    fn take(&mut self, length: usize) {
+        let Some(mut rest) = self.chunk.get(..length) else {
+            return;
+        };
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, tail) = rest.split_at(end);
+            rest = &tail[1..];
+            self.partial.extend_from_slice(line);
+            let repaired = if self.too_long { None } else { repair(&self.partial) };
+            self.ready.extend_from_slice(repaired.as_deref().unwrap_or(&self.partial));
+            self.ready.push(b'\n');
+            self.partial.clear();
+            self.too_long = false;
+        }
+        self.partial.extend_from_slice(rest);
+        if self.too_long || self.partial.len() > MAX_MESSAGE {
+            self.too_long = true;
+            self.ready.append(&mut self.partial);
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Repaired<R> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        let this = self.get_mut();
+        while this.read == this.ready.len() {
+            this.ready.clear();
+            this.read = 0;
+            let mut chunk = ReadBuf::new(&mut this.chunk);
+            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut chunk))?;
+            let length = chunk.filled().len();
+            if length == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            this.take(length);
+        }
+        let waiting = &this.ready[this.read..];
+        let length = waiting.len().min(buf.remaining());
+        buf.put_slice(&waiting[..length]);
+        this.read += length;
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    fn problems(message: &[u8]) -> Option<String> {
+        let repaired = repair(message)?;
+        let message: Value = serde_json::from_slice(&repaired).unwrap();
+        assert_eq!(message["id"], 7);
+        assert_eq!(message["params"]["name"], "t");
+        assert_eq!(message["params"]["arguments"], json!({}));
+        Some(message["params"]["_meta"][MALFORMED].to_string())
+    }
+
+    fn call(arguments: &str) -> Vec<u8> {
+        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"t","arguments":{arguments}}}}}"#)
+            .into_bytes()
+    }
+
+    #[test]
+    fn good_messages_stay_as_they_are() {
+        assert_eq!(repair(&call(r#"{"a":"\ud83d\ude00 \\ud800 \" {"}"#)), None);
+        assert_eq!(repair(&call("null")), None);
+        assert_eq!(repair(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#), None);
+        assert_eq!(repair(b"not json"), None);
+        assert_eq!(repair(b""), None);
+    }
+
+    #[test]
+    fn bad_arguments_are_named() {
+        assert_eq!(problems(&call("[1]")).unwrap(), r#"["arguments must be an object"]"#);
+        assert_eq!(problems(&call(r#"{"a":"\ud800"}"#)).unwrap(), r#"["half a surrogate pair at byte 82"]"#);
+        assert_eq!(problems(&call(r#"{"a":"\udc00\ud800"}"#)).unwrap(), r#"["half a surrogate pair at byte 82"]"#);
+        let mut ill_formed = call(r#"{"a":"x"}"#);
+        let at = ill_formed.iter().position(|byte| *byte == b'x').unwrap();
+        ill_formed[at] = 0xff;
+        assert_eq!(problems(&ill_formed).unwrap(), r#"["ill-formed UTF-8 at byte 82"]"#);
+        let deep = call(&format!("{}{}", r#"{"a":"#.repeat(5000), "1".to_owned() + &"}".repeat(5000)));
+        assert_eq!(problems(&deep).unwrap(), r#"["nesting is deeper than 100"]"#);
+    }
+
+    #[test]
+    fn meta_of_the_client_stays() {
+        let message = br#"{"id":7,"method":"tools/call","params":{"name":"t","arguments":3,"_meta":{"progressToken":5}}}"#;
+        let repaired: Value = serde_json::from_slice(&repair(message).unwrap()).unwrap();
+        assert_eq!(repaired["params"]["_meta"]["progressToken"], 5);
+    }
+
+    #[tokio::test]
+    async fn lines_are_repaired_wherever_reads_cut_them() {
+        let good = String::from_utf8(call("{}")).unwrap();
+        let bad = String::from_utf8(call("3")).unwrap();
+        let input = format!("{good}\n{bad}\n{good}\n");
+        for size in [1, 7, 64] {
+            let (mut write, read) = tokio::io::duplex(size);
+            let sent = input.clone();
+            tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut write, sent.as_bytes()).await });
+            let mut out = String::new();
+            Repaired::new(read).read_to_string(&mut out).await.unwrap();
+            let lines: Vec<&str> = out.lines().collect();
+            assert_eq!((lines[0], lines[2]), (good.as_str(), good.as_str()));
+            assert!(lines[1].contains(MALFORMED));
+        }
+    }
+}

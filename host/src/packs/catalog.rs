@@ -1,0 +1,214 @@
+//! The tools that exist, and those of them that are listed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use super::load::{LoadError, Loader, Pack, Source};
+use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
+
+/// Which of the loaded tools exist and are listed.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Globs; when there are any, only tools that match one exist.
+    pub tools: Vec<String>,
+    /// Globs; tools that match one do not exist.
+    pub exclude: Vec<String>,
+    /// Only tools that read exist.
+    pub read_only: bool,
+    /// Up to which tier tools are listed. Without it: core, or all that `tools` names.
+    pub tier: Option<Tier>,
+}
+
+/// A tool that exists.
+pub struct ToolEntry {
+    /// Whose it is.
+    pub pack: Arc<Pack>,
+    /// What it is.
+    pub spec: ToolSpec,
+    /// Checks its arguments.
+    pub arguments: jsonschema::Validator,
+}
+
+/// All packs of a host and their tools.
+pub struct Catalog {
+    packs: Vec<Arc<Pack>>,
+    failures: Vec<LoadError>,
+    tools: BTreeMap<String, Arc<ToolEntry>>,
+    aliases: BTreeMap<String, String>,
+    tier: Tier,
+}
+
+impl Catalog {
+    /// Loads what can be loaded; the rest is in [`failures`](Catalog::failures).
+    pub async fn load(loader: &Loader, sources: Vec<Source>, selection: &Selection) -> Catalog {
+        let mut catalog = Catalog {
+            packs: Vec::new(),
+            failures: Vec::new(),
+            tools: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            tier: listed_tier(selection),
+        };
+        let known = loader.packs_with_tables();
+        let loading = sources.into_iter().map(|source| loader.load(source));
+        for result in futures::future::join_all(loading).await {
+            let admitted = result.and_then(|pack| {
+                catalog.check_free(&pack, &known)?;
+                let tools = entries(&pack)?;
+                loader.migrate(&pack)?;
+                Ok((pack, tools))
+            });
+            match admitted {
+                Ok((pack, tools)) => catalog.add(pack, tools, selection),
+                Err(failure) => catalog.failures.push(failure),
+            }
+        }
+        catalog
+    }
+
+    /// The packs that were loaded, in the order of their sources.
+    pub fn packs(&self) -> &[Arc<Pack>] {
+        &self.packs
+    }
+
+    /// What was not loaded, and why.
+    pub fn failures(&self) -> &[LoadError] {
+        &self.failures
+    }
+
+    /// A tool by its name or an alias.
+    pub fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.tools
+            .get(name)
+            .or_else(|| self.tools.get(self.aliases.get(name)?))
+    }
+
+    /// Every tool that exists, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
+        self.tools.values()
+    }
+
+    /// The tools that are listed, by name.
+    pub fn listed(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
+        self.all().filter(|tool| tool.spec.tier <= self.tier)
+    }
+
+    /// Names close to one that does not exist.
+    pub fn nearest(&self, name: &str) -> Vec<&str> {
+        let mut close: Vec<(f64, &str)> = self
+            .tools
+            .keys()
+            .map(|known| (strsim::jaro_winkler(known, name), known.as_str()))
+            .filter(|(likeness, _)| *likeness > 0.8)
+            .collect();
+        close.sort_by(|a, b| b.0.total_cmp(&a.0));
+        close.into_iter().take(3).map(|(_, known)| known).collect()
+    }
+
+    /// A pack whose tables or tools another one has is refused, naming both.
+    fn check_free(&self, pack: &Pack, known: &[String]) -> Result<(), LoadError> {
+        let name = &pack.manifest.name;
+        let mut problems = Vec::new();
+        let loaded = self.packs.iter().map(|other| &other.manifest.name);
+        if loaded.clone().any(|other| other == name) {
+            problems.push(format!("a pack called `{name}` is loaded already"));
+        }
+        if let Some(other) = loaded.chain(known).find(|other| *other != name && prefixes_clash(other, name)) {
+            problems.push(format!("its tables could be those of pack `{other}`; rename it"));
+        }
+        let excluded = globs(&pack.exclude);
+        for tool in pack.manifest.tools.iter().filter(|tool| !excluded.is_match(&tool.name)) {
+            for name in std::iter::once(&tool.name).chain(&tool.aliases) {
+                if let Some(holder) = self.claimant(name) {
+                    problems.push(format!(
+                        "it claims tool `{name}`, which pack `{holder}` has; disable one, or exclude the tool from one"
+                    ));
+                }
+            }
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(LoadError::new(name, &pack.origin, problems))
+        }
+    }
+
+    /// The pack that declares a name and does not exclude it.
+    fn claimant(&self, name: &str) -> Option<&str> {
+        self.packs.iter().find_map(|pack| {
+            let excluded = globs(&pack.exclude);
+            let declares = pack.manifest.tools.iter().any(|tool| {
+                !excluded.is_match(&tool.name)
+                    && (tool.name == name || tool.aliases.iter().any(|alias| alias == name))
+            });
+            declares.then_some(pack.manifest.name.as_str())
+        })
+    }
+
+    fn add(&mut self, pack: Pack, tools: Vec<(ToolSpec, jsonschema::Validator)>, selection: &Selection) {
+        let pack = Arc::new(pack);
+        let wanted = globs(&selection.tools);
+        let excluded = globs(&selection.exclude);
+        let excluded_here = globs(&pack.exclude);
+        for (spec, arguments) in tools {
+            let exists = (selection.tools.is_empty() || wanted.is_match(&spec.name))
+                && !excluded.is_match(&spec.name)
+                && !excluded_here.is_match(&spec.name)
+                && (!selection.read_only || spec.effect == Effect::Read);
+            if !exists {
+                continue;
+            }
+            for alias in &spec.aliases {
+                self.aliases.insert(alias.clone(), spec.name.clone());
+            }
+            let entry = ToolEntry {
+                pack: Arc::clone(&pack),
+                spec,
+                arguments,
+            };
+            self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
+        }
+        self.packs.push(pack);
+    }
+}
+
+/// Naming tools says enough about which to list.
+fn listed_tier(selection: &Selection) -> Tier {
+    match selection.tier {
+        Some(tier) => tier,
+        None if selection.tools.is_empty() => Tier::Core,
+        None => Tier::Full,
+    }
+}
+
+fn entries(pack: &Pack) -> Result<Vec<(ToolSpec, jsonschema::Validator)>, LoadError> {
+    pack.manifest
+        .tools
+        .iter()
+        .map(|spec| {
+            let schema = serde_json::Value::Object(spec.input_schema.clone());
+            match jsonschema::validator_for(&schema) {
+                Ok(validator) => Ok((spec.clone(), validator)),
+                Err(err) => {
+                    let problem = format!("tool {}: its input schema is no JSON Schema: {err}", spec.name);
+                    Err(LoadError::new(&pack.manifest.name, &pack.origin, vec![problem]))
+                }
+            }
+        })
+        .collect()
+}
+
+/// Globs that were checked when the configuration was read; one that is none matches nothing.
+fn globs(patterns: &[String]) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        match Glob::new(pattern) {
+            Ok(glob) => {
+                set.add(glob);
+            }
+            Err(err) => tracing::warn!(%err, "a tool pattern is ignored"),
+        }
+    }
+    set.build().unwrap_or_default()
+}

@@ -1,0 +1,283 @@
+//! From a source to a pack that can be called.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use wasmtime::component::Component;
+
+use super::cache::Cache;
+use super::compile::{CompileError, Compiler};
+use super::grants::{self, Grants};
+use super::manifest::Manifest;
+use super::version;
+use crate::clock::Clock;
+use crate::data_dir::{DataDir, DataDirError};
+use crate::deadline::{Cancel, Deadline};
+use crate::sandbox::bindings::ToolPackPre;
+use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
+use crate::sandbox::state::Transactions;
+use crate::sandbox::{CallState, Limits, Sandbox};
+use crate::storage::{Database, Namespace};
+
+/// How long a component may take to describe itself.
+const DESCRIBE_TIME: Duration = Duration::from_secs(5);
+
+/// A component that should become a pack, and the operator's settings for it.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The name the operator gave it, which its manifest must state too.
+    pub name: String,
+    /// Where its bytes are.
+    pub origin: Origin,
+    /// The hash its bytes must have, if pinned.
+    pub sha256: Option<String>,
+    /// What it may touch.
+    pub grants: Grants,
+    /// What its calls may use.
+    pub limits: Limits,
+    /// Its `config` table as a JSON object.
+    pub config: serde_json::Map<String, serde_json::Value>,
+    /// Tools of it that must not exist.
+    pub exclude: Vec<String>,
+}
+
+/// Where a component's bytes are.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// In this binary.
+    Builtin(&'static [u8]),
+    /// In a file.
+    File(PathBuf),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Builtin(_) => f.write_str("builtin"),
+            Origin::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// A loaded pack.
+pub struct Pack {
+    /// What it says of itself, checked.
+    pub manifest: Manifest,
+    /// Where it came from.
+    pub origin: String,
+    /// SHA-256 of its bytes, in hex.
+    pub hash: String,
+    /// How many bytes it has.
+    pub size: usize,
+    /// What its calls may use.
+    pub limits: Limits,
+    /// Its `config` table as JSON text.
+    pub config: String,
+    /// Globs of tools that must not exist.
+    pub exclude: Vec<String>,
+    /// Its tables.
+    pub namespace: Namespace,
+    pre: ToolPackPre<CallState>,
+}
+
+impl Pack {
+    /// What a call instantiates.
+    pub(crate) fn pre(&self) -> &ToolPackPre<CallState> {
+        &self.pre
+    }
+}
+
+/// Why a component did not become a pack: everything that is wrong with it, and what to do.
+#[derive(Debug, Error)]
+#[error("pack `{pack}` ({origin}) was not loaded: {}", .problems.join("; "))]
+pub struct LoadError {
+    /// The operator's name for it.
+    pub pack: String,
+    /// Where its bytes are.
+    pub origin: String,
+    /// What is wrong.
+    pub problems: Vec<String>,
+}
+
+impl LoadError {
+    pub(super) fn new(pack: &str, origin: &str, problems: Vec<String>) -> LoadError {
+        LoadError {
+            pack: pack.to_owned(),
+            origin: origin.to_owned(),
+            problems,
+        }
+    }
+}
+
+/// What loading needs.
+pub struct Loader {
+    sandbox: Arc<Sandbox>,
+    cache: Cache,
+    compiler: Compiler,
+    database: Database,
+    clock: Arc<dyn Clock>,
+}
+
+impl Loader {
+    /// A loader over a data directory.
+    pub fn new(
+        data: &DataDir,
+        sandbox: Arc<Sandbox>,
+        compiler: Compiler,
+        database: Database,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Loader, DataDirError> {
+        Ok(Loader {
+            sandbox,
+            cache: Cache::open(data)?,
+            compiler,
+            database,
+            clock,
+        })
+    }
+
+    /// Everything up to the pack's migrations, which wait until its name and tools are known to be
+    /// free.
+    pub async fn load(&self, source: Source) -> Result<Pack, LoadError> {
+        let origin = source.origin.to_string();
+        self.try_load(&source)
+            .await
+            .map_err(|problems| LoadError::new(&source.name, &origin, problems))
+    }
+
+    /// Applies a loaded pack's migrations.
+    pub fn migrate(&self, pack: &Pack) -> Result<(), LoadError> {
+        self.database
+            .migrate(&pack.namespace, &pack.manifest.migrations)
+            .map_err(|err| LoadError::new(&pack.manifest.name, &pack.origin, vec![err.to_string()]))
+    }
+
+    /// Packs whose tables are in the database, loaded or not.
+    pub fn packs_with_tables(&self) -> Vec<String> {
+        self.database.packs_with_tables().unwrap_or_default()
+    }
+
+    async fn try_load(&self, source: &Source) -> Result<Pack, Vec<String>> {
+        let bytes = read(&source.origin)?;
+        let hash = crate::hash::sha256_hex(&bytes);
+        if let Some(pin) = source.sha256.as_ref().filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
+            return Err(vec![format!("its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change")]);
+        }
+        version::check(&bytes).map_err(one)?;
+        let component = self.component(&bytes).await?;
+        let pre = self
+            .sandbox
+            .linker()
+            .instantiate_pre(&component)
+            .and_then(ToolPackPre::new)
+            .map_err(|err| vec![format!("it does not fit this host: {err:#}")])?;
+        let manifest = Manifest::check(self.describe(&pre)?)?;
+        if manifest.name != source.name {
+            return Err(vec![format!(
+                "it calls itself `{0}`; configure it as [packs.{0}]",
+                manifest.name
+            )]);
+        }
+        let mut problems = missing_grants(&manifest, &source.grants);
+        problems.extend(config_problems(&manifest, &source.config));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Pack {
+            namespace: Namespace::of_pack(&manifest.name),
+            manifest,
+            origin: source.origin.to_string(),
+            hash,
+            size: bytes.len(),
+            limits: source.limits.clone(),
+            config: serde_json::Value::Object(source.config.clone()).to_string(),
+            exclude: source.exclude.clone(),
+            pre,
+        })
+    }
+
+    async fn component(&self, bytes: &[u8]) -> Result<Component, Vec<String>> {
+        let engine = self.sandbox.engine();
+        if let Some(component) = self.cache.get(engine, bytes) {
+            return Ok(component);
+        }
+        let code = self.compiler.compile(bytes).await.map_err(|err: CompileError| one(err))?;
+        self.cache
+            .put(engine, bytes, &code)
+            .map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
+    }
+
+    /// Asks a component what it is. It has no storage meanwhile.
+    fn describe(&self, pre: &ToolPackPre<CallState>) -> Result<wit::Manifest, Vec<String>> {
+        let failed = |err: wasmtime::Error| vec![format!("it does not describe itself: {err:#}")];
+        let session = self.database.read_session().map_err(one)?;
+        let deadline = Deadline::after(DESCRIBE_TIME, Cancel::default());
+        let state = CallState::new(
+            Namespace::of_pack("-"),
+            Box::new(session),
+            deadline,
+            Arc::clone(&self.clock),
+            Transactions::None,
+            &Limits::default(),
+        );
+        let mut store = state.into_store(&self.sandbox);
+        let _running = self.sandbox.running();
+        let instance = pre.instantiate(&mut store).map_err(failed)?;
+        instance.tollgate_host_pack().call_describe(&mut store).map_err(failed)
+    }
+}
+
+fn one(err: impl std::error::Error) -> Vec<String> {
+    let mut text = err.to_string();
+    let mut source = err.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    vec![text]
+}
+
+fn read(origin: &Origin) -> Result<std::borrow::Cow<'static, [u8]>, Vec<String>> {
+    match origin {
+        Origin::Builtin(bytes) => Ok((*bytes).into()),
+        #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
+        Origin::File(path) => std::fs::read(path)
+            .map(Into::into)
+            .map_err(|err| vec![format!("the file cannot be read: {err}")]),
+    }
+}
+
+fn missing_grants(manifest: &Manifest, grants: &Grants) -> Vec<String> {
+    grants::missing(&manifest.wants, grants)
+        .into_iter()
+        .map(|missing| {
+            format!(
+                "it wants to {} and was not granted it; to grant it, add `{}` to [packs.{}]",
+                missing.what, missing.line, manifest.name
+            )
+        })
+        .collect()
+}
+
+fn config_problems(manifest: &Manifest, config: &serde_json::Map<String, serde_json::Value>) -> Vec<String> {
+    let config = serde_json::Value::Object(config.clone());
+    match &manifest.config_schema {
+        None if config.as_object().is_some_and(|config| !config.is_empty()) => {
+            vec![format!("it takes no configuration; remove [packs.{}.config]", manifest.name)]
+        }
+        None => Vec::new(),
+        Some(schema) => match jsonschema::validator_for(schema) {
+            Err(err) => vec![format!("its config schema is no JSON Schema: {err}")],
+            Ok(validator) => validator
+                .iter_errors(&config)
+                .map(|err| {
+                    let at = err.instance_path().to_string().replace('/', ".");
+                    format!("[packs.{}.config]{at}: {err}", manifest.name)
+                })
+                .collect(),
+        },
+    }
+}

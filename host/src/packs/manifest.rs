@@ -1,0 +1,238 @@
+//! What a component says of itself, checked.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::lint;
+use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
+use crate::sandbox::bindings::tollgate::host::component as shared;
+use crate::storage::Step;
+use crate::text;
+
+/// Most tools of one pack.
+const MAX_TOOLS: usize = 200;
+/// Longest one-line text, in bytes.
+const MAX_LINE: usize = 200;
+/// Longest instructions, in bytes.
+const MAX_INSTRUCTIONS: usize = 4 << 10;
+/// Names that belong to the host.
+const RESERVED: &[&str] = &["core", "sqlite", "tollgate"];
+
+/// How the host runs a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// One snapshot.
+    Read,
+    /// One transaction.
+    Write,
+    /// Outside, with short transactions.
+    Run,
+}
+
+impl Effect {
+    /// As the ledger records it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Effect::Read => "read",
+            Effect::Write => "write",
+            Effect::Run => "run",
+        }
+    }
+}
+
+/// How much of the surface is listed; each level lists the ones before it too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Daily tools.
+    Core,
+    /// Those of ordinary work too.
+    Standard,
+    /// Everything.
+    Full,
+}
+
+/// A pack's manifest.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// Its name, which its tables start with.
+    pub name: String,
+    /// Its own version.
+    pub version: String,
+    /// One line for people.
+    pub summary: String,
+    /// For agents.
+    pub instructions: String,
+    /// What it wants beside its own storage.
+    pub wants: Vec<shared::Want>,
+    /// Its schema.
+    pub migrations: Vec<Step>,
+    /// Its tools.
+    pub tools: Vec<ToolSpec>,
+    /// The JSON Schema of its `config` table.
+    pub config_schema: Option<Value>,
+}
+
+/// One tool.
+#[derive(Debug, Clone)]
+pub struct ToolSpec {
+    /// `family_verb`.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// For agents.
+    pub description: String,
+    /// How it is run.
+    pub effect: Effect,
+    /// Where it is listed.
+    pub tier: Tier,
+    /// It may delete or overwrite.
+    pub destructive: bool,
+    /// Twice is once.
+    pub idempotent: bool,
+    /// It reaches beyond this host.
+    pub open_world: bool,
+    /// Its arguments' JSON Schema.
+    pub input_schema: Map<String, Value>,
+    /// Its reply's JSON Schema.
+    pub output_schema: Map<String, Value>,
+    /// Other names it answers to.
+    pub aliases: Vec<String>,
+}
+
+impl Manifest {
+    /// Checks what a component said. The error lists everything that is wrong with it.
+    pub(super) fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
+        let mut problems = Vec::new();
+        if !is_pack_name(&said.name) {
+            problems.push(format!("the pack's name {:?} does not match ^[a-z][a-z0-9-]{{0,31}}$", text::cut(&said.name, 64)));
+        } else if RESERVED.iter().any(|reserved| prefixes_clash(&said.name, reserved)) {
+            problems.push(format!("the pack's name {:?} is reserved", said.name));
+        }
+        if said.tools.len() > MAX_TOOLS {
+            problems.push(format!("it has {} tools, more than {MAX_TOOLS}", said.tools.len()));
+        }
+        let config_schema = match said.config_schema.as_deref().map(serde_json::from_str::<Value>) {
+            Some(Err(err)) => {
+                problems.push(format!("its config schema is not JSON: {err}"));
+                None
+            }
+            Some(Ok(schema)) => Some(schema),
+            None => None,
+        };
+        let mut tools = Vec::new();
+        for tool in said.tools {
+            match check_tool(tool) {
+                Ok(tool) => tools.push(tool),
+                Err(found) => problems.extend(found),
+            }
+        }
+        problems.extend(repeated_names(&tools));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Manifest {
+            name: said.name,
+            version: line(&said.version),
+            summary: line(&said.summary),
+            instructions: text::clean_lines(text::cut(&said.instructions, MAX_INSTRUCTIONS)),
+            wants: said.wants,
+            migrations: said
+                .migrations
+                .into_iter()
+                .map(|step| Step {
+                    name: line(&step.name),
+                    sql: step.sql,
+                })
+                .collect(),
+            tools,
+            config_schema,
+        })
+    }
+}
+
+/// Whether one name's tables could start with the other's prefix.
+pub(super) fn prefixes_clash(one: &str, other: &str) -> bool {
+    let prefix = |name: &str| format!("{}_", name.replace('-', "_"));
+    let (one, other) = (prefix(one), prefix(other));
+    one.starts_with(&other) || other.starts_with(&one)
+}
+
+fn check_tool(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
+    let name = line(&said.name);
+    let mut problems = Vec::new();
+    let mut schema = |kind: &str, text: &str| match serde_json::from_str(text) {
+        Ok(Value::Object(schema)) => schema,
+        Ok(_) => {
+            problems.push(format!("tool {name}: its {kind} schema is not an object"));
+            Map::new()
+        }
+        Err(err) => {
+            problems.push(format!("tool {name}: its {kind} schema is not JSON: {err}"));
+            Map::new()
+        }
+    };
+    let input_schema = schema("input", &said.input_schema);
+    let output_schema = schema("output", &said.output_schema);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let effect = match said.effect {
+        shared::Effect::Read => Effect::Read,
+        shared::Effect::Write => Effect::Write,
+        shared::Effect::Run => Effect::Run,
+    };
+    let tool = ToolSpec {
+        title: line(&said.title),
+        description: text::clean_lines(&said.description),
+        effect,
+        tier: match said.tier {
+            wit::Tier::Core => Tier::Core,
+            wit::Tier::Standard => Tier::Standard,
+            wit::Tier::Full => Tier::Full,
+        },
+        destructive: said.destructive && effect != Effect::Read,
+        idempotent: said.idempotent || effect == Effect::Read,
+        open_world: said.open_world,
+        input_schema,
+        output_schema,
+        aliases: said.aliases,
+        name,
+    };
+    let problems = lint::check(&tool);
+    if problems.is_empty() { Ok(tool) } else { Err(problems) }
+}
+
+fn repeated_names(tools: &[ToolSpec]) -> Vec<String> {
+    let mut seen = std::collections::BTreeSet::new();
+    tools
+        .iter()
+        .flat_map(|tool| std::iter::once(&tool.name).chain(&tool.aliases))
+        .filter(|name| !seen.insert(name.as_str()))
+        .map(|name| format!("two of its tools are called {name}"))
+        .collect()
+}
+
+fn is_pack_name(name: &str) -> bool {
+    name.len() <= 32
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+fn line(said: &str) -> String {
+    text::clean(text::cut(said, MAX_LINE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_that_start_alike_clash() {
+        assert!(prefixes_clash("task", "task-store"));
+        assert!(prefixes_clash("core", "core"));
+        assert!(!prefixes_clash("tasks", "task-store"));
+        assert!(!prefixes_clash("corex", "core"));
+    }
+}

@@ -1,0 +1,15 @@
+//! Loading components: from bytes to packs whose tools the gate can call.
+
+mod cache;
+mod catalog;
+pub mod compile;
+mod grants;
+mod lint;
+mod load;
+mod manifest;
+mod version;
+
+pub use catalog::{Catalog, Selection, ToolEntry};
+pub use grants::Grants;
+pub use load::{LoadError, Loader, Origin, Pack, Source};
+pub use manifest::{Effect, Manifest, Tier, ToolSpec};

@@ -1,0 +1,15 @@
+//! Host bindings of the WIT package, made by wasmtime.
+
+#![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, reason = "generated")]
+
+wasmtime::component::bindgen!({
+    world: "tool-pack",
+    path: "../wit",
+    imports: { default: trappable },
+    trappable_error_type: {
+        "tollgate:host/storage.error" => crate::storage::SqlError,
+    },
+    with: {
+        "tollgate:host/storage.transaction": crate::view::storage::Transaction,
+    },
+});

@@ -1,0 +1,170 @@
+//! The engine that all components share, and the ticker that lets deadlines interrupt guests.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use thiserror::Error;
+use wasmtime::component::Linker;
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use super::limits;
+use super::state::CallState;
+use crate::view;
+
+/// How often a running guest looks at its deadline.
+const TICK: Duration = Duration::from_millis(10);
+/// Calls that can be inside guests at once: readers, the writer, runners.
+const CONCURRENT_CALLS: u32 = 40;
+/// Bytes of a memory that are cleared in place for its next user instead of given back to the
+/// system: what a call of an ordinary pack touches.
+const KEPT_MEMORY: usize = 512 << 10;
+
+/// Why the sandbox could not be set up.
+#[derive(Debug, Error)]
+#[error("the WebAssembly engine could not be set up: {0}")]
+pub struct SandboxError(wasmtime::Error);
+
+/// The engine, what components can import, and the ticker.
+pub struct Sandbox {
+    engine: Engine,
+    linker: Linker<CallState>,
+    ticker: Ticker,
+}
+
+impl Sandbox {
+    /// Sets up the engine and links every capability this host offers.
+    pub fn new() -> Result<Sandbox, SandboxError> {
+        let engine = pooling_engine().map_err(SandboxError)?;
+        let mut linker = Linker::new(&engine);
+        link(&mut linker).map_err(SandboxError)?;
+        let ticker = Ticker::start(engine.clone());
+        Ok(Sandbox { engine, linker, ticker })
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What components can import.
+    pub fn linker(&self) -> &Linker<CallState> {
+        &self.linker
+    }
+
+    /// Keeps the ticker going while a guest runs.
+    pub fn running(&self) -> Running<'_> {
+        self.ticker.enter()
+    }
+}
+
+/// The configuration that both the host and its compiling child use: compiled code only loads into
+/// an engine like the one it was made for.
+pub fn config() -> Config {
+    let mut config = Config::new();
+    config
+        .wasm_component_model(true)
+        .concurrency_support(false)
+        .epoch_interruption(true)
+        .max_wasm_stack(512 << 10)
+        .memory_init_cow(true);
+    config
+}
+
+fn pooling_engine() -> wasmtime::Result<Engine> {
+    let mut pool = PoolingAllocationConfig::new();
+    let memories = CONCURRENT_CALLS * 2;
+    pool.total_component_instances(CONCURRENT_CALLS)
+        .total_core_instances(CONCURRENT_CALLS * 8)
+        .total_memories(memories)
+        .total_tables(CONCURRENT_CALLS * 8)
+        .table_elements(limits::TABLE_ELEMENTS)
+        .max_core_instances_per_component(u32::try_from(limits::INSTANCES)?)
+        .max_memories_per_component(u32::try_from(limits::MEMORIES)?)
+        .max_tables_per_component(u32::try_from(limits::TABLES)?)
+        .max_unused_warm_slots(memories)
+        .linear_memory_keep_resident(KEPT_MEMORY)
+        .table_keep_resident(64 << 10);
+    let mut pooling = config();
+    pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    Engine::new(&pooling).or_else(|err| {
+        tracing::warn!(%err, "no address space for pooled instances; calls will be slower");
+        Engine::new(&config())
+    })
+}
+
+fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_sync(linker)?;
+    view::add_to_linker(linker)
+}
+
+/// Moves the engine's epoch on while guests run, and sleeps while none does.
+struct Ticker {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    running: Mutex<usize>,
+    started: Condvar,
+    stop: AtomicBool,
+}
+
+impl Ticker {
+    fn start(engine: Engine) -> Ticker {
+        let shared = Arc::new(Shared {
+            running: Mutex::new(0),
+            started: Condvar::new(),
+            stop: AtomicBool::new(false),
+        });
+        let seen = Arc::clone(&shared);
+        std::thread::Builder::new()
+            .name("ticker".to_owned())
+            .spawn(move || tick(&seen, &engine))
+            .expect("a thread can be started");
+        Ticker { shared }
+    }
+
+    fn enter(&self) -> Running<'_> {
+        let mut running = lock(&self.shared.running);
+        *running += 1;
+        if *running == 1 {
+            self.shared.started.notify_one();
+        }
+        Running { shared: &self.shared }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.started.notify_one();
+    }
+}
+
+/// A guest is running. Drop it when the guest is done.
+pub struct Running<'a> {
+    shared: &'a Shared,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        *lock(&self.shared.running) -= 1;
+    }
+}
+
+fn tick(shared: &Shared, engine: &Engine) {
+    while !shared.stop.load(Ordering::Relaxed) {
+        let mut running = lock(&shared.running);
+        while *running == 0 && !shared.stop.load(Ordering::Relaxed) {
+            running = shared.started.wait(running).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(running);
+        // A late wake-up is one tick, not several: each guest looks at the clock itself.
+        std::thread::sleep(TICK);
+        engine.increment_epoch();
+    }
+}
+
+fn lock(mutex: &Mutex<usize>) -> std::sync::MutexGuard<'_, usize> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

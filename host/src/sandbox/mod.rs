@@ -1,0 +1,13 @@
+//! The WebAssembly side: one engine, what a call's store holds, and its limits.
+//!
+//! Every call gets a fresh store and instance. Whatever a guest does to itself ends with the call.
+
+pub mod bindings;
+mod engine;
+mod limits;
+mod output;
+pub mod state;
+
+pub use engine::{Sandbox, SandboxError, config as engine_config};
+pub use limits::{Exceeded, Limits};
+pub use state::CallState;

@@ -1,0 +1,123 @@
+//! What the store of one call holds.
+
+use std::sync::Arc;
+
+use wasmtime::component::ResourceTable;
+use wasmtime::{Store, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use super::engine::Sandbox;
+use super::limits::{self, Exceeded, Limiter, Limits};
+use super::output::Output;
+use crate::clock::Clock;
+use crate::deadline::Deadline;
+use crate::storage::{Namespace, Session};
+
+/// One call: whose it is, its session on the database, and its limits.
+pub struct CallState {
+    /// The tables it may reach.
+    pub namespace: Namespace,
+    /// The worker's session, lent for the call.
+    pub session: Box<Session>,
+    /// When it must end.
+    pub deadline: Deadline,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// Whether statements run inside the call's own transaction or want one of their own.
+    pub transactions: Transactions,
+    /// The resources it holds.
+    pub table: ResourceTable,
+    wasi: WasiCtx,
+    limiter: Limiter,
+    output: Output,
+}
+
+/// How a call's statements relate to transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transactions {
+    /// The whole call is one; the gate began it.
+    WholeCall,
+    /// The guest begins and commits; none is open now.
+    None,
+    /// The guest has one open.
+    Open,
+}
+
+impl CallState {
+    /// The state of a call that is about to start.
+    pub fn new(
+        namespace: Namespace,
+        session: Box<Session>,
+        deadline: Deadline,
+        clock: Arc<dyn Clock>,
+        transactions: Transactions,
+        limits: &Limits,
+    ) -> CallState {
+        let output = Output::default();
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits::HANDLES);
+        CallState {
+            namespace,
+            session,
+            deadline,
+            clock,
+            transactions,
+            table,
+            wasi: wasi(&output),
+            limiter: Limiter::new(limits),
+            output,
+        }
+    }
+
+    /// A store over this state, armed with its limits and its deadline.
+    pub fn into_store(self, sandbox: &Sandbox) -> Store<CallState> {
+        let deadline = self.deadline.clone();
+        let mut store = Store::new(sandbox.engine(), self);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(limits::HOSTCALL_FUEL);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            Ok(if deadline.is_over() {
+                UpdateDeadline::Interrupt
+            } else {
+                UpdateDeadline::Continue(1)
+            })
+        });
+        store
+    }
+
+    /// The limit the guest ran into, if that is why it trapped.
+    pub fn exceeded(&self) -> Option<Exceeded> {
+        self.limiter.exceeded
+    }
+
+    /// Writes what the guest printed to the log.
+    pub fn log_output(&self) {
+        let output = self.output.take();
+        if !output.is_empty() {
+            let text = crate::text::clean(&String::from_utf8_lossy(&output));
+            tracing::debug!(pack = self.namespace.pack(), output = text, "a component printed");
+        }
+    }
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// WASI as a component gets it: no arguments, environment, directories or network.
+fn wasi(output: &Output) -> WasiCtx {
+    WasiCtxBuilder::new()
+        .stdout(output.clone())
+        .stderr(output.clone())
+        .max_random_size(limits::RANDOM)
+        .allow_tcp(false)
+        .allow_udp(false)
+        .allow_ip_name_lookup(false)
+        .build()
+}

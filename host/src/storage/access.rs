@@ -1,0 +1,150 @@
+//! Which SQL a component may prepare: a pure decision that SQLite's authorizer asks for.
+
+use std::sync::Arc;
+
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+
+/// The tables a component owns: those that start with its prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespace {
+    pack: Arc<str>,
+    prefix: Arc<str>,
+    /// Leads every statement of the component, so that its cached statements are its own.
+    tag: Arc<str>,
+}
+
+impl Namespace {
+    /// The namespace of a pack: `task-store` owns `task_store_…`.
+    pub fn of_pack(pack: &str) -> Namespace {
+        let prefix = format!("{}_", pack.replace('-', "_"));
+        Namespace {
+            pack: pack.into(),
+            tag: format!("/*{prefix}*/ ").into(),
+            prefix: prefix.into(),
+        }
+    }
+
+    /// The pack's name.
+    pub fn pack(&self) -> &str {
+        &self.pack
+    }
+
+    /// What its tables start with.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The comment that leads its statements.
+    pub(super) fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    fn owns(&self, table: &str) -> bool {
+        // SQLite folds the case of table names, so the comparison must as well.
+        table
+            .get(..self.prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(&self.prefix))
+    }
+}
+
+/// Whose statement is being prepared.
+#[derive(Debug, Clone)]
+pub(super) enum Mode {
+    /// The host's own.
+    Host,
+    /// A component's, during a call.
+    Component(Namespace),
+    /// A component's migration.
+    Migration(Namespace),
+}
+
+/// Functions that SQLite and PostgreSQL share and that neither read state nor allocate freely.
+const FUNCTIONS: &[&str] = &[
+    "abs", "avg", "coalesce", "count", "dense_rank", "first_value", "ifnull", "iif", "instr", "lag",
+    "last_value", "lead", "length", "like", "lower", "ltrim", "max", "min", "nth_value", "ntile",
+    "nullif", "rank", "replace", "round", "row_number", "rtrim", "sign", "string_agg", "substr",
+    "substring", "sum", "total", "trim", "upper",
+];
+
+/// Allows or denies one action of one statement.
+pub(super) fn decide(mode: &Mode, context: &AuthContext<'_>) -> Authorization {
+    let allowed = match mode {
+        Mode::Host => true,
+        _ if context.database_name.is_some_and(|name| name != "main") => false,
+        Mode::Component(namespace) => component_may(namespace, &context.action),
+        Mode::Migration(namespace) => migration_may(namespace, &context.action),
+    };
+    if allowed { Authorization::Allow } else { Authorization::Deny }
+}
+
+fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
+    match action {
+        AuthAction::Select | AuthAction::Recursive => true,
+        AuthAction::Read { table_name, .. }
+        | AuthAction::Insert { table_name }
+        | AuthAction::Update { table_name, .. }
+        | AuthAction::Delete { table_name } => namespace.owns(table_name),
+        AuthAction::Function { function_name } => FUNCTIONS
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(function_name)),
+        _ => false,
+    }
+}
+
+fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
+    match action {
+        AuthAction::CreateTable { table_name } | AuthAction::DropTable { table_name } => namespace.owns(table_name),
+        AuthAction::AlterTable { table_name, .. } => namespace.owns(table_name),
+        AuthAction::CreateIndex { index_name, table_name }
+        | AuthAction::DropIndex { index_name, table_name } => {
+            // Indexes of PRIMARY KEY and UNIQUE are named by SQLite itself.
+            namespace.owns(table_name) && (namespace.owns(index_name) || index_name.starts_with("sqlite_autoindex_"))
+        }
+        AuthAction::CreateTrigger { trigger_name, table_name }
+        | AuthAction::DropTrigger { trigger_name, table_name } => {
+            namespace.owns(table_name) && namespace.owns(trigger_name)
+        }
+        AuthAction::Reindex { .. } => true,
+        // DDL reads and writes the schema table. Defensive mode keeps a migration from doing so itself.
+        AuthAction::Read { table_name, .. }
+        | AuthAction::Insert { table_name }
+        | AuthAction::Update { table_name, .. }
+        | AuthAction::Delete { table_name } => namespace.owns(table_name) || *table_name == "sqlite_master",
+        // ALTER TABLE runs functions of SQLite's own.
+        AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
+        AuthAction::Select => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may(action: AuthAction<'_>) -> bool {
+        component_may(&Namespace::of_pack("task-store"), &action)
+    }
+
+    #[test]
+    fn a_component_reaches_its_own_tables_in_any_case() {
+        assert!(may(AuthAction::Read { table_name: "task_store_tasks", column_name: "id" }));
+        assert!(may(AuthAction::Insert { table_name: "TASK_STORE_tasks" }));
+    }
+
+    #[test]
+    fn a_component_reaches_nothing_else() {
+        for table_name in ["core_operations", "task_stores", "sqlite_master", "task_store", "tåsk_store_x", ""] {
+            assert!(!may(AuthAction::Read { table_name, column_name: "" }), "{table_name}");
+            assert!(!may(AuthAction::Update { table_name, column_name: "a" }), "{table_name}");
+        }
+    }
+
+    #[test]
+    fn a_component_may_not_change_schema_or_engine() {
+        assert!(!may(AuthAction::CreateTable { table_name: "task_store_more" }));
+        assert!(!may(AuthAction::Attach { filename: "x" }));
+        assert!(!may(AuthAction::Pragma { pragma_name: "user_version", pragma_value: None }));
+        assert!(!may(AuthAction::Function { function_name: "load_extension" }));
+        assert!(!may(AuthAction::Function { function_name: "randomblob" }));
+    }
+}

@@ -1,0 +1,200 @@
+//! Bringing tables up to date: the host's own and each component's.
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use super::access::Namespace;
+use super::session::{OpenError, Session};
+use crate::hash::hex;
+
+/// One step of a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// `NNNN_name`.
+    pub name: String,
+    /// SQL in the shared subset.
+    pub sql: String,
+}
+
+/// Why tables could not be brought up to date. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum MigrationError {
+    /// The database could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A step that was applied has another text now.
+    #[error("migration {step} of {pack} was changed after it was applied; ship the change as a new migration")]
+    Changed {
+        /// Whose step.
+        pack: String,
+        /// Its name.
+        step: String,
+    },
+    /// The database has steps that the component does not know.
+    #[error("the database has migration {step} of {pack}, which this version does not know; use a newer version")]
+    Newer {
+        /// Whose step.
+        pack: String,
+        /// Its name.
+        step: String,
+    },
+    /// A step's SQL failed.
+    #[error("migration {step} of {pack} failed: {reason}")]
+    Failed {
+        /// Whose step.
+        pack: String,
+        /// Its name.
+        step: String,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// A foreign key points out of the namespace.
+    #[error("table {table} of {pack} refers to {target}, which is not its own")]
+    ForeignReference {
+        /// Whose table.
+        pack: String,
+        /// The table.
+        table: String,
+        /// What it refers to.
+        target: String,
+    },
+    /// Reading or recording what was applied failed.
+    #[error("the record of migrations could not be used")]
+    Record(#[from] rusqlite::Error),
+}
+
+/// The host's own steps, append only.
+const CORE: &[(&str, &str)] = &[("0001_init", include_str!("../../../migrations/core/0001_init.sql"))];
+
+/// The owner's name of the host's own tables.
+const CORE_NAME: &str = "core";
+
+/// Brings the host's own tables up to date.
+pub(super) fn apply_core(session: &Session) -> Result<(), MigrationError> {
+    let steps: Vec<Step> = CORE
+        .iter()
+        .map(|&(name, sql)| Step {
+            name: name.to_owned(),
+            sql: sql.to_owned(),
+        })
+        .collect();
+    in_transaction(session, || {
+        session.db.execute_batch(
+            "CREATE TABLE IF NOT EXISTS core_migrations (
+                pack TEXT NOT NULL,
+                name TEXT NOT NULL,
+                hash TEXT NOT NULL,
+                PRIMARY KEY (pack, name)
+            ) STRICT",
+        )?;
+        apply_missing(session, CORE_NAME, &steps, |sql| session.db.execute_batch(sql))
+    })
+}
+
+/// Brings a component's tables up to date.
+pub(super) fn apply(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    in_transaction(session, || {
+        apply_missing(session, namespace.pack(), steps, |sql| {
+            session.migrating(namespace, |db| db.execute_batch(sql))
+        })?;
+        check_references(session, namespace)
+    })
+}
+
+/// The owners of applied steps, without the host itself.
+pub(super) fn packs(session: &Session) -> Result<Vec<String>, MigrationError> {
+    let packs = session
+        .db
+        .prepare("SELECT DISTINCT pack FROM core_migrations WHERE pack <> ?1")?
+        .query_map([CORE_NAME], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(packs)
+}
+
+fn in_transaction(
+    session: &Session,
+    body: impl FnOnce() -> Result<(), MigrationError>,
+) -> Result<(), MigrationError> {
+    session.begin_write()?;
+    match body() {
+        Ok(()) => Ok(session.commit()?),
+        Err(err) => {
+            if session.in_transaction() {
+                session.rollback()?;
+            }
+            Err(err)
+        }
+    }
+}
+
+fn apply_missing(
+    session: &Session,
+    pack: &str,
+    steps: &[Step],
+    run: impl Fn(&str) -> rusqlite::Result<()>,
+) -> Result<(), MigrationError> {
+    let applied = applied(session, pack)?;
+    if let Some((name, _)) = applied.iter().find(|(name, _)| !steps.iter().any(|step| step.name == *name)) {
+        return Err(MigrationError::Newer {
+            pack: pack.to_owned(),
+            step: name.clone(),
+        });
+    }
+    for step in steps {
+        let hash = hex(&Sha256::digest(&step.sql));
+        match applied.iter().find(|(name, _)| *name == step.name) {
+            Some((_, seen)) if *seen == hash => {}
+            Some(_) => {
+                return Err(MigrationError::Changed {
+                    pack: pack.to_owned(),
+                    step: step.name.clone(),
+                });
+            }
+            None => {
+                run(&tollgate_sdk::sql::for_sqlite(&step.sql)).map_err(|err| MigrationError::Failed {
+                    pack: pack.to_owned(),
+                    step: step.name.clone(),
+                    reason: err.to_string(),
+                })?;
+                session.db.execute(
+                    "INSERT INTO core_migrations (pack, name, hash) VALUES (?1, ?2, ?3)",
+                    [pack, &step.name, &hash],
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn applied(session: &Session, pack: &str) -> rusqlite::Result<Vec<(String, String)>> {
+    session
+        .db
+        .prepare("SELECT name, hash FROM core_migrations WHERE pack = ?1 ORDER BY name")?
+        .query_map([pack], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}
+
+/// A foreign key into another namespace would let a component see or block what is not its own.
+fn check_references(session: &Session, namespace: &Namespace) -> Result<(), MigrationError> {
+    let mut statement = session.db.prepare(
+        "SELECT tables.name, keys.\"table\"
+         FROM sqlite_master AS tables, pragma_foreign_key_list(tables.name) AS keys
+         WHERE tables.type = 'table' AND substr(tables.name, 1, ?2) = ?1 AND substr(keys.\"table\", 1, ?2) <> ?1",
+    )?;
+    let prefix = namespace.prefix();
+    let found = statement
+        .query_map((prefix, i64::try_from(prefix.len()).unwrap_or(i64::MAX)), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .next();
+    match found {
+        None => Ok(()),
+        Some(row) => {
+            let (table, target) = row?;
+            Err(MigrationError::ForeignReference {
+                pack: namespace.pack().to_owned(),
+                table,
+                target,
+            })
+        }
+    }
+}
+

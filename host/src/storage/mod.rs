@@ -1,0 +1,58 @@
+//! The SQLite file of a data directory: the only module that knows the engine.
+//!
+//! A [`Session`] is one hardened connection. The gate's writer thread owns one, each reader thread
+//! another. Components reach a session only through `view::storage`, with the session put into
+//! their namespace first, and SQLite itself refuses what lies outside.
+
+mod access;
+mod ledger;
+mod migrate;
+mod session;
+mod statement;
+
+use std::path::{Path, PathBuf};
+
+pub use access::Namespace;
+pub use ledger::Operation;
+pub use migrate::{MigrationError, Step};
+pub use session::{OpenError, Session};
+pub use statement::SqlError;
+
+/// Where the database is, and how to open sessions on it.
+#[derive(Debug, Clone)]
+pub struct Database {
+    path: PathBuf,
+}
+
+impl Database {
+    /// Opens or creates the database and brings the host's own tables up to date.
+    pub fn open(path: &Path) -> Result<Database, MigrationError> {
+        let database = Database {
+            path: path.to_owned(),
+        };
+        let session = database.write_session()?;
+        migrate::apply_core(&session)?;
+        Ok(database)
+    }
+
+    /// A session that may write.
+    pub fn write_session(&self) -> Result<Session, OpenError> {
+        Session::open(&self.path, session::Access::Write)
+    }
+
+    /// A session that SQLite keeps from writing.
+    pub fn read_session(&self) -> Result<Session, OpenError> {
+        Session::open(&self.path, session::Access::Read)
+    }
+
+    /// Packs that have tables here, whether they are loaded or not.
+    pub fn packs_with_tables(&self) -> Result<Vec<String>, MigrationError> {
+        migrate::packs(&self.read_session()?)
+    }
+
+    /// Applies a component's migrations that are not applied yet, in one transaction.
+    pub fn migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+        let session = self.write_session()?;
+        migrate::apply(&session, namespace, steps)
+    }
+}

@@ -1,0 +1,278 @@
+//! One hardened connection.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+use thiserror::Error;
+
+use super::access::{self, Mode, Namespace};
+use crate::deadline::Deadline;
+
+/// How long a session waits for another process's write transaction.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// SQLite instructions between two looks at the deadline: well under a millisecond.
+const PROGRESS_INTERVAL: i32 = 1_000;
+/// Statements kept prepared per session.
+const STATEMENT_CACHE: usize = 256;
+/// The highest `max_page_count` that SQLite takes.
+const MAX_PAGES: i64 = 4_294_967_294;
+/// Room that needs no new limit: 4 MiB of pages.
+const AMPLE_PAGES: i64 = 1_024;
+
+/// Why a session could not be opened.
+#[derive(Debug, Error)]
+#[error("the database {path} could not be opened")]
+pub struct OpenError {
+    path: String,
+    #[source]
+    source: rusqlite::Error,
+}
+
+impl OpenError {
+    /// What SQLite said.
+    pub fn into_cause(self) -> rusqlite::Error {
+        self.source
+    }
+}
+
+/// Whether a session may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// One connection, and whose statements it currently prepares.
+pub struct Session {
+    pub(super) db: Connection,
+    state: Arc<State>,
+    page_limit: Cell<i64>,
+}
+
+/// What the authorizer and the progress handler look at.
+struct State {
+    mode: Mutex<Mode>,
+    deadline: Mutex<Option<Deadline>>,
+}
+
+impl Session {
+    pub(super) fn open(path: &Path, access: Access) -> Result<Session, OpenError> {
+        Session::try_open(path, access).map_err(|source| OpenError {
+            path: path.display().to_string(),
+            source,
+        })
+    }
+
+    fn try_open(path: &Path, access: Access) -> rusqlite::Result<Session> {
+        let flags = match access {
+            Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        };
+        let mut db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        db.busy_timeout(BUSY_TIMEOUT)?;
+        db.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+        harden(&db)?;
+        set_pragmas(&db, access)?;
+        let state = Arc::new(State {
+            mode: Mutex::new(Mode::Host),
+            deadline: Mutex::new(None),
+        });
+        let seen = Arc::clone(&state);
+        db.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
+            access::decide(&lock(&seen.mode), &context)
+        }))?;
+        let seen = Arc::clone(&state);
+        db.progress_handler(
+            PROGRESS_INTERVAL,
+            Some(move || lock(&seen.deadline).as_ref().is_some_and(Deadline::is_over)),
+        )?;
+        Ok(Session {
+            db,
+            state,
+            page_limit: Cell::new(MAX_PAGES),
+        })
+    }
+
+    /// Prepares a component's statements from now on, under its deadline.
+    pub fn enter(&self, namespace: &Namespace, deadline: &Deadline) {
+        *lock(&self.state.mode) = Mode::Component(namespace.clone());
+        *lock(&self.state.deadline) = Some(deadline.clone());
+    }
+
+    /// Prepares the host's own statements from now on, without a deadline.
+    pub fn leave(&self) {
+        *lock(&self.state.mode) = Mode::Host;
+        *lock(&self.state.deadline) = None;
+    }
+
+    /// Runs `body` with the host's rights in the middle of a component's call. A statement that is
+    /// prepared already is not judged again, so only its first use needs this.
+    pub fn as_host<T>(&self, body: impl FnOnce() -> T) -> T {
+        let mode = std::mem::replace(&mut *lock(&self.state.mode), Mode::Host);
+        let result = body();
+        *lock(&self.state.mode) = mode;
+        result
+    }
+
+    /// Runs `body` with the rights of a component's migration.
+    pub(super) fn migrating<T>(&self, namespace: &Namespace, body: impl FnOnce(&Connection) -> T) -> T {
+        *lock(&self.state.mode) = Mode::Migration(namespace.clone());
+        let result = body(&self.db);
+        self.leave();
+        result
+    }
+
+    /// Starts a snapshot; it is taken at the first read.
+    pub fn begin_read(&self) -> rusqlite::Result<()> {
+        self.host_statement("BEGIN")
+    }
+
+    /// Starts a write transaction, waiting for that of another process.
+    pub fn begin_write(&self) -> rusqlite::Result<()> {
+        self.host_statement("BEGIN IMMEDIATE")
+    }
+
+    /// Ends the transaction, durably.
+    pub fn commit(&self) -> rusqlite::Result<()> {
+        self.host_statement("COMMIT")
+    }
+
+    /// Undoes the transaction. Fails if SQLite undid it already.
+    pub fn rollback(&self) -> rusqlite::Result<()> {
+        self.host_statement("ROLLBACK")
+    }
+
+    /// Starts a part of the transaction that can be undone alone.
+    pub fn savepoint(&self) -> rusqlite::Result<()> {
+        self.host_statement("SAVEPOINT call")
+    }
+
+    /// Keeps the part since the last savepoint.
+    pub fn release(&self) -> rusqlite::Result<()> {
+        self.host_statement("RELEASE call")
+    }
+
+    /// Undoes the part since the last savepoint.
+    pub fn undo(&self) -> rusqlite::Result<()> {
+        self.host_statement("ROLLBACK TO call")?;
+        self.host_statement("RELEASE call")
+    }
+
+    /// Whether a transaction is open. SQLite ends one itself after some failures, such as an
+    /// interrupted or disk-filling write.
+    pub fn in_transaction(&self) -> bool {
+        !self.db.is_autocommit()
+    }
+
+    /// Pages in use: those of the file less those on the free list.
+    pub fn pages(&self) -> rusqlite::Result<i64> {
+        let all: i64 = self.host_value("PRAGMA page_count")?;
+        let free: i64 = self.host_value("PRAGMA freelist_count")?;
+        Ok(all - free)
+    }
+
+    /// Keeps the file from growing by more than `remaining` pages. The limit stays until
+    /// [`lift_limit`](Session::lift_limit), because setting it anew for each call would cost more
+    /// than it protects.
+    pub fn limit_growth(&self, remaining: i64) -> rusqlite::Result<()> {
+        let now = self.host_value("PRAGMA page_count")?;
+        let highest = now.saturating_add(remaining.max(0)).clamp(1, MAX_PAGES);
+        let lowest = highest.min(now.saturating_add(AMPLE_PAGES));
+        let limit = self.page_limit.get();
+        if limit > highest || limit < lowest {
+            self.set_page_limit(highest)?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for the host's own rows if a component's limit left hardly any.
+    pub fn lift_limit(&self) -> rusqlite::Result<()> {
+        let now = self.host_value("PRAGMA page_count")?;
+        if self.page_limit.get() < now.saturating_add(AMPLE_PAGES) {
+            self.set_page_limit(MAX_PAGES)?;
+        }
+        Ok(())
+    }
+
+    fn set_page_limit(&self, limit: i64) -> rusqlite::Result<()> {
+        self.db.pragma_update(None, "max_page_count", limit)?;
+        self.page_limit.set(limit);
+        Ok(())
+    }
+
+    /// Pages of the database that a component's rows take.
+    pub fn used_pages(&self, namespace: &Namespace) -> rusqlite::Result<i64> {
+        self.db
+            .prepare_cached("SELECT coalesce(max(pages), 0) FROM core_usage WHERE pack = ?1")?
+            .query_row([namespace.pack()], |row| row.get(0))
+    }
+
+    /// Books pages that a component's call took or gave back.
+    pub fn book_pages(&self, namespace: &Namespace, pages: i64) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO core_usage (pack, pages) VALUES (?1, ?2)
+                 ON CONFLICT (pack) DO UPDATE SET pages = pages + excluded.pages",
+            )?
+            .execute((namespace.pack(), pages))
+            .map(drop)
+    }
+
+    pub(super) fn host_statement(&self, sql: &str) -> rusqlite::Result<()> {
+        self.db.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    fn host_value(&self, sql: &str) -> rusqlite::Result<i64> {
+        self.db.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // The values are replaced whole, so a panic cannot leave one half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn harden(db: &Connection) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false)?;
+    for (limit, value) in [
+        (Limit::SQLITE_LIMIT_LENGTH, 1_000_000),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
+        (Limit::SQLITE_LIMIT_COLUMN, 100),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 5),
+        (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
+        (Limit::SQLITE_LIMIT_FUNCTION_ARG, 8),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
+        (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 100),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+        db.set_limit(limit, value)?;
+    }
+    Ok(())
+}
+
+fn set_pragmas(db: &Connection, access: Access) -> rusqlite::Result<()> {
+    if access == Access::Write {
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        db.pragma_update(None, "synchronous", "FULL")?;
+    }
+    db.pragma_update(None, "query_only", access == Access::Read)?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    // Without this REPLACE deletes rows past their append-only triggers.
+    db.pragma_update(None, "recursive_triggers", true)?;
+    db.pragma_update(None, "cell_size_check", true)?;
+    db.pragma_update(None, "temp_store", "MEMORY")
+}

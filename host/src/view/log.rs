@@ -1,0 +1,39 @@
+//! `log`: lines for the operator's log.
+
+use wasmtime::component::{HasData, Linker};
+
+use crate::sandbox::CallState;
+use crate::sandbox::bindings::tollgate::host::log::{self, Level};
+
+/// Longest line, in bytes.
+const MAX_LINE: usize = 4 << 10;
+
+struct View<'a> {
+    pack: &'a str,
+}
+
+impl log::Host for View<'_> {
+    fn write(&mut self, level: Level, message: String) -> wasmtime::Result<()> {
+        let line = crate::text::clean(crate::text::cut(&message, MAX_LINE));
+        let pack = self.pack;
+        match level {
+            Level::Debug => tracing::debug!(pack, "{line}"),
+            Level::Info => tracing::info!(pack, "{line}"),
+            Level::Warn => tracing::warn!(pack, "{line}"),
+            Level::Error => tracing::error!(pack, "{line}"),
+        }
+        Ok(())
+    }
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    log::add_to_linker::<_, HasView>(linker, |state| View {
+        pack: state.namespace.pack(),
+    })
+}

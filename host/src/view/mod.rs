@@ -1,0 +1,17 @@
+//! The capabilities that components import, one module each, as views on a call's state.
+
+mod clock_and_ids;
+mod log;
+pub mod storage;
+
+use wasmtime::component::Linker;
+
+use crate::sandbox::CallState;
+
+/// Links every capability this host offers. One that is not offered yet is not linked, so a
+/// component that needs it is refused when it is loaded.
+pub fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    storage::add_to_linker(linker)?;
+    clock_and_ids::add_to_linker(linker)?;
+    log::add_to_linker(linker)
+}

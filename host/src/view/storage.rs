@@ -1,0 +1,128 @@
+//! `storage`: SQL over the component's own tables.
+
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+
+use crate::sandbox::CallState;
+use crate::sandbox::bindings::tollgate::host::storage::{self, Error, Statement, Value};
+use crate::sandbox::state::Transactions;
+use crate::storage::{Namespace, Session, SqlError};
+
+/// A transaction of a `run` tool. What it stands for is in the call's state.
+pub struct Transaction(());
+
+struct View<'a> {
+    namespace: &'a Namespace,
+    session: &'a Session,
+    transactions: &'a mut Transactions,
+    table: &'a mut ResourceTable,
+}
+
+impl View<'_> {
+    /// A statement outside `transaction` wants the call's own transaction around it.
+    fn whole_call(&self) -> Result<(), SqlError> {
+        match self.transactions {
+            Transactions::WholeCall => Ok(()),
+            Transactions::None | Transactions::Open => Err(SqlError::TransactionState(
+                "a `run` tool reaches storage through a transaction".to_owned(),
+            )),
+        }
+    }
+}
+
+impl storage::Host for View<'_> {
+    fn query(&mut self, sql: String, params: Vec<Value>) -> Result<Vec<Vec<Value>>, SqlError> {
+        self.whole_call()?;
+        self.session.query(self.namespace, &sql, &params)
+    }
+
+    fn execute(&mut self, sql: String, params: Vec<Value>) -> Result<u64, SqlError> {
+        self.whole_call()?;
+        self.session.execute(self.namespace, &sql, &params)
+    }
+
+    fn batch(&mut self, statements: Vec<Statement>) -> Result<Vec<u64>, SqlError> {
+        self.whole_call()?;
+        self.session.batch(self.namespace, &statements)
+    }
+
+    fn convert_error(&mut self, err: SqlError) -> wasmtime::Result<Error> {
+        Ok(match err {
+            SqlError::Refused(why) => Error::Refused(why),
+            SqlError::Constraint(why) => Error::Constraint(why),
+            SqlError::ReadOnly => Error::ReadOnly,
+            SqlError::TooLarge(why) => Error::TooLarge(why),
+            SqlError::Full => Error::Full,
+            SqlError::Interrupted => Error::Interrupted,
+            SqlError::TransactionState(why) => Error::TransactionState(why),
+            SqlError::Internal(err) => {
+                tracing::error!(pack = self.namespace.pack(), %err, "a component's statement failed");
+                Error::Internal
+            }
+        })
+    }
+}
+
+impl storage::HostTransaction for View<'_> {
+    fn begin(&mut self) -> Result<Resource<Transaction>, SqlError> {
+        match self.transactions {
+            Transactions::None => {}
+            Transactions::WholeCall => {
+                return Err(SqlError::TransactionState("the call is a transaction already".to_owned()));
+            }
+            Transactions::Open => {
+                return Err(SqlError::TransactionState("a transaction is open already".to_owned()));
+            }
+        }
+        let handle = self.table.push(Transaction(())).map_err(|_| {
+            SqlError::TooLarge("the call holds as many resources as it may".to_owned())
+        })?;
+        self.session.as_host(|| self.session.begin_write())?;
+        *self.transactions = Transactions::Open;
+        Ok(handle)
+    }
+
+    fn query(
+        &mut self,
+        _this: Resource<Transaction>,
+        sql: String,
+        params: Vec<Value>,
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
+        self.session.query(self.namespace, &sql, &params)
+    }
+
+    fn execute(&mut self, _this: Resource<Transaction>, sql: String, params: Vec<Value>) -> Result<u64, SqlError> {
+        self.session.execute(self.namespace, &sql, &params)
+    }
+
+    fn commit(&mut self, this: Resource<Transaction>) -> Result<(), SqlError> {
+        self.table
+            .delete(this)
+            .map_err(|_| SqlError::TransactionState("the transaction is over".to_owned()))?;
+        *self.transactions = Transactions::None;
+        Ok(self.session.as_host(|| self.session.commit())?)
+    }
+
+    fn drop(&mut self, this: Resource<Transaction>) -> wasmtime::Result<()> {
+        self.table.delete(this)?;
+        *self.transactions = Transactions::None;
+        if self.session.in_transaction() {
+            self.session.as_host(|| self.session.rollback())?;
+        }
+        Ok(())
+    }
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    storage::add_to_linker::<_, HasView>(linker, |state| View {
+        namespace: &state.namespace,
+        session: &state.session,
+        transactions: &mut state.transactions,
+        table: &mut state.table,
+    })
+}

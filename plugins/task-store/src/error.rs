@@ -1,0 +1,283 @@
+//! Why a call is refused, and the gathering of every reason before it is.
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
+
+use crate::config::{Binding, Misclaim};
+use crate::model::{ApprovalStatus, AttemptStatus};
+use crate::phase::{Condition, Phase};
+use crate::retry::Hold;
+use crate::role::Role;
+use crate::store::approval::Approval;
+use crate::store::attempt::Attempt;
+
+/// One reason why a call is refused.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub(crate) enum Reason {
+    #[error("{role} may not call {tool}")]
+    RoleForbidden {
+        role: Role,
+        tool: &'static str,
+        allowed: &'static [Role],
+    },
+    #[error("this caller may not act as {role} in {tool}")]
+    RoleMisclaimed {
+        role: Role,
+        tool: &'static str,
+        why: Misclaim,
+    },
+    #[error("{field} {fault}")]
+    Argument { field: String, fault: String },
+    #[error("there is no task {0}")]
+    TaskNotFound(String),
+    #[error("attempt {attempt} does not exist or belongs to another task")]
+    AttemptNotFound { attempt: String },
+    #[error("approval {approval} does not exist or belongs to another task")]
+    ApprovalNotFound { approval: String },
+    #[error("the task is in {actual}, not in {expected}")]
+    PhaseConflict { expected: Phase, actual: Phase },
+    #[error("no transition leads from {from} to {to}")]
+    IllegalTransition { from: Phase, to: Phase },
+    #[error("{tool} does not work in {phase}")]
+    WrongPhase {
+        tool: &'static str,
+        phase: Phase,
+        allowed: Vec<Phase>,
+    },
+    #[error("attempt {given} is not the task's current one, which is {current}")]
+    StaleAttempt { given: String, current: String },
+    #[error("a review outside spec_review is about an attempt")]
+    AttemptRequired,
+    #[error("attempt {attempt} already ended as {status}")]
+    AttemptFinished { attempt: String, status: AttemptStatus },
+    #[error("approval {approval} was already answered with {status}")]
+    AlreadyResolved {
+        approval: String,
+        status: ApprovalStatus,
+        resolved_by: Option<String>,
+        resolved_at: Option<Timestamp>,
+    },
+    #[error(transparent)]
+    Condition(#[from] Condition),
+    #[error(transparent)]
+    Hold(#[from] Hold),
+}
+
+impl Reason {
+    /// A fault of one argument.
+    pub(crate) fn argument(field: impl Into<String>, fault: impl Into<String>) -> Reason {
+        Reason::Argument {
+            field: field.into(),
+            fault: fault.into(),
+        }
+    }
+
+    /// An attempt that ended another way.
+    pub(crate) fn attempt_finished(attempt: &Attempt) -> Reason {
+        Reason::AttemptFinished {
+            attempt: attempt.id.to_string(),
+            status: attempt.status,
+        }
+    }
+
+    /// An approval that was answered another way.
+    pub(crate) fn already_resolved(approval: &Approval) -> Reason {
+        Reason::AlreadyResolved {
+            approval: approval.id.to_string(),
+            status: approval.status,
+            resolved_by: approval.resolved_by.clone(),
+            resolved_at: approval.resolved_at,
+        }
+    }
+
+    /// Stable UPPER_SNAKE.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Reason::RoleForbidden { .. } | Reason::RoleMisclaimed { .. } => "ROLE_FORBIDDEN",
+            Reason::Argument { .. } => "INVALID_ARGUMENTS",
+            Reason::TaskNotFound(_) => "TASK_NOT_FOUND",
+            Reason::AttemptNotFound { .. } => "ATTEMPT_NOT_FOUND",
+            Reason::ApprovalNotFound { .. } => "APPROVAL_NOT_FOUND",
+            Reason::PhaseConflict { .. } => "PHASE_CONFLICT",
+            Reason::IllegalTransition { .. } => "ILLEGAL_TRANSITION",
+            Reason::WrongPhase { .. } => "WRONG_PHASE",
+            Reason::StaleAttempt { .. } => "STALE_ATTEMPT",
+            Reason::AttemptRequired => "ATTEMPT_REQUIRED",
+            Reason::AttemptFinished { .. } => "ATTEMPT_FINISHED",
+            Reason::AlreadyResolved { .. } => "ALREADY_RESOLVED",
+            Reason::Condition(condition) => condition.code(),
+            Reason::Hold(hold) => hold.code(),
+        }
+    }
+
+    /// What to do about it.
+    const fn remediation(&self) -> &'static str {
+        match self {
+            Reason::RoleForbidden { .. } => "Leave the call to a role that may make it.",
+            Reason::RoleMisclaimed { .. } => {
+                "Act in your own role; the operator binds roles to callers in the pack's config."
+            }
+            Reason::Argument { .. } => "Correct the argument.",
+            Reason::TaskNotFound(_) => "Look the task up with task_list.",
+            Reason::AttemptNotFound { .. } | Reason::StaleAttempt { .. } | Reason::AttemptRequired => {
+                "Look the attempt up with task_get."
+            }
+            Reason::ApprovalNotFound { .. } => "Look the approval up with task_get.",
+            Reason::PhaseConflict { .. } => "Look at the task again and decide from its actual phase.",
+            Reason::IllegalTransition { .. } => "Choose one of the legal transitions.",
+            Reason::WrongPhase { .. } => "Bring the task into an allowed phase first.",
+            Reason::AttemptFinished { .. } => "Start another attempt instead of ending this one again.",
+            Reason::AlreadyResolved { .. } => "Request a new approval with another idempotency_key.",
+            Reason::Condition(condition) => condition.remediation(),
+            Reason::Hold(hold) => hold.remediation(),
+        }
+    }
+
+    /// The argument it is about.
+    fn field(&self) -> Option<&str> {
+        match self {
+            Reason::RoleForbidden { .. } | Reason::RoleMisclaimed { .. } => Some("actor_role"),
+            Reason::Argument { field, .. } => Some(field),
+            Reason::TaskNotFound(_) => Some("task_id"),
+            Reason::AttemptNotFound { .. }
+            | Reason::StaleAttempt { .. }
+            | Reason::AttemptRequired
+            | Reason::AttemptFinished { .. } => Some("attempt_id"),
+            Reason::ApprovalNotFound { .. } => Some("approval_id"),
+            Reason::PhaseConflict { .. } => Some("from_phase"),
+            Reason::IllegalTransition { .. } => Some("to_phase"),
+            Reason::AlreadyResolved { .. } => Some("resolution"),
+            Reason::WrongPhase { .. } | Reason::Condition(_) | Reason::Hold(_) => None,
+        }
+    }
+
+    /// The facts behind it, by name.
+    fn context(&self) -> Value {
+        match self {
+            Reason::RoleForbidden { role, tool, allowed } => {
+                json!({"role": role, "tool": tool, "allowed_roles": allowed})
+            }
+            Reason::RoleMisclaimed { role, tool, why } => match why {
+                Misclaim::CallerBound(roles) => json!({"role": role, "tool": tool, "your_roles": roles}),
+                Misclaim::RoleBound(Binding { clients, identities }) => json!({
+                    "role": role,
+                    "tool": tool,
+                    "bound_to": {"clients": clients, "identities": identities},
+                }),
+            },
+            Reason::PhaseConflict { actual, .. } => {
+                json!({"actual_phase": actual, "legal_transitions": actual.next()})
+            }
+            Reason::IllegalTransition { from, .. } => json!({"legal_transitions": from.next()}),
+            Reason::WrongPhase { phase, allowed, .. } => json!({"phase": phase, "allowed_phases": allowed}),
+            Reason::AlreadyResolved {
+                status,
+                resolved_by,
+                resolved_at,
+                ..
+            } => json!({"status": status, "resolved_by": resolved_by, "resolved_at": resolved_at}),
+            Reason::Hold(Hold::TooEarly(at)) => json!({"next_retry_at": at}),
+            Reason::Hold(Hold::AttemptRunning(attempt)) => json!({"running_attempt_id": attempt}),
+            Reason::Hold(Hold::Exhausted(max)) => json!({"max_attempts": max}),
+            Reason::Hold(Hold::CircuitOpen | Hold::WrongPhase(_))
+            | Reason::Argument { .. }
+            | Reason::TaskNotFound(_)
+            | Reason::AttemptNotFound { .. }
+            | Reason::ApprovalNotFound { .. }
+            | Reason::StaleAttempt { .. }
+            | Reason::AttemptRequired
+            | Reason::AttemptFinished { .. }
+            | Reason::Condition(_) => json!({}),
+        }
+    }
+
+    /// The reason as callers see it.
+    pub(crate) fn blocker(&self, next_call: Option<NextCall>) -> Blocker {
+        Blocker {
+            code: self.code().to_owned(),
+            message: self.to_string(),
+            field: self.field().map(str::to_owned),
+            next_call,
+        }
+    }
+}
+
+/// Every reason found so far why a call has to be refused.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Vec<(Reason, Option<NextCall>)>);
+
+impl Refusals {
+    /// Adds a reason.
+    pub(crate) fn add(&mut self, reason: impl Into<Reason>) {
+        self.0.push((reason.into(), None));
+    }
+
+    /// Adds a reason with the call that removes it, if one does.
+    pub(crate) fn add_with(&mut self, reason: impl Into<Reason>, next_call: Option<NextCall>) {
+        self.0.push((reason.into(), next_call));
+    }
+
+    /// Whether nothing was found.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Refuses the call if anything was found.
+    pub(crate) fn finish(self) -> Result<(), ToolError> {
+        self.finish_with(Some(()))
+    }
+
+    /// The call's subject, unless it was not found or anything else was.
+    pub(crate) fn finish_with<T>(self, subject: Option<T>) -> Result<T, ToolError> {
+        match subject {
+            Some(subject) if self.is_empty() => Ok(subject),
+            _ => Err(self.into()),
+        }
+    }
+}
+
+/// The error has the code of the first reason, and all of them as blockers.
+impl From<Refusals> for ToolError {
+    fn from(refusals: Refusals) -> ToolError {
+        let found = refusals.0;
+        let (code, first) = match found.first() {
+            Some((reason, _)) => (reason.code(), reason.to_string()),
+            None => ("REFUSED", "the call was refused".to_owned()),
+        };
+        let message = match found.len() {
+            0 | 1 => first,
+            2 => format!("{first}; and 1 more reason"),
+            many => format!("{first}; and {} more reasons", many - 1),
+        };
+        let mut remediation: Vec<&str> = Vec::new();
+        let mut context = Map::new();
+        for (reason, _) in &found {
+            if !remediation.contains(&reason.remediation()) {
+                remediation.push(reason.remediation());
+            }
+            if let Value::Object(facts) = reason.context() {
+                context.extend(facts.into_iter().filter(|(_, fact)| !fact.is_null()));
+            }
+        }
+        ToolError {
+            code: code.to_owned(),
+            message,
+            remediation: remediation.join(" "),
+            next_call: found.iter().find_map(|(_, call)| call.clone()),
+            blockers: found
+                .into_iter()
+                .map(|(reason, call)| reason.blocker(call))
+                .collect(),
+            context,
+        }
+    }
+}
+
+impl From<Reason> for ToolError {
+    fn from(reason: Reason) -> ToolError {
+        let mut refusals = Refusals::default();
+        refusals.add(reason);
+        refusals.into()
+    }
+}

@@ -1,0 +1,150 @@
+//! When another attempt may start, as pure functions over the configured policy.
+
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use thiserror::Error;
+use tollgate_sdk::Timestamp;
+
+use crate::model::AttemptId;
+use crate::phase::Phase;
+
+/// How often a task is tried.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Policy {
+    /// Attempts before the circuit has to be opened. Attempts count whether they fail or succeed.
+    pub max_attempts: NonZeroU32,
+    /// From this attempt on, attempts are flagged `escalate`: use a stronger executor or a person.
+    pub escalate_at: NonZeroU32,
+    /// Milliseconds to wait after the first, second, … attempt that did not succeed. The last one
+    /// repeats; an empty list means no wait.
+    pub backoff_ms: Vec<u32>,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        const THREE: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
+        Policy {
+            max_attempts: THREE,
+            escalate_at: THREE,
+            backoff_ms: vec![30_000, 120_000],
+        }
+    }
+}
+
+/// What the policy says about the next attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Plain,
+    Escalate,
+    Exhausted,
+}
+
+impl Policy {
+    /// The turn after `used` attempts.
+    pub(crate) const fn turn(&self, used: u32) -> Turn {
+        if used >= self.max_attempts.get() {
+            Turn::Exhausted
+        } else if used + 1 >= self.escalate_at.get() {
+            Turn::Escalate
+        } else {
+            Turn::Plain
+        }
+    }
+
+    /// How many attempts are left after `used`.
+    pub(crate) const fn left(&self, used: u32) -> u32 {
+        self.max_attempts.get().saturating_sub(used)
+    }
+
+    /// When the next attempt may start, if the last of `used` attempts ended now without success.
+    /// `None` if there is no next attempt or nothing to wait for.
+    pub(crate) fn retry_at(&self, used: u32, now: Timestamp) -> Option<Timestamp> {
+        if self.turn(used) == Turn::Exhausted {
+            return None;
+        }
+        let failure = usize::try_from(used.saturating_sub(1)).unwrap_or(usize::MAX);
+        let wait = self.backoff_ms.get(failure).or(self.backoff_ms.last())?;
+        (*wait > 0).then(|| now.plus_ms(i64::from(*wait)))
+    }
+}
+
+/// A task as somebody who wants to start an attempt sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate<'a> {
+    pub phase: Phase,
+    /// Attempts since retries were last counted anew.
+    pub used: u32,
+    pub running: Option<&'a AttemptId>,
+    pub next_retry_at: Option<Timestamp>,
+}
+
+/// Something that stands between a task and its next attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum Hold {
+    #[error("the circuit is open")]
+    CircuitOpen,
+    #[error("an attempt starts in execution_ready, executing or ready_to_resume, not in {0}")]
+    WrongPhase(Phase),
+    #[error("attempt {0} is still running")]
+    AttemptRunning(AttemptId),
+    #[error("the next attempt may start at {0}")]
+    TooEarly(Timestamp),
+    #[error("all {0} attempts are used")]
+    Exhausted(u32),
+}
+
+impl Hold {
+    /// Stable UPPER_SNAKE.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Hold::CircuitOpen => "CIRCUIT_OPEN",
+            Hold::WrongPhase(_) => "WRONG_PHASE",
+            Hold::AttemptRunning(_) => "ATTEMPT_RUNNING",
+            Hold::TooEarly(_) => "RETRY_TOO_EARLY",
+            Hold::Exhausted(_) => "RETRIES_EXHAUSTED",
+        }
+    }
+
+    /// What removes it.
+    pub(crate) const fn remediation(&self) -> &'static str {
+        match self {
+            Hold::CircuitOpen => {
+                "Look into the failures, then move the task from circuit_open to execution_ready, which counts \
+                 retries anew."
+            }
+            Hold::WrongPhase(_) => "Move the task to execution_ready first.",
+            Hold::AttemptRunning(_) => {
+                "Go on with the running attempt, or end it with task_finish_attempt if nobody works on it."
+            }
+            Hold::TooEarly(_) => "Start the attempt again at that time.",
+            Hold::Exhausted(_) => {
+                "Open the circuit with task_open_circuit; moving on from there to execution_ready counts retries \
+                 anew."
+            }
+        }
+    }
+}
+
+/// Everything that keeps a task's next attempt from starting.
+pub(crate) fn holds(policy: &Policy, candidate: &Candidate<'_>, now: Timestamp) -> Vec<Hold> {
+    let mut holds = Vec::new();
+    match candidate.phase {
+        Phase::ExecutionReady | Phase::Executing | Phase::ReadyToResume => {}
+        Phase::CircuitOpen => holds.push(Hold::CircuitOpen),
+        phase => holds.push(Hold::WrongPhase(phase)),
+    }
+    if let Some(attempt) = candidate.running {
+        holds.push(Hold::AttemptRunning(attempt.clone()));
+    }
+    // Leaving an open circuit counts retries anew, so being out of them is no reason of its own.
+    if candidate.phase != Phase::CircuitOpen && policy.turn(candidate.used) == Turn::Exhausted {
+        holds.push(Hold::Exhausted(policy.max_attempts.get()));
+    }
+    if let Some(at) = candidate.next_retry_at.filter(|&at| at > now) {
+        holds.push(Hold::TooEarly(at));
+    }
+    holds
+}

@@ -1,0 +1,72 @@
+//! Who may do what: roles against actions, as a pure table.
+
+use tollgate_sdk::text_enum;
+
+use crate::model::ReviewType;
+
+text_enum! {
+    /// The part a caller plays.
+    pub(crate) enum Role {
+        Orchestrator = "orchestrator",
+        Executor = "executor",
+        SpecReviewer = "spec_reviewer",
+        QualityReviewer = "quality_reviewer",
+        Gateway = "gateway",
+        Human = "human",
+    }
+}
+
+/// A change that not every role may make. Everybody may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Create,
+    UpdateSpec,
+    Transition,
+    StartAttempt,
+    FinishAttempt,
+    RecordCheckpoint,
+    RecordArtifact,
+    AppendReview(ReviewType),
+    RequestApproval,
+    ResolveApproval,
+    OpenCircuit,
+}
+
+impl Action {
+    /// The roles that may make it.
+    pub(crate) const fn roles(self) -> &'static [Role] {
+        use Role::*;
+        match self {
+            Action::Create
+            | Action::UpdateSpec
+            | Action::Transition
+            | Action::StartAttempt
+            | Action::OpenCircuit => &[Orchestrator],
+            Action::FinishAttempt => &[Orchestrator, Executor],
+            Action::RecordCheckpoint | Action::RecordArtifact => {
+                &[Orchestrator, Executor, SpecReviewer, QualityReviewer, Gateway]
+            }
+            Action::AppendReview(ReviewType::Spec) => &[SpecReviewer],
+            Action::AppendReview(ReviewType::Quality) => &[QualityReviewer],
+            Action::RequestApproval => &[Orchestrator, Gateway],
+            Action::ResolveApproval => &[Gateway, Human],
+        }
+    }
+
+    /// The tool that makes it.
+    pub(crate) const fn tool(self) -> &'static str {
+        match self {
+            Action::Create => "task_create",
+            Action::UpdateSpec => "task_update_spec",
+            Action::Transition => "task_transition",
+            Action::StartAttempt => "task_start_attempt",
+            Action::FinishAttempt => "task_finish_attempt",
+            Action::RecordCheckpoint => "task_record_checkpoint",
+            Action::RecordArtifact => "task_record_artifact",
+            Action::AppendReview(_) => "task_append_review",
+            Action::RequestApproval => "task_request_approval",
+            Action::ResolveApproval => "task_resolve_approval",
+            Action::OpenCircuit => "task_open_circuit",
+        }
+    }
+}

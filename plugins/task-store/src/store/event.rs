@@ -1,0 +1,163 @@
+//! The append-only log of every change.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use super::{Where, json_column};
+use crate::model::{AttemptId, EventType, TaskId};
+use crate::role::Role;
+
+/// Bytes of payload that one page of events carries, unless its first event alone is larger.
+const PAGE_BYTES: usize = 32_768;
+
+/// One change, as it was logged.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Event {
+    /// Its place in the log.
+    pub id: i64,
+    /// The task that changed.
+    pub task_id: TaskId,
+    /// The attempt it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt_id: Option<AttemptId>,
+    /// What happened.
+    pub event_type: EventType,
+    /// Who did it.
+    pub actor: String,
+    /// In which role.
+    pub actor_role: Role,
+    /// What changed: `before` and `after`, beside what was said about it.
+    pub payload: Map<String, Json>,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+const COLUMNS: &str = "id, task_id, attempt_id, event_type, actor, actor_role, payload_json, created_at";
+
+impl TryFrom<Row> for Event {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Event, DbError> {
+        Ok(Event {
+            id: row.get(0)?,
+            task_id: row.get(1)?,
+            attempt_id: row.get(2)?,
+            event_type: row.get(3)?,
+            actor: row.get(4)?,
+            actor_role: row.get(5)?,
+            payload: json_column(&row, 6)?,
+            created_at: row.get(7)?,
+        })
+    }
+}
+
+/// A change to log.
+#[derive(Debug)]
+pub(crate) struct NewEvent<'a> {
+    pub task_id: &'a TaskId,
+    pub attempt_id: Option<&'a AttemptId>,
+    pub event_type: EventType,
+    pub actor: &'a str,
+    pub actor_role: Role,
+    /// A JSON object.
+    pub payload: Json,
+    pub created_at: Timestamp,
+}
+
+/// Appends to the log and returns the event's place in it.
+pub(crate) fn append(db: &Db<'_>, event: &NewEvent<'_>) -> Result<i64, DbError> {
+    db.query_row(
+        "INSERT INTO task_store_events (task_id, attempt_id, event_type, actor, actor_role, payload_json, created_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
+        params![
+            event.task_id,
+            event.attempt_id,
+            event.event_type,
+            event.actor,
+            event.actor_role,
+            event.payload,
+            event.created_at,
+        ],
+    )?
+    .ok_or(DbError::Internal)?
+    .get(0)
+}
+
+/// Which end of the log to read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Page {
+    /// The events after a place in the log.
+    After(i64),
+    /// The latest events.
+    Latest,
+}
+
+/// Events in the order they happened, at most `limit`, and fewer if their payloads are large. The
+/// flag says that the log may hold more in that direction.
+pub(crate) fn page(
+    db: &Db<'_>,
+    task_id: Option<&TaskId>,
+    page: Page,
+    limit: u32,
+) -> Result<(Vec<Event>, bool), DbError> {
+    let mut wanted = Where::new("1 = 1");
+    wanted.and_if("task_id =", task_id);
+    let order = match page {
+        Page::After(id) => {
+            wanted.and("id >", &id);
+            "id"
+        }
+        Page::Latest => "id DESC",
+    };
+    let most = wanted.param(&limit.saturating_add(1));
+    let sizes = db.query(
+        &format!(
+            "SELECT id, length(payload_json) FROM task_store_events WHERE {} ORDER BY {order} LIMIT {most}",
+            wanted.sql
+        ),
+        &wanted.params,
+    )?;
+    let mut ids: Vec<i64> = Vec::new();
+    let mut bytes = 0_usize;
+    for row in &sizes {
+        bytes = bytes.saturating_add(row.get(1)?);
+        let full = ids.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+        if full || (bytes > PAGE_BYTES && !ids.is_empty()) {
+            break;
+        }
+        ids.push(row.get(0)?);
+    }
+    let more = ids.len() < sizes.len();
+    let (Some(first), Some(last)) = (ids.iter().min(), ids.iter().max()) else {
+        return Ok((Vec::new(), more));
+    };
+    let events = between(db, task_id, *first, *last)?;
+    Ok((events, more))
+}
+
+fn between(db: &Db<'_>, task_id: Option<&TaskId>, first: i64, last: i64) -> Result<Vec<Event>, DbError> {
+    let mut wanted = Where::new("1 = 1");
+    wanted.and_if("task_id =", task_id);
+    wanted.and("id >=", &first);
+    wanted.and("id <=", &last);
+    db.query_as(
+        &format!(
+            "SELECT {COLUMNS} FROM task_store_events WHERE {} ORDER BY id",
+            wanted.sql
+        ),
+        &wanted.params,
+    )
+}
+
+/// The latest checkpoint of a task.
+pub(crate) fn latest_checkpoint(db: &Db<'_>, task_id: &TaskId) -> Result<Option<Event>, DbError> {
+    db.query_one(
+        &format!(
+            "SELECT {COLUMNS} FROM task_store_events WHERE task_id = ?1 AND event_type = 'attempt.checkpoint' \
+             ORDER BY id DESC LIMIT 1"
+        ),
+        params![task_id],
+    )
+}

@@ -1,0 +1,58 @@
+//! All SQL of the pack: one file per table, each with the record that its rows are read as.
+
+pub(crate) mod approval;
+pub(crate) mod artifact;
+pub(crate) mod attempt;
+pub(crate) mod event;
+pub(crate) mod review;
+pub(crate) mod standing;
+pub(crate) mod task;
+
+use serde::de::DeserializeOwned;
+use tollgate_sdk::{DbError, Row, ToValue, Value};
+
+/// How many rows of each kind a snapshot of a task shows.
+pub(crate) const SHOWN: u32 = 10;
+
+/// A column of JSON text.
+fn json_column<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, DbError> {
+    serde_json::from_str(&row.get::<String>(column)?).map_err(|_| DbError::Type {
+        column,
+        wanted: std::any::type_name::<T>(),
+    })
+}
+
+/// The conditions of a query that depend on what was asked for.
+struct Where {
+    sql: String,
+    params: Vec<Value>,
+}
+
+impl Where {
+    /// Starts with a condition without parameters.
+    fn new(condition: &str) -> Where {
+        Where {
+            sql: condition.to_owned(),
+            params: Vec::new(),
+        }
+    }
+
+    /// Adds a parameter and returns how the statement names it.
+    fn param(&mut self, value: &impl ToValue) -> String {
+        self.params.push(value.to_value());
+        format!("?{}", self.params.len())
+    }
+
+    /// Adds `AND comparison ?n`.
+    fn and(&mut self, comparison: &str, value: &impl ToValue) {
+        let param = self.param(value);
+        self.sql.push_str(&format!(" AND {comparison} {param}"));
+    }
+
+    /// Adds `AND comparison ?n` if there is a value.
+    fn and_if(&mut self, comparison: &str, value: Option<&impl ToValue>) {
+        if let Some(value) = value {
+            self.and(comparison, value);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Reviews of specs and attempts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use super::json_column;
+use crate::arguments::{ENTRY, PATH};
+use crate::model::{AttemptId, ReviewId, ReviewType, Severity, TaskId, Verdict};
+
+/// Something a reviewer found.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is.
+    #[schemars(length(min = 1, max = ENTRY))]
+    pub message: String,
+    /// The file it is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = PATH))]
+    pub file: Option<String>,
+    /// The line of the file, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The artifact it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = PATH))]
+    pub artifact_uri: Option<String>,
+}
+
+/// A review of a spec or of an attempt.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Review {
+    /// The review's id.
+    pub id: ReviewId,
+    /// The task it is about.
+    pub task_id: TaskId,
+    /// The attempt it is about; absent for a review of the spec alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt_id: Option<AttemptId>,
+    /// What it is about.
+    pub review_type: ReviewType,
+    /// Who reviewed.
+    pub reviewer_ref: String,
+    /// What the reviewer concludes.
+    pub verdict: Verdict,
+    /// The conclusion in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// What the reviewer found.
+    pub findings: Vec<Finding>,
+    /// The revision of the spec that was reviewed.
+    pub spec_revision: u32,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+const COLUMNS: &str = "id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, findings_json, \
+    spec_revision, created_at";
+
+impl TryFrom<Row> for Review {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Review, DbError> {
+        Ok(Review {
+            id: row.get(0)?,
+            task_id: row.get(1)?,
+            attempt_id: row.get(2)?,
+            review_type: row.get(3)?,
+            reviewer_ref: row.get(4)?,
+            verdict: row.get(5)?,
+            summary: row.get(6)?,
+            findings: json_column(&row, 7)?,
+            spec_revision: row.get(8)?,
+            created_at: row.get(9)?,
+        })
+    }
+}
+
+/// Stores a new review.
+pub(crate) fn insert(db: &Db<'_>, review: &Review) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO task_store_reviews (id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, \
+         findings_json, spec_revision, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            review.id,
+            review.task_id,
+            review.attempt_id,
+            review.review_type,
+            review.reviewer_ref,
+            review.verdict,
+            review.summary,
+            json!(review.findings),
+            review.spec_revision,
+            review.created_at,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Up to `limit` reviews of a task, latest first.
+pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<Review>, DbError> {
+    db.query_as(
+        &format!("SELECT {COLUMNS} FROM task_store_reviews WHERE task_id = ?1 ORDER BY seq DESC LIMIT ?2"),
+        params![task_id, limit],
+    )
+}

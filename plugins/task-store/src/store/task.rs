@@ -1,0 +1,418 @@
+//! Tasks and their labels.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use super::{Where, json_column};
+use crate::model::{AttemptId, CircuitStatus, TaskId};
+use crate::phase::Phase;
+use crate::retry::{Candidate, Policy};
+use crate::spec::Spec;
+
+/// A task without its spec.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct TaskHead {
+    /// The task's id.
+    pub id: TaskId,
+    /// What it is called.
+    pub title: String,
+    /// Where it belongs: a registered workspace or just a label.
+    pub workspace: String,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// `open` exactly while the phase is `circuit_open`.
+    pub circuit_status: CircuitStatus,
+    /// Its latest attempt, running or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_attempt_id: Option<AttemptId>,
+    /// How many attempts it had.
+    pub attempt_count: u32,
+    /// The attempts that no longer count as retries.
+    #[serde(skip)]
+    pub retry_base: u32,
+    /// When the next attempt may start, if it has to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_retry_at: Option<Timestamp>,
+    /// Grows whenever the spec is replaced. Reviews of an older revision do not count.
+    pub spec_revision: u32,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When anything about it was last recorded.
+    pub updated_at: Timestamp,
+}
+
+/// The columns that [`TaskHead`] is read from, with `t` as the table.
+pub(super) const HEAD: &str = "t.id, t.title, t.workspace, t.phase, t.labels_json, t.circuit_status, \
+    t.current_attempt_id, t.attempt_count, t.retry_base, t.next_retry_at, t.spec_revision, t.created_at, t.updated_at";
+
+/// How many columns [`HEAD`] names.
+pub(super) const HEAD_COLUMNS: usize = 13;
+
+impl TaskHead {
+    /// A task that was just created.
+    pub(crate) fn new(
+        id: TaskId,
+        title: String,
+        workspace: String,
+        phase: Phase,
+        labels: Vec<String>,
+        now: Timestamp,
+    ) -> TaskHead {
+        TaskHead {
+            id,
+            title,
+            workspace,
+            phase,
+            labels,
+            circuit_status: CircuitStatus::Closed,
+            current_attempt_id: None,
+            attempt_count: 0,
+            retry_base: 0,
+            next_retry_at: None,
+            spec_revision: 1,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    pub(super) fn read(row: &Row) -> Result<TaskHead, DbError> {
+        Ok(TaskHead {
+            id: row.get(0)?,
+            title: row.get(1)?,
+            workspace: row.get(2)?,
+            phase: row.get(3)?,
+            labels: json_column(row, 4)?,
+            circuit_status: row.get(5)?,
+            current_attempt_id: row.get(6)?,
+            attempt_count: row.get(7)?,
+            retry_base: row.get(8)?,
+            next_retry_at: row.get(9)?,
+            spec_revision: row.get(10)?,
+            created_at: row.get(11)?,
+            updated_at: row.get(12)?,
+        })
+    }
+
+    /// Attempts since retries were last counted anew.
+    pub(crate) fn attempts_used(&self) -> u32 {
+        self.attempt_count.saturating_sub(self.retry_base)
+    }
+
+    /// The task as somebody who wants to start an attempt sees it.
+    pub(crate) fn candidate<'a>(&self, running: Option<&'a AttemptId>) -> Candidate<'a> {
+        Candidate {
+            phase: self.phase,
+            used: self.attempts_used(),
+            running,
+            next_retry_at: self.next_retry_at,
+        }
+    }
+
+    /// What a move changes, for the log.
+    pub(crate) fn position(&self) -> Json {
+        json!({
+            "phase": self.phase,
+            "circuit_status": self.circuit_status,
+            "attempts_used": self.attempts_used(),
+        })
+    }
+
+    /// The task after a move. Entering `circuit_open` opens the circuit; leaving it closes it and
+    /// counts retries anew.
+    pub(crate) fn moved(&self, to: Phase) -> TaskHead {
+        let mut moved = TaskHead {
+            phase: to,
+            circuit_status: match to {
+                Phase::CircuitOpen => CircuitStatus::Open,
+                _ => CircuitStatus::Closed,
+            },
+            ..self.clone()
+        };
+        if self.phase == Phase::CircuitOpen {
+            moved.retry_base = self.attempt_count;
+            moved.next_retry_at = None;
+        }
+        moved
+    }
+}
+
+impl TryFrom<Row> for TaskHead {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<TaskHead, DbError> {
+        TaskHead::read(&row)
+    }
+}
+
+/// A task with its spec in parts.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Task {
+    /// Everything but the spec.
+    #[serde(flatten)]
+    pub head: TaskHead,
+    /// What it is to achieve.
+    pub spec: Spec,
+}
+
+impl TryFrom<Row> for Task {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Task, DbError> {
+        let head = TaskHead::read(&row)?;
+        let list = |offset| json_column(&row, HEAD_COLUMNS + offset);
+        Ok(Task {
+            head,
+            spec: Spec {
+                goal: row.get(HEAD_COLUMNS)?,
+                scope_in: list(1)?,
+                scope_out: list(2)?,
+                inputs: list(3)?,
+                outputs: list(4)?,
+                acceptance: list(5)?,
+                risks: list(6)?,
+            },
+        })
+    }
+}
+
+/// A task without its spec.
+pub(crate) fn head(db: &Db<'_>, id: &TaskId) -> Result<Option<TaskHead>, DbError> {
+    db.query_one(
+        &format!("SELECT {HEAD} FROM task_store_tasks t WHERE t.id = ?1"),
+        params![id],
+    )
+}
+
+/// A task with its spec.
+pub(crate) fn get(db: &Db<'_>, id: &TaskId) -> Result<Option<Task>, DbError> {
+    db.query_one(
+        &format!(
+            "SELECT {HEAD}, t.goal, t.scope_in_json, t.scope_out_json, t.inputs_json, t.outputs_json, \
+             t.acceptance_json, t.risks_json FROM task_store_tasks t WHERE t.id = ?1"
+        ),
+        params![id],
+    )
+}
+
+/// The text a task's spec was read from.
+pub(crate) fn spec_markdown(db: &Db<'_>, id: &TaskId) -> Result<Option<String>, DbError> {
+    db.query_row(
+        "SELECT spec_markdown FROM task_store_tasks WHERE id = ?1",
+        params![id],
+    )?
+    .map(|row| row.get(0))
+    .transpose()
+}
+
+/// Stores a new task with its labels.
+pub(crate) fn insert(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Result<(), DbError> {
+    let Task { head, spec } = task;
+    db.execute(
+        "INSERT INTO task_store_tasks (id, title, workspace, phase, labels_json, circuit_status, attempt_count, \
+         retry_base, spec_revision, created_at, updated_at, goal, scope_in_json, scope_out_json, inputs_json, \
+         outputs_json, acceptance_json, risks_json, spec_markdown) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+        params![
+            head.id,
+            head.title,
+            head.workspace,
+            head.phase,
+            json!(head.labels),
+            head.circuit_status,
+            head.attempt_count,
+            head.retry_base,
+            head.spec_revision,
+            head.created_at,
+            head.updated_at,
+            spec.goal,
+            json!(spec.scope_in),
+            json!(spec.scope_out),
+            json!(spec.inputs),
+            json!(spec.outputs),
+            json!(spec.acceptance),
+            json!(spec.risks),
+            spec_markdown,
+        ],
+    )?;
+    for label in &head.labels {
+        db.execute(
+            "INSERT INTO task_store_labels (label, task_id) VALUES (?1, ?2)",
+            params![label, head.id],
+        )?;
+    }
+    Ok(())
+}
+
+/// Replaces the spec of a task that is still being drafted. `false` if it moved on meanwhile.
+pub(crate) fn replace_spec(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Result<bool, DbError> {
+    let Task { head, spec } = task;
+    let changed = db.execute(
+        "UPDATE task_store_tasks SET goal = ?2, scope_in_json = ?3, scope_out_json = ?4, inputs_json = ?5, \
+         outputs_json = ?6, acceptance_json = ?7, risks_json = ?8, spec_markdown = ?9, spec_revision = ?10 \
+         WHERE id = ?1 AND phase = ?11",
+        params![
+            head.id,
+            spec.goal,
+            json!(spec.scope_in),
+            json!(spec.scope_out),
+            json!(spec.inputs),
+            json!(spec.outputs),
+            json!(spec.acceptance),
+            json!(spec.risks),
+            spec_markdown,
+            head.spec_revision,
+            head.phase,
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Moves a task from the phase it was seen in. `false` if it moved meanwhile.
+pub(crate) fn set_phase(db: &Db<'_>, seen: Phase, moved: &TaskHead) -> Result<bool, DbError> {
+    let changed = db.execute(
+        "UPDATE task_store_tasks SET phase = ?3, circuit_status = ?4, retry_base = ?5, next_retry_at = ?6 \
+         WHERE id = ?1 AND phase = ?2",
+        params![
+            moved.id,
+            seen,
+            moved.phase,
+            moved.circuit_status,
+            moved.retry_base,
+            moved.next_retry_at,
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Makes an attempt the task's current one and ends any wait.
+pub(crate) fn set_attempt(
+    db: &Db<'_>,
+    id: &TaskId,
+    attempt: &AttemptId,
+    ordinal: u32,
+) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE task_store_tasks SET current_attempt_id = ?2, attempt_count = ?3, next_retry_at = NULL WHERE id = ?1",
+        params![id, attempt, ordinal],
+    )?;
+    Ok(())
+}
+
+/// Sets when the next attempt may start.
+pub(crate) fn set_next_retry(db: &Db<'_>, id: &TaskId, at: Option<Timestamp>) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE task_store_tasks SET next_retry_at = ?2 WHERE id = ?1",
+        params![id, at],
+    )?;
+    Ok(())
+}
+
+/// Notes that something about a task was recorded.
+pub(crate) fn touch(db: &Db<'_>, id: &TaskId, now: Timestamp) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE task_store_tasks SET updated_at = ?2 WHERE id = ?1",
+        params![id, now],
+    )?;
+    Ok(())
+}
+
+/// What a list of tasks is narrowed to.
+#[derive(Debug, Default)]
+pub(crate) struct Filter<'a> {
+    pub phase: Option<Phase>,
+    pub workspace: Option<&'a String>,
+    pub label: Option<&'a String>,
+}
+
+/// Up to `limit` tasks, newest first, after the one a cursor names.
+pub(crate) fn list(
+    db: &Db<'_>,
+    filter: &Filter<'_>,
+    after: Option<&String>,
+    limit: u32,
+) -> Result<Vec<TaskHead>, DbError> {
+    let mut wanted = Where::new("1 = 1");
+    wanted.and_if("t.phase =", filter.phase.as_ref());
+    wanted.and_if("t.workspace =", filter.workspace);
+    wanted.and_if("t.id <", after);
+    let labels = match filter.label {
+        Some(label) => {
+            wanted.and("l.label =", label);
+            "JOIN task_store_labels l ON l.task_id = t.id"
+        }
+        None => "",
+    };
+    let limit = wanted.param(&limit);
+    db.query_as(
+        &format!(
+            "SELECT {HEAD} FROM task_store_tasks t {labels} WHERE {} ORDER BY t.id DESC LIMIT {limit}",
+            wanted.sql
+        ),
+        &wanted.params,
+    )
+}
+
+/// Which of the tasks in `execution_ready` to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// Those whose next attempt may start.
+    Ready,
+    /// Those whose next attempt has to wait for something.
+    Waiting,
+}
+
+/// A task in `execution_ready` with its running attempt.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub task: TaskHead,
+    pub running: Option<AttemptId>,
+}
+
+impl TryFrom<Row> for Queued {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Queued, DbError> {
+        Ok(Queued {
+            task: TaskHead::read(&row)?,
+            running: row.get(HEAD_COLUMNS)?,
+        })
+    }
+}
+
+/// Up to `limit` tasks in `execution_ready`, oldest first, after the one a cursor names. [`crate::retry::holds`] says the same of each as the query's condition.
+pub(crate) fn queue(
+    db: &Db<'_>,
+    queue: Queue,
+    policy: &Policy,
+    now: Timestamp,
+    workspace: Option<&String>,
+    after: Option<&String>,
+    limit: u32,
+) -> Result<Vec<Queued>, DbError> {
+    let mut wanted = Where::new("t.phase = 'execution_ready'");
+    let startable = format!(
+        "a.id IS NULL AND t.attempt_count - t.retry_base < {} AND coalesce(t.next_retry_at, '') <= {}",
+        wanted.param(&policy.max_attempts.get()),
+        wanted.param(&now),
+    );
+    wanted.and_if("t.workspace =", workspace);
+    wanted.and_if("t.id >", after);
+    let not = match queue {
+        Queue::Ready => "",
+        Queue::Waiting => "NOT",
+    };
+    let limit = wanted.param(&limit);
+    db.query_as(
+        &format!(
+            "SELECT {HEAD}, a.id FROM task_store_tasks t \
+             LEFT JOIN task_store_attempts a ON a.task_id = t.id AND a.status = 'running' \
+             WHERE {} AND {not} ({startable}) ORDER BY t.id LIMIT {limit}",
+            wanted.sql
+        ),
+        &wanted.params,
+    )
+}

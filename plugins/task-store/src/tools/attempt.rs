@@ -1,0 +1,236 @@
+//! Starting and finishing attempts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::{Cx, DbError, Effect, Hints, NextCall, Tier, Timestamp, Tool, ToolError};
+
+use super::{find_standing, hold_remedy};
+use crate::arguments::{REFERENCE, TEXT, clip};
+use crate::caller::Caller;
+use crate::error::Reason;
+use crate::model::{
+    AttemptId, AttemptOutcome, AttemptPhase, AttemptStatus, EventType, ExecutorKind, Runtime, TaskId,
+};
+use crate::phase::Phase;
+use crate::retry::{Turn, holds};
+use crate::role::{Action, Role};
+use crate::store::attempt::{self, Attempt};
+use crate::store::standing::Standing;
+use crate::store::task::{self, TaskHead};
+
+/// Start the next attempt at a task in `execution_ready`, `executing` or `ready_to_resume`. One attempt runs at a time. After an
+/// attempt that did not succeed there is a wait (RETRY_TOO_EARLY); late attempts are flagged
+/// `escalate`; when all are used, RETRIES_EXHAUSTED asks for `task_open_circuit`. Role: orchestrator.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskStartAttempt {
+    /// The task.
+    task_id: TaskId,
+    /// What the attempt is for.
+    phase: AttemptPhase,
+    /// Where it runs.
+    runtime: Runtime,
+    /// What kind of executor works on it.
+    executor_kind: ExecutorKind,
+    /// The executor, by a name of its own.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    worker_ref: Option<String>,
+    /// The session it runs in elsewhere.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    external_session_ref: Option<String>,
+    /// Who calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: String,
+    /// In which role.
+    actor_role: Role,
+}
+
+/// An attempt that started.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Started {
+    /// The attempt.
+    attempt: Attempt,
+    /// How many more the task may have before its circuit has to be opened.
+    attempts_left: u32,
+    /// The move to `executing`, unless the task is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Map<String, Json>")]
+    next_call: Option<NextCall>,
+}
+
+impl Tool for TaskStartAttempt {
+    const NAME: &'static str = "task_start_attempt";
+    const TITLE: &'static str = "Start an attempt";
+    const EFFECT: Effect = Effect::Write;
+    const TIER: Tier = Tier::Core;
+    type Output = Started;
+
+    /// The refusal of an attempt too many writes nothing, as no refusal does. It is permanent all the
+    /// same, because it follows from the attempts that are stored; the circuit that it asks for is
+    /// opened by a call of its own.
+    fn run(self, cx: &Cx<'_>) -> Result<Started, ToolError> {
+        let caller = Caller::writer(cx, Action::StartAttempt, &self.actor, self.actor_role)?;
+        let task = self.check(cx, &caller)?;
+        let attempt = self.attempt(cx, &caller, &task);
+        attempt::insert(&cx.db, &attempt)?;
+        task::set_attempt(&cx.db, &task.id, &attempt.id, attempt.ordinal)?;
+        let payload = json!({"after": attempt});
+        caller.log(
+            cx,
+            EventType::AttemptStarted,
+            &task.id,
+            Some(&attempt.id),
+            payload,
+        )?;
+        let elsewhere = task.phase != Phase::Executing;
+        Ok(Started {
+            attempts_left: caller.config.retry.left(task.attempts_used().saturating_add(1)),
+            next_call: elsewhere
+                .then(|| caller.transition(&task.id, task.phase, Phase::Executing, "an attempt is running")),
+            attempt,
+        })
+    }
+}
+
+impl TaskStartAttempt {
+    /// The task, if its next attempt may start.
+    fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<TaskHead, ToolError> {
+        let mut refusals = caller.check();
+        let session = self.external_session_ref.as_deref();
+        refusals.optional_text("worker_ref", self.worker_ref.as_deref(), REFERENCE);
+        refusals.optional_text("external_session_ref", session, REFERENCE);
+        let standing = find_standing(cx, &mut refusals, &self.task_id)?;
+        if let Some(Standing { task, running, .. }) = &standing {
+            for hold in holds(&caller.config.retry, &task.candidate(running.as_ref()), cx.now()) {
+                let remedy = hold_remedy(caller, task, &hold);
+                refusals.add_with(hold, remedy);
+            }
+        }
+        Ok(refusals.finish_with(standing)?.task)
+    }
+
+    fn attempt(self, cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Attempt {
+        Attempt {
+            id: cx.new_id(),
+            task_id: self.task_id,
+            ordinal: task.attempt_count.saturating_add(1),
+            phase: self.phase,
+            runtime: self.runtime,
+            executor_kind: self.executor_kind,
+            worker_ref: self.worker_ref,
+            external_session_ref: self.external_session_ref,
+            status: AttemptStatus::Running,
+            escalate: caller.config.retry.turn(task.attempts_used()) == Turn::Escalate,
+            error_summary: None,
+            started_at: cx.now(),
+            finished_at: None,
+        }
+    }
+}
+
+/// End a running attempt. After `failed` or `aborted` the next one may have to wait until
+/// `next_retry_at`. Ending it again the same way changes nothing and says `replayed`. Does not move the
+/// task. Roles: orchestrator, executor.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskFinishAttempt {
+    /// The attempt.
+    attempt_id: AttemptId,
+    /// How it ended.
+    status: AttemptOutcome,
+    /// What went wrong.
+    #[schemars(length(min = 1, max = TEXT))]
+    error_summary: Option<String>,
+    /// Who calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: String,
+    /// In which role.
+    actor_role: Role,
+}
+
+/// An attempt that ended.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Finished {
+    /// The attempt.
+    attempt: Attempt,
+    /// How many more the task may have before its circuit has to be opened.
+    attempts_left: u32,
+    /// When the next attempt may start, if it has to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_retry_at: Option<Timestamp>,
+    /// It had ended this way before, so nothing changed.
+    replayed: bool,
+}
+
+impl Tool for TaskFinishAttempt {
+    const NAME: &'static str = "task_finish_attempt";
+    const TITLE: &'static str = "Finish an attempt";
+    const EFFECT: Effect = Effect::Write;
+    const TIER: Tier = Tier::Core;
+    const HINTS: Hints = Hints::IDEMPOTENT;
+    type Output = Finished;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Finished, ToolError> {
+        let caller = Caller::writer(cx, Action::FinishAttempt, &self.actor, self.actor_role)?;
+        let running = self.check(cx, &caller)?;
+        let task = task::head(&cx.db, &running.task_id)?.ok_or(DbError::Internal)?;
+        let used = task.attempts_used();
+        let attempts_left = caller.config.retry.left(used);
+        if running.status != AttemptStatus::Running {
+            return Ok(Finished {
+                attempt: running,
+                attempts_left,
+                next_retry_at: task.next_retry_at,
+                replayed: true,
+            });
+        }
+        let next_retry_at = match self.status {
+            AttemptOutcome::Succeeded => None,
+            AttemptOutcome::Failed | AttemptOutcome::Aborted => caller.config.retry.retry_at(used, cx.now()),
+        };
+        let attempt = Attempt {
+            status: self.status.into(),
+            error_summary: self.error_summary,
+            finished_at: Some(cx.now()),
+            ..running
+        };
+        if !attempt::finish(&cx.db, &attempt)? {
+            return Err(Reason::attempt_finished(&attempt).into());
+        }
+        task::set_next_retry(&cx.db, &task.id, next_retry_at)?;
+        let payload = json!({"before": {"status": AttemptStatus::Running}, "after": attempt, "next_retry_at": next_retry_at});
+        caller.log(
+            cx,
+            EventType::AttemptFinished,
+            &task.id,
+            Some(&attempt.id),
+            payload,
+        )?;
+        Ok(Finished {
+            attempt,
+            attempts_left,
+            next_retry_at,
+            replayed: false,
+        })
+    }
+}
+
+impl TaskFinishAttempt {
+    /// The attempt, if it is running or ended the same way before.
+    fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<Attempt, ToolError> {
+        let mut refusals = caller.check();
+        refusals.optional_text("error_summary", self.error_summary.as_deref(), TEXT);
+        let attempt = attempt::get(&cx.db, &self.attempt_id)?;
+        match &attempt {
+            None => refusals.add(Reason::AttemptNotFound {
+                attempt: clip(self.attempt_id.as_str()),
+            }),
+            Some(found) if found.status != AttemptStatus::Running && found.status != self.status.into() => {
+                refusals.add(Reason::attempt_finished(found));
+            }
+            Some(_) => {}
+        }
+        refusals.finish_with(attempt)
+    }
+}

@@ -1,0 +1,196 @@
+//! Creating tasks and replacing their specs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
+
+use super::moved_meanwhile;
+use crate::arguments::{LABEL, LABELS, MARKDOWN, PATH, REFERENCE, TITLE};
+use crate::caller::Caller;
+use crate::error::{Reason, Refusals};
+use crate::model::{EventType, InitialPhase, TaskId};
+use crate::phase::Phase;
+use crate::role::{Action, Role};
+use crate::spec::Spec;
+use crate::store::task::{self, Task, TaskHead};
+
+/// Create a task and store its spec. The spec's parts are read from the Markdown headings Goal,
+/// Scope (In, Out), Inputs, Outputs, Acceptance and Risks; `spec` overrides them part by part. Parts that are missing come
+/// back as warnings. Role: orchestrator.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskCreate {
+    /// What the task is called.
+    #[schemars(length(min = 1, max = TITLE))]
+    title: String,
+    /// What it is to achieve, in Markdown.
+    #[schemars(length(min = 1, max = MARKDOWN))]
+    spec_markdown: String,
+    /// Where it belongs: a registered workspace or any other label.
+    #[schemars(length(min = 1, max = PATH))]
+    workspace: String,
+    /// The phase it starts in.
+    initial_phase: InitialPhase,
+    /// Labels to find it by.
+    #[serde(default)]
+    #[schemars(length(max = LABELS))]
+    labels: Vec<String>,
+    /// Parts of the spec that win over the Markdown.
+    #[serde(default)]
+    spec: Spec,
+    /// Who calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: String,
+    /// In which role.
+    actor_role: Role,
+}
+
+/// A task after its spec was stored.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Specified {
+    /// The task.
+    task: Task,
+    /// What the spec lacks.
+    warnings: Vec<String>,
+    /// The event's place in the log.
+    event_id: i64,
+}
+
+impl Tool for TaskCreate {
+    const NAME: &'static str = "task_create";
+    const TITLE: &'static str = "Create a task";
+    const EFFECT: Effect = Effect::Write;
+    const TIER: Tier = Tier::Core;
+    type Output = Specified;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Specified, ToolError> {
+        let caller = Caller::writer(cx, Action::Create, &self.actor, self.actor_role)?;
+        let mut refusals = caller.check();
+        refusals.text("title", &self.title, TITLE);
+        refusals.text("workspace", &self.workspace, PATH);
+        let labels = check_labels(&mut refusals, self.labels);
+        let spec = check_spec(&mut refusals, &self.spec_markdown, self.spec);
+        refusals.finish()?;
+
+        let head = TaskHead::new(
+            cx.new_id(),
+            self.title,
+            self.workspace,
+            self.initial_phase.into(),
+            labels,
+            cx.now(),
+        );
+        let task = Task { head, spec };
+        task::insert(&cx.db, &task, &self.spec_markdown)?;
+        let event_id = caller.log(
+            cx,
+            EventType::TaskCreated,
+            &task.head.id,
+            None,
+            json!({"after": task}),
+        )?;
+        Ok(Specified {
+            warnings: task.spec.warnings(),
+            task,
+            event_id,
+        })
+    }
+}
+
+/// Replace the spec of a task in `spec_draft`, read as in `task_create`. Earlier reviews of the spec no longer count. Role:
+/// orchestrator.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskUpdateSpec {
+    /// The task.
+    task_id: TaskId,
+    /// What it is to achieve, in Markdown.
+    #[schemars(length(min = 1, max = MARKDOWN))]
+    spec_markdown: String,
+    /// Parts of the spec that win over the Markdown.
+    #[serde(default)]
+    spec: Spec,
+    /// Who calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: String,
+    /// In which role.
+    actor_role: Role,
+}
+
+impl Tool for TaskUpdateSpec {
+    const NAME: &'static str = "task_update_spec";
+    const TITLE: &'static str = "Replace a task's spec";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
+    type Output = Specified;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Specified, ToolError> {
+        let caller = Caller::writer(cx, Action::UpdateSpec, &self.actor, self.actor_role)?;
+        let mut refusals = caller.check();
+        let spec = check_spec(&mut refusals, &self.spec_markdown, self.spec);
+        let seen = task::get(&cx.db, &self.task_id)?;
+        match &seen {
+            Some(seen) => refuse_frozen(&caller, &mut refusals, &seen.head),
+            None => refusals.unknown_task(&self.task_id),
+        }
+        let seen = refusals.finish_with(seen)?;
+
+        let head = TaskHead {
+            spec_revision: seen.head.spec_revision.saturating_add(1),
+            updated_at: cx.now(),
+            ..seen.head
+        };
+        let task = Task { head, spec };
+        if !task::replace_spec(&cx.db, &task, &self.spec_markdown)? {
+            return Err(moved_meanwhile(cx, &task.head)?.into());
+        }
+        let payload = json!({
+            "before": {"spec": seen.spec},
+            "after": {"spec": task.spec, "spec_revision": task.head.spec_revision},
+        });
+        let event_id = caller.log(cx, EventType::SpecUpdated, &task.head.id, None, payload)?;
+        Ok(Specified {
+            warnings: task.spec.warnings(),
+            task,
+            event_id,
+        })
+    }
+}
+
+/// Wants a task whose spec may still change: later, attempts and reviews rest on it.
+fn refuse_frozen(caller: &Caller, refusals: &mut Refusals, task: &TaskHead) {
+    if task.phase == Phase::SpecDraft {
+        return;
+    }
+    let back = task.phase.leads_to(Phase::SpecDraft);
+    refusals.add_with(
+        Reason::WrongPhase {
+            tool: TaskUpdateSpec::NAME,
+            phase: task.phase,
+            allowed: vec![Phase::SpecDraft],
+        },
+        back.then(|| caller.transition(&task.id, task.phase, Phase::SpecDraft, "the spec has to change")),
+    );
+}
+
+/// Reads the spec and checks it.
+fn check_spec(refusals: &mut Refusals, markdown: &str, given: Spec) -> Spec {
+    refusals.text("spec_markdown", markdown, MARKDOWN);
+    let spec = Spec::read(markdown, given);
+    spec.check(refusals);
+    spec
+}
+
+/// Checks labels and drops repeated ones.
+fn check_labels(refusals: &mut Refusals, labels: Vec<String>) -> Vec<String> {
+    refusals.at_most("labels", labels.len(), LABELS, "labels");
+    let mut distinct: Vec<String> = Vec::new();
+    for (index, label) in labels.into_iter().take(LABELS).enumerate() {
+        refusals.text(&format!("labels[{index}]"), &label, LABEL);
+        if !distinct.contains(&label) {
+            distinct.push(label);
+        }
+    }
+    distinct
+}

@@ -1,0 +1,150 @@
+//! The tools, by what they are about, and what several of them share.
+
+pub(crate) mod approval;
+pub(crate) mod attempt;
+pub(crate) mod create;
+pub(crate) mod query;
+pub(crate) mod record;
+pub(crate) mod recover;
+pub(crate) mod transition;
+
+use serde_json::json;
+use tollgate_sdk::{Blocker, Cx, DbError, NextCall};
+
+use crate::arguments::clip;
+use crate::caller::Caller;
+use crate::error::{Reason, Refusals};
+use crate::model::{AttemptId, TaskId};
+use crate::phase::{Condition, Phase};
+use crate::retry::{Hold, holds};
+use crate::store;
+use crate::store::standing::{self, Standing};
+use crate::store::task::{self, TaskHead};
+
+/// The task a call is about. A reason to refuse if there is none.
+fn find_task(cx: &Cx<'_>, refusals: &mut Refusals, id: &TaskId) -> Result<Option<TaskHead>, DbError> {
+    let found = task::head(&cx.db, id)?;
+    if found.is_none() {
+        refusals.unknown_task(id);
+    }
+    Ok(found)
+}
+
+/// Like [`find_task`], with everything the task's next step depends on.
+fn find_standing(cx: &Cx<'_>, refusals: &mut Refusals, id: &TaskId) -> Result<Option<Standing>, DbError> {
+    let found = standing::get(&cx.db, id)?;
+    if found.is_none() {
+        refusals.unknown_task(id);
+    }
+    Ok(found)
+}
+
+/// Wants an attempt, if a call names one, to belong to the task it is about.
+fn check_attempt(
+    cx: &Cx<'_>,
+    refusals: &mut Refusals,
+    task_id: &TaskId,
+    id: Option<&AttemptId>,
+) -> Result<(), DbError> {
+    let Some(id) = id else {
+        return Ok(());
+    };
+    let found = store::attempt::get(&cx.db, id)?;
+    if found.is_none_or(|attempt| attempt.task_id != *task_id) {
+        refusals.add(Reason::AttemptNotFound {
+            attempt: clip(id.as_str()),
+        });
+    }
+    Ok(())
+}
+
+/// A task that is no longer in the phase it was seen in.
+fn moved_meanwhile(cx: &Cx<'_>, seen: &TaskHead) -> Result<Reason, DbError> {
+    let actual = task::head(&cx.db, &seen.id)?.map_or(seen.phase, |task| task.phase);
+    Ok(Reason::PhaseConflict {
+        expected: seen.phase,
+        actual,
+    })
+}
+
+impl Refusals {
+    /// Wants a task that is neither completed nor failed.
+    fn terminal(&mut self, tool: &'static str, task: &TaskHead) {
+        if task.phase.is_terminal() {
+            self.add(Reason::WrongPhase {
+                tool,
+                phase: task.phase,
+                allowed: Phase::ALL
+                    .iter()
+                    .copied()
+                    .filter(|phase| !phase.is_terminal())
+                    .collect(),
+            });
+        }
+    }
+
+    fn unknown_task(&mut self, id: &TaskId) {
+        self.add_with(
+            Reason::TaskNotFound(clip(id.as_str())),
+            Some(NextCall::new("task_list", json!({}))),
+        );
+    }
+}
+
+/// The call that shows where a task stands.
+fn recover_call(id: &TaskId) -> NextCall {
+    NextCall::new("task_recover", json!({"task_id": id}))
+}
+
+/// A condition that does not hold, with the call that removes it. Calls that need judgement, such
+/// as a review, are left to who makes it.
+fn unmet_blocker(cx: &Cx<'_>, caller: &Caller, standing: &Standing, condition: Condition) -> Blocker {
+    Reason::from(condition).blocker(condition_remedy(cx, caller, standing, condition))
+}
+
+fn condition_remedy(
+    cx: &Cx<'_>,
+    caller: &Caller,
+    standing: &Standing,
+    condition: Condition,
+) -> Option<NextCall> {
+    let task = &standing.task;
+    match condition {
+        Condition::AcceptanceMissing => Some(caller.transition(
+            &task.id,
+            Phase::SpecReview,
+            Phase::SpecDraft,
+            "the spec needs acceptance criteria",
+        )),
+        Condition::NoRunningAttempt => {
+            let candidate = task.candidate(standing.running.as_ref());
+            let startable = holds(&caller.config.retry, &candidate, cx.now()).is_empty();
+            startable.then(|| caller.start_attempt(&task.id))
+        }
+        Condition::CircuitOpen => Some(caller.open_circuit(&task.id)),
+        Condition::SpecNotApproved(_)
+        | Condition::QualityNotApproved(_)
+        | Condition::ApprovalPending
+        | Condition::ApprovalMissing => None,
+    }
+}
+
+/// The call that lets go of a hold, if it needs no judgement.
+fn hold_remedy(caller: &Caller, task: &TaskHead, hold: &Hold) -> Option<NextCall> {
+    match hold {
+        Hold::CircuitOpen => Some(caller.transition(
+            &task.id,
+            Phase::CircuitOpen,
+            Phase::ExecutionReady,
+            "the failures were looked into",
+        )),
+        Hold::Exhausted(_) if !task.phase.is_terminal() => Some(caller.open_circuit(&task.id)),
+        Hold::Exhausted(_) | Hold::WrongPhase(_) | Hold::AttemptRunning(_) | Hold::TooEarly(_) => None,
+    }
+}
+
+/// A hold with the call that lets go of it.
+fn hold_blocker(caller: &Caller, task: &TaskHead, hold: Hold) -> Blocker {
+    let next_call = hold_remedy(caller, task, &hold);
+    Reason::from(hold).blocker(next_call)
+}

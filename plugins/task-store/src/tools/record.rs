@@ -1,0 +1,249 @@
+//! Adding evidence to a task without moving it: checkpoints, artifacts and reviews.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::{Cx, Effect, Timestamp, Tool, ToolError};
+
+use super::{check_attempt, find_task};
+use crate::arguments::{ENTRY, FINDINGS, LABEL, PATH, REFERENCE, TEXT};
+use crate::caller::Caller;
+use crate::error::{Reason, Refusals};
+use crate::model::{ArtifactKind, AttemptId, EventType, ReviewType, TaskId, Verdict};
+use crate::phase::Phase;
+use crate::role::{Action, Role};
+use crate::store::artifact::{self, Artifact};
+use crate::store::review::{self, Finding, Review};
+use crate::store::task::TaskHead;
+
+/// Append a checkpoint to a task's log: a heartbeat, a summary, a scheduled retry, a marker to recover
+/// from, or a note. Does not move the task. Roles: all but human.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskRecordCheckpoint {
+    /// The task.
+    task_id: TaskId,
+    /// The attempt it is about. Leave it out for the task as a whole.
+    attempt_id: Option<AttemptId>,
+    /// `heartbeat`, `execution_summary`, `retry_scheduled`, `recovery_marker`, `note`, or a type of your own.
+    #[schemars(length(min = 1, max = LABEL))]
+    checkpoint_type: String,
+    /// What to remember, at most 64 KiB of JSON.
+    payload: Map<String, Json>,
+    /// Who calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: String,
+    /// In which role.
+    actor_role: Role,
+}
+
+/// A checkpoint in the log.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Checkpoint {
+    /// Its place in the log.
+    event_id: i64,
+    /// The task.
+    task_id: TaskId,
+    /// The attempt it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt_id: Option<AttemptId>,
+    /// Its type.
+    checkpoint_type: String,
+    /// When.
+    created_at: Timestamp,
+}
+
+impl Tool for TaskRecordCheckpoint {
+    const NAME: &'static str = "task_record_checkpoint";
+    const TITLE: &'static str = "Record a checkpoint";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Checkpoint;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Checkpoint, ToolError> {
+        let caller = Caller::writer(cx, Action::RecordCheckpoint, &self.actor, self.actor_role)?;
+        let mut refusals = caller.check();
+        refusals.text("checkpoint_type", &self.checkpoint_type, LABEL);
+        let payload = json!({"checkpoint_type": self.checkpoint_type, "payload": self.payload});
+        refusals.json("payload", &payload);
+        let task = find_task(cx, &mut refusals, &self.task_id)?;
+        check_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
+        refusals.finish_with(task)?;
+
+        let attempt_id = self.attempt_id.as_ref();
+        let event_id = caller.log(
+            cx,
+            EventType::AttemptCheckpoint,
+            &self.task_id,
+            attempt_id,
+            payload,
+        )?;
+        Ok(Checkpoint {
+            event_id,
+            task_id: self.task_id,
+            attempt_id: self.attempt_id,
+            checkpoint_type: self.checkpoint_type,
+            created_at: cx.now(),
+        })
+    }
+}
+
+/// Record something that was produced, by reference. Does not move the task. Roles: all but human.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskRecordArtifact {
+    /// The task.
+    task_id: TaskId,
+    /// The attempt that produced it. Leave it out if none did, as for a report on the spec.
+    attempt_id: Option<AttemptId>,
+    /// What it is.
+    kind: ArtifactKind,
+    /// Where it is: a path or a URI.
+    #[schemars(length(min = 1, max = PATH))]
+    uri: String,
+    /// What is in it.
+    #[schemars(length(min = 1, max = TEXT))]
+    summary: Option<String>,
+    /// Who produced it.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    produced_by: String,
+    /// Who calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: String,
+    /// In which role.
+    actor_role: Role,
+}
+
+impl Tool for TaskRecordArtifact {
+    const NAME: &'static str = "task_record_artifact";
+    const TITLE: &'static str = "Record an artifact";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Artifact;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Artifact, ToolError> {
+        let caller = Caller::writer(cx, Action::RecordArtifact, &self.actor, self.actor_role)?;
+        let mut refusals = caller.check();
+        refusals.text("uri", &self.uri, PATH);
+        refusals.optional_text("summary", self.summary.as_deref(), TEXT);
+        refusals.text("produced_by", &self.produced_by, REFERENCE);
+        let task = find_task(cx, &mut refusals, &self.task_id)?;
+        check_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
+        refusals.finish_with(task)?;
+
+        let artifact = Artifact {
+            id: cx.new_id(),
+            task_id: self.task_id,
+            attempt_id: self.attempt_id,
+            kind: self.kind,
+            uri: self.uri,
+            summary: self.summary,
+            produced_by: self.produced_by,
+            created_at: cx.now(),
+        };
+        artifact::insert(&cx.db, &artifact)?;
+        caller.log(
+            cx,
+            EventType::ArtifactRecorded,
+            &artifact.task_id,
+            artifact.attempt_id.as_ref(),
+            json!({"after": artifact}),
+        )?;
+        Ok(artifact)
+    }
+}
+
+/// Append a review of a spec or of an attempt. The latest review of a type counts. Does not move the task. Roles:
+/// spec_reviewer for `spec`, quality_reviewer for `quality`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskAppendReview {
+    /// The task.
+    task_id: TaskId,
+    /// The attempt that was reviewed. Leave it out only for a spec review in `spec_review`.
+    attempt_id: Option<AttemptId>,
+    /// What was reviewed.
+    review_type: ReviewType,
+    /// Who reviewed.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    reviewer_ref: String,
+    /// The conclusion.
+    verdict: Verdict,
+    /// The conclusion in words.
+    #[schemars(length(min = 1, max = TEXT))]
+    summary: Option<String>,
+    /// What was found, at most 64 KiB of JSON. Empty if nothing was.
+    #[schemars(length(max = FINDINGS))]
+    findings: Vec<Finding>,
+    /// Who calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: String,
+    /// In which role.
+    actor_role: Role,
+}
+
+impl Tool for TaskAppendReview {
+    const NAME: &'static str = "task_append_review";
+    const TITLE: &'static str = "Append a review";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Review;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Review, ToolError> {
+        let action = Action::AppendReview(self.review_type);
+        let caller = Caller::writer(cx, action, &self.actor, self.actor_role)?;
+        let task = self.check(cx, &caller)?;
+        let review = Review {
+            id: cx.new_id(),
+            task_id: self.task_id,
+            attempt_id: self.attempt_id,
+            review_type: self.review_type,
+            reviewer_ref: self.reviewer_ref,
+            verdict: self.verdict,
+            summary: self.summary,
+            findings: self.findings,
+            spec_revision: task.spec_revision,
+            created_at: cx.now(),
+        };
+        review::insert(&cx.db, &review)?;
+        caller.log(
+            cx,
+            EventType::ReviewAppended,
+            &review.task_id,
+            review.attempt_id.as_ref(),
+            json!({"after": review}),
+        )?;
+        Ok(review)
+    }
+}
+
+impl TaskAppendReview {
+    /// The task, if the review can be appended to it.
+    fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<TaskHead, ToolError> {
+        let mut refusals = caller.check();
+        refusals.text("reviewer_ref", &self.reviewer_ref, REFERENCE);
+        refusals.optional_text("summary", self.summary.as_deref(), TEXT);
+        refusals.at_most("findings", self.findings.len(), FINDINGS, "findings");
+        for (index, finding) in self.findings.iter().take(FINDINGS).enumerate() {
+            finding.check(&format!("findings[{index}]"), &mut refusals);
+        }
+        refusals.json("findings", &json!(self.findings));
+        let task = find_task(cx, &mut refusals, &self.task_id)?;
+        check_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
+        let of_spec =
+            |task: &TaskHead| self.review_type == ReviewType::Spec && task.phase == Phase::SpecReview;
+        if self.attempt_id.is_none() && task.as_ref().is_some_and(|task| !of_spec(task)) {
+            refusals.add(Reason::AttemptRequired);
+        }
+        refusals.finish_with(task)
+    }
+}
+
+impl Finding {
+    fn check(&self, field: &str, refusals: &mut Refusals) {
+        refusals.text(&format!("{field}.message"), &self.message, ENTRY);
+        refusals.optional_text(&format!("{field}.file"), self.file.as_deref(), PATH);
+        refusals.optional_text(
+            &format!("{field}.artifact_uri"),
+            self.artifact_uri.as_deref(),
+            PATH,
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! Bringing a fresh context up to date.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+use tollgate_sdk::{Blocker, Cx, DbError, Effect, NextCall, Tier, Tool, ToolError};
+
+use super::{find_standing, hold_blocker, unmet_blocker};
+use crate::arguments::REFERENCE;
+use crate::caller::Caller;
+use crate::model::TaskId;
+use crate::phase::{Phase, unmet};
+use crate::retry::{Hold, holds};
+use crate::role::Role;
+use crate::store::SHOWN;
+use crate::store::approval::{self, Approval};
+use crate::store::artifact::{self, Artifact};
+use crate::store::attempt::{self, Attempt};
+use crate::store::event::{self, Event};
+use crate::store::review::{self, Review};
+use crate::store::standing::Standing;
+use crate::store::task::{self, Task};
+
+/// Show all that is needed to go on with a task without knowing its history: its phase and spec, the latest
+/// attempt, review, approval, checkpoint and artifact, what is pending, and every legal move with
+/// what it still wants and the call that makes it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskRecover {
+    /// The task.
+    task_id: TaskId,
+    /// Who calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: Option<String>,
+    /// In which role.
+    actor_role: Option<Role>,
+}
+
+/// Where a task stands and what can be done next.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Recovery {
+    /// Where it stands.
+    phase: Phase,
+    /// The task.
+    task: Task,
+    /// How many more attempts it may have before its circuit has to be opened.
+    attempts_left: u32,
+    /// Its latest attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latest_attempt: Option<Attempt>,
+    /// Its latest review of either type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latest_review: Option<Review>,
+    /// Its latest approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latest_approval: Option<Approval>,
+    /// Its latest checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latest_checkpoint: Option<Event>,
+    /// Its latest artifact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latest_artifact: Option<Artifact>,
+    /// What is under way or waited for, each with a code, a message and, where one helps, a call.
+    #[schemars(with = "Vec<Map<String, Json>>")]
+    pending: Vec<Blocker>,
+    /// Every legal move.
+    transitions: Vec<LegalMove>,
+}
+
+/// A legal move.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LegalMove {
+    /// Where it leads.
+    to_phase: Phase,
+    /// Nothing is unmet.
+    ready: bool,
+    /// Every condition that does not hold, with the call that changes that, if one does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Map<String, Json>>")]
+    unmet: Vec<Blocker>,
+    /// The call that makes the move.
+    #[schemars(with = "Map<String, Json>")]
+    next_call: NextCall,
+}
+
+impl Tool for TaskRecover {
+    const NAME: &'static str = "task_recover";
+    const TITLE: &'static str = "Go on with a task";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Core;
+    type Output = Recovery;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Recovery, ToolError> {
+        let (db, id) = (&cx.db, &self.task_id);
+        let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
+        let mut refusals = caller.check();
+        let standing = find_standing(cx, &mut refusals, id)?;
+        let standing = refusals.finish_with(standing)?;
+        Ok(Recovery {
+            phase: standing.task.phase,
+            task: task::get(db, id)?.ok_or(DbError::Internal)?,
+            attempts_left: caller.config.retry.left(standing.task.attempts_used()),
+            latest_attempt: attempt::latest(db, id, 1)?.pop(),
+            latest_review: review::latest(db, id, 1)?.pop(),
+            latest_approval: approval::latest(db, id, 1)?.pop(),
+            latest_checkpoint: event::latest_checkpoint(db, id)?,
+            latest_artifact: artifact::latest(db, id, 1)?.pop(),
+            pending: pending(cx, &caller, &standing)?,
+            transitions: legal_moves(cx, &caller, &standing),
+        })
+    }
+}
+
+/// What is under way or waited for: the running attempt, what keeps the next one from starting, and
+/// approvals without an answer.
+fn pending(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Result<Vec<Blocker>, DbError> {
+    let task = &standing.task;
+    let candidate = task.candidate(standing.running.as_ref());
+    let mut pending: Vec<Blocker> = holds(&caller.config.retry, &candidate, cx.now())
+        .into_iter()
+        .filter(|hold| !task.phase.is_terminal() && !matches!(hold, Hold::WrongPhase(_)))
+        .map(|hold| hold_blocker(caller, task, hold))
+        .collect();
+    for approval in approval::pending(&cx.db, &task.id, SHOWN)? {
+        pending.push(Blocker::new(
+            "APPROVAL_PENDING",
+            format!(
+                "approval {} waits for an answer: {}",
+                approval.id, approval.requested_action
+            ),
+        ));
+    }
+    Ok(pending)
+}
+
+fn legal_moves(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Vec<LegalMove> {
+    let task = &standing.task;
+    let facts = standing.facts(&caller.config.retry);
+    let legal_move = |&to: &Phase| {
+        let unmet = unmet(task.phase, to, &facts);
+        LegalMove {
+            to_phase: to,
+            ready: unmet.is_empty(),
+            unmet: unmet
+                .into_iter()
+                .map(|condition| unmet_blocker(cx, caller, standing, condition))
+                .collect(),
+            next_call: caller.transition(&task.id, task.phase, to, "the task goes on"),
+        }
+    };
+    task.phase.next().iter().map(legal_move).collect()
+}

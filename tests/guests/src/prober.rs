@@ -1,0 +1,124 @@
+//! Runs any SQL it is given, to find out what the host lets through.
+
+use guests::Done;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, Value, tools};
+
+/// Run a statement in a call that may write.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Execute {
+    /// The statements, run in order.
+    sql: Vec<String>,
+    /// Fail after the statements ran.
+    #[serde(default)]
+    fail: bool,
+}
+
+impl Tool for Execute {
+    const NAME: &'static str = "prober_execute";
+    const TITLE: &'static str = "Execute";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Done;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        let mut results = Vec::new();
+        for sql in &self.sql {
+            results.push(match cx.db.execute(sql, &[]) {
+                Ok(changed) => format!("changed {changed}"),
+                Err(err) => format!("{err}"),
+            });
+        }
+        if self.fail {
+            return Err(ToolError::new("ASKED_TO_FAIL", results.join("; ")));
+        }
+        Ok(Done::new(results.join("; ")))
+    }
+}
+
+/// Run a query in a call that only reads.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Query {
+    /// The query.
+    sql: String,
+}
+
+impl Tool for Query {
+    const NAME: &'static str = "prober_query";
+    const TITLE: &'static str = "Query";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Done;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        Ok(Done::new(match cx.db.query(&self.sql, &[]) {
+            Ok(rows) => format!("{} rows", rows.len()),
+            Err(err) => err.to_string(),
+        }))
+    }
+}
+
+/// Insert rows of a given size until told to stop.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fill {
+    /// How many rows.
+    rows: u32,
+    /// How many bytes each has.
+    bytes: u32,
+}
+
+impl Tool for Fill {
+    const NAME: &'static str = "prober_fill";
+    const TITLE: &'static str = "Fill";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Done;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        let body = Value::Blob(vec![7; self.bytes as usize]);
+        for _ in 0..self.rows {
+            cx.db.execute("INSERT INTO prober_rows (body) VALUES (?1)", std::slice::from_ref(&body))?;
+        }
+        Ok(Done::new("filled"))
+    }
+}
+
+/// Reach storage in a call that runs things, without and with a transaction.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {}
+
+impl Tool for Run {
+    const NAME: &'static str = "prober_run";
+    const TITLE: &'static str = "Run";
+    const EFFECT: Effect = Effect::Run;
+    type Output = Done;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        let outside = match cx.db.execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null]) {
+            Ok(_) => "let through".to_owned(),
+            Err(err) => err.to_string(),
+        };
+        let inside = cx.transaction(|db| db.execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null]))?;
+        Ok(Done::new(format!("{outside}; changed {inside}")))
+    }
+}
+
+const PACK: Pack = Pack {
+    name: "prober",
+    version: "0.1.0",
+    summary: "Runs any SQL.",
+    tools: tools![Execute, Query, Fill, Run],
+    migrations: &[Migration {
+        name: "0001_init",
+        sql: "CREATE TABLE prober_rows (id INTEGER PRIMARY KEY, body BLOB);
+              CREATE TABLE prober_log (id INTEGER PRIMARY KEY, line TEXT NOT NULL);
+              CREATE TRIGGER prober_log_no_update BEFORE UPDATE ON prober_log
+              BEGIN SELECT RAISE(ABORT, 'prober_log is append-only'); END;
+              CREATE TRIGGER prober_log_no_delete BEFORE DELETE ON prober_log
+              BEGIN SELECT RAISE(ABORT, 'prober_log is append-only'); END;",
+    }],
+    ..Pack::EMPTY
+};
+tollgate_sdk::export_pack!(PACK);
