@@ -1,4 +1,5 @@
 //! Embeds the built-in components, which `cargo xtask build` puts into `target/components`.
+#![allow(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,18 @@ fn main() {
         let file = components.join(format!("{name}.wasm"));
         println!("cargo::rerun-if-changed={}", file.display());
         if !file.exists() {
-            println!("cargo::error=the built-in component {} is missing; run `cargo xtask build`", file.display());
+            println!(
+                "cargo::error=the built-in component {} is missing; run `cargo xtask build`",
+                file.display()
+            );
             return;
         }
         let file = file.canonicalize().expect("it exists");
-        let _ = writeln!(list, "    ({name:?}, include_bytes!({:?})),", file.display().to_string());
+        let _ = writeln!(
+            list,
+            "    ({name:?}, include_bytes!({:?})),",
+            file.display().to_string()
+        );
     }
     list.push_str("];\n");
     let out = Path::new(&std::env::var_os("OUT_DIR").expect("cargo sets it")).join("builtin.rs");

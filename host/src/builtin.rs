@@ -9,5 +9,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// The bytes of a built-in pack.
 pub fn component(name: &str) -> Option<&'static [u8]> {
-    COMPONENTS.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes)
+    COMPONENTS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, bytes)| *bytes)
 }

@@ -22,7 +22,9 @@ pub enum DataDirError {
         source: std::io::Error,
     },
     /// Somebody else could change what is in it.
-    #[error("{what} belongs to another user or is open to others; make it yours alone: chmod -R go-rwx {path}")]
+    #[error(
+        "{what} belongs to another user or is open to others; make it yours alone: chmod -R go-rwx {path}"
+    )]
     Exposed {
         /// What is exposed.
         what: String,
@@ -46,10 +48,16 @@ impl DataDir {
             path: path.display().to_string(),
             source,
         };
-        #[allow(clippy::disallowed_methods, reason = "the one place that opens the data directory")]
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the one place that opens the data directory"
+        )]
         let made = {
             use std::os::unix::fs::DirBuilderExt as _;
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(path)
         };
         made.map_err(failed)?;
         let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(failed)?;
@@ -77,7 +85,10 @@ impl DataDir {
             Err(err) if err.kind() != std::io::ErrorKind::AlreadyExists => return Err(self.failed(name, err)),
             _ => {}
         }
-        let dir = self.dir.open_dir_nofollow(name).map_err(|err| self.failed(name, err))?;
+        let dir = self
+            .dir
+            .open_dir_nofollow(name)
+            .map_err(|err| self.failed(name, err))?;
         let metadata = dir.dir_metadata().map_err(|err| self.failed(name, err))?;
         if is_private(&metadata) {
             Ok(dir)
@@ -105,7 +116,8 @@ impl DataDir {
             .map_err(|err| self.failed(name, err))?
             .ok_or_else(|| self.exposed(name))?;
         let mut secret = [0; 32];
-        file.read_exact(&mut secret).map_err(|err| self.failed(name, err))?;
+        file.read_exact(&mut secret)
+            .map_err(|err| self.failed(name, err))?;
         Ok(secret)
     }
 
@@ -161,7 +173,10 @@ mod tests {
         data.private_dir("cache").unwrap();
         let open = std::fs::Permissions::from_mode(0o770);
         std::fs::set_permissions(place.path().join("cache"), open).unwrap();
-        assert!(matches!(data.private_dir("cache"), Err(DataDirError::Exposed { .. })));
+        assert!(matches!(
+            data.private_dir("cache"),
+            Err(DataDirError::Exposed { .. })
+        ));
 
         symlink(place.path().join("cache"), place.path().join("link")).unwrap();
         assert!(data.private_dir("link").is_err());

@@ -26,7 +26,12 @@ pub struct Choice {
 
 /// Opens the data directory and loads the packs. Packs that do not load are in the catalog's
 /// failures, and the rest works.
-pub async fn open(config: &Config, data_dir: &Path, executable: PathBuf, choice: &Choice) -> anyhow::Result<Gate> {
+pub async fn open(
+    config: &Config,
+    data_dir: &Path,
+    executable: PathBuf,
+    choice: &Choice,
+) -> anyhow::Result<Gate> {
     let data = DataDir::open(data_dir)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let sandbox = Arc::new(Sandbox::new()?);
@@ -40,9 +45,6 @@ pub async fn open(config: &Config, data_dir: &Path, executable: PathBuf, choice:
     )?;
     let sources = sources(config, &choice.packs)?;
     let catalog = Catalog::load(&loader, sources, &choice.selection).await;
-    for failure in catalog.failures() {
-        tracing::error!("{failure}");
-    }
     Ok(Gate::open(Arc::new(catalog), sandbox, &database, clock)?)
 }
 
@@ -80,7 +82,9 @@ fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {
         (None | Some("builtin"), Some(bytes)) => Origin::Builtin(bytes),
         (Some("builtin"), None) => anyhow::bail!("[packs.{name}] source: there is no built-in pack {name}"),
         (Some(path), _) => Origin::File(path.into()),
-        (None, None) => anyhow::bail!("[packs.{name}] names no source and is not built in; add `source = \"PATH\"`"),
+        (None, None) => {
+            anyhow::bail!("[packs.{name}] names no source and is not built in; add `source = \"PATH\"`")
+        }
     };
     Ok(Source {
         name: name.to_owned(),

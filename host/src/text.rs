@@ -10,11 +10,14 @@ pub fn clean(text: &str) -> String {
 
 /// Like [`clean`], but line breaks stay: for text of several lines.
 pub fn clean_lines(text: &str) -> String {
-    text.chars().filter(|c| *c == '\n' || !is_formatting(*c)).collect()
+    text.chars()
+        .filter(|c| *c == '\n' || !is_formatting(*c))
+        .collect()
 }
 
 fn is_formatting(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// At most so many bytes of text, cut between characters.

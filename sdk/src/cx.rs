@@ -24,7 +24,10 @@ impl<'a> Cx<'a> {
 
     /// Runs `body` as one short transaction: in a `Run` tool, the only way to storage. An error
     /// undoes it.
-    pub fn transaction<T, E: From<DbError>>(&self, body: impl FnOnce(Db<'_>) -> Result<T, E>) -> Result<T, E> {
+    pub fn transaction<T, E: From<DbError>>(
+        &self,
+        body: impl FnOnce(Db<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let transaction = self.host.begin()?;
         let result = body(Db::of_transaction(&*transaction))?;
         transaction.commit()?;

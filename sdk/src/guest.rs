@@ -3,7 +3,8 @@
 use serde_json::Value as Json;
 
 use crate::{
-    CallInfo, Cx, DbError, Effect, Host, Level, NextCall, Pack, Row, Tier, ToolError, Transaction, Value, Want,
+    CallInfo, Cx, DbError, Effect, Host, Level, NextCall, Pack, Row, Tier, ToolError, Transaction, Value,
+    Want,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -162,7 +163,9 @@ struct Imports;
 
 impl Host for Imports {
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
-        storage::query(sql, &wire_params(params)).map(rows).map_err(db_error)
+        storage::query(sql, &wire_params(params))
+            .map(rows)
+            .map_err(db_error)
     }
 
     fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
@@ -195,7 +198,9 @@ impl Host for Imports {
 
 impl Transaction for storage::Transaction {
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
-        storage::Transaction::query(self, sql, &wire_params(params)).map(rows).map_err(db_error)
+        storage::Transaction::query(self, sql, &wire_params(params))
+            .map(rows)
+            .map_err(db_error)
     }
 
     fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {

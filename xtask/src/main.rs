@@ -1,1 +1,69 @@
-fn main() {}
+//! `cargo xtask`: everything one does with the project, as one command each.
+
+mod bench;
+mod check;
+mod components;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Build, serve, test and measure Tollgate.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Build the components and the `tollgate` binary that embeds them
+    Build {
+        /// Optimised, as it is released
+        #[arg(long)]
+        release: bool,
+    },
+    /// Drive a task from spec to completed through a real client, and show each call
+    Demo,
+    /// Build, then run `tollgate serve`
+    Serve {
+        /// Flags of `tollgate serve`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<String>,
+    },
+    /// Run all tests and print their totals
+    Test {
+        /// Only tests whose name contains this
+        filter: Option<String>,
+    },
+    /// Check everything that must hold before a change lands
+    Ci,
+    /// Measure, each figure beside its baseline
+    Bench {
+        /// Flags of the bench
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().task {
+        Task::Build { release: false } => components::build_host(components::Profile::Dev).map(drop),
+        Task::Build { release: true } => components::build_host(components::Profile::Release).map(drop),
+        Task::Demo => run::demo(),
+        Task::Serve { flags } => run::serve(&flags),
+        Task::Test { filter } => test::all(filter.as_deref()),
+        Task::Ci => check::all(),
+        Task::Bench { flags } => bench::all(&flags),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(err) => {
+            run::say(&format!("xtask: {err:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -68,7 +68,9 @@ impl Call {
             }
             argument => match argument.strip_prefix('@') {
                 #[allow(clippy::disallowed_methods, reason = "the user names the file")]
-                Some(file) => std::fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?,
+                Some(file) => {
+                    std::fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?
+                }
                 None => argument.to_owned(),
             },
         };

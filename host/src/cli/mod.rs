@@ -39,10 +39,22 @@ struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// How the log on standard error is written
-    #[arg(long, global = true, env = "TOLLGATE_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_LOG_FORMAT",
+        default_value = "text",
+        value_name = "FORMAT"
+    )]
     log_format: LogFormat,
     /// What is logged: a level, or directives such as `tollgate=debug`
-    #[arg(long, global = true, env = "TOLLGATE_LOG", default_value = "warn", value_name = "FILTER")]
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_LOG",
+        default_value = "warn",
+        value_name = "FILTER"
+    )]
     log: String,
 }
 
@@ -78,7 +90,12 @@ struct Filters {
     #[arg(long, value_delimiter = ',', value_name = "GLOB,…", env = "TOLLGATE_TOOLS")]
     tools: Vec<String>,
     /// Have no tools that match a pattern
-    #[arg(long, value_delimiter = ',', value_name = "GLOB,…", env = "TOLLGATE_EXCLUDE_TOOLS")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "GLOB,…",
+        env = "TOLLGATE_EXCLUDE_TOOLS"
+    )]
     exclude_tools: Vec<String>,
     /// Have only tools that read
     #[arg(long, env = "TOLLGATE_READ_ONLY")]
@@ -134,8 +151,17 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Opens the gate as the flags and the configuration say.
+/// Opens the gate, and says which packs it does without.
 async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
+    let gate = open_quietly(global, config, choice).await?;
+    for failure in gate.catalog().failures() {
+        tracing::error!("{failure}");
+    }
+    Ok(gate)
+}
+
+/// Opens the gate as the flags and the configuration say.
+async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let executable = std::env::current_exe().context("this program does not know its own file")?;
     host::open(config, &data_dir, executable, choice).await
@@ -143,9 +169,13 @@ async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Resu
 
 fn log_to_stderr(global: &Global) {
     let filter = EnvFilter::try_new(&global.log).unwrap_or_else(|_| EnvFilter::new("warn"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     match global.log_format {
-        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
+        LogFormat::Text => log
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .init(),
         LogFormat::Json => log.json().init(),
     }
 }

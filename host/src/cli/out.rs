@@ -28,7 +28,10 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         .iter()
         .enumerate()
         .map(|(column, title)| {
-            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            let cells = rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.chars().count());
             cells.chain([title.chars().count()]).max().unwrap_or_default()
         })
         .collect();
@@ -41,6 +44,9 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         padded.join("  ").trim_end().to_owned()
     };
     let mut lines = vec![line(head)];
-    lines.extend(rows.iter().map(|row| line(&row.iter().map(String::as_str).collect::<Vec<_>>())));
+    lines.extend(
+        rows.iter()
+            .map(|row| line(&row.iter().map(String::as_str).collect::<Vec<_>>())),
+    );
     lines.join("\n")
 }

@@ -21,17 +21,24 @@ impl Packs {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let Packs::List = self;
         let config = Config::load(global.config.as_deref())?;
-        let gate = super::open(global, &config, &Choice::default()).await?;
+        let gate = super::open_quietly(global, &config, &Choice::default()).await?;
         let catalog = gate.catalog();
         if global.json {
             out::print_json(&as_json(catalog));
         } else {
-            out::print(&out::table(&["PACK", "VERSION", "TOOLS", "SOURCE", "SHA-256", "SUMMARY"], &rows(catalog)));
+            out::print(&out::table(
+                &["PACK", "VERSION", "TOOLS", "SOURCE", "SHA-256", "SUMMARY"],
+                &rows(catalog),
+            ));
             for failure in catalog.failures() {
                 out::warn(&failure.to_string());
             }
         }
-        Ok(if catalog.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if catalog.failures().is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     }
 }
 
@@ -71,7 +78,9 @@ fn as_json(catalog: &Catalog) -> serde_json::Value {
     let failures: Vec<_> = catalog
         .failures()
         .iter()
-        .map(|failure| json!({ "pack": failure.pack, "source": failure.origin, "problems": failure.problems }))
+        .map(
+            |failure| json!({ "pack": failure.pack, "source": failure.origin, "problems": failure.problems }),
+        )
         .collect();
     json!({ "packs": packs, "failures": failures })
 }

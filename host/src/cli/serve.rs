@@ -23,9 +23,6 @@ impl Serve {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let config = Config::load(global.config.as_deref())?;
         let gate = Arc::new(super::open(global, &config, &self.filters.choice(&config)?).await?);
-        for failure in gate.catalog().failures() {
-            out::warn(&failure.to_string());
-        }
         let listing = Arc::new(Listing::new(gate.catalog()));
         if listing.tools().is_empty() {
             out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
@@ -36,7 +33,10 @@ impl Serve {
         };
         match self.http.or(config.server.http) {
             Some(address) => {
-                mcp::serve_http(address, handler, |bound| out::warn(&format!("serving http://{bound}/mcp"))).await?;
+                mcp::serve_http(address, handler, |bound| {
+                    out::warn(&format!("serving http://{bound}/mcp"))
+                })
+                .await?;
             }
             None => mcp::serve_stdio(handler()).await?,
         }

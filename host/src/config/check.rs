@@ -49,8 +49,10 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         text,
         problems: errors.iter().map(|err| Problem::from_toml(text, err)).collect(),
     };
-    checker.table("", table.get_ref());
-    checker.problems.sort_by_key(|problem| (problem.line, problem.column));
+    checker.table("", "", table.get_ref());
+    checker
+        .problems
+        .sort_by_key(|problem| (problem.line, problem.column));
     checker.problems
 }
 
@@ -64,35 +66,33 @@ impl Checker<'_> {
         self.problems.push(Problem::at(self.text, at, message));
     }
 
-    fn table(&mut self, path: &str, table: &DeTable<'_>) {
+    /// `pattern` is the path as the table of keys has it, `path` as the file has it.
+    fn table(&mut self, pattern: &str, path: &str, table: &DeTable<'_>) {
         for (name, value) in table {
             let at = name.span().start;
             let name = name.get_ref().as_ref();
-            let full = match path {
-                "" => name.to_owned(),
-                _ => format!("{path}.{name}"),
-            };
-            match keys::find(&full) {
-                Some(key) => self.value(&full, &full, key.kind, value),
-                None => self.report(at, unknown(path, name)),
+            let pattern_of_value = join(pattern, name);
+            match keys::find(&pattern_of_value) {
+                Some(key) => self.value(&pattern_of_value, &join(path, name), key.kind, value),
+                None => self.report(at, unknown(pattern, &join(path, name), name)),
             }
         }
     }
 
     /// A table whose keys are names: what follows is the same for each.
-    fn names(&mut self, path: &str, table: &DeTable<'_>) {
-        let pattern = format!("{path}.*");
+    fn names(&mut self, pattern: &str, path: &str, table: &DeTable<'_>) {
+        let pattern = join(pattern, "*");
+        let kind = keys::find(&pattern).map_or(Kind::Free, |key| key.kind);
         for (name, value) in table {
-            let kind = keys::find(&pattern).map_or(Kind::Free, |key| key.kind);
-            self.value(&pattern, &format!("{path}.{}", name.get_ref()), kind, value);
+            self.value(&pattern, &join(path, name.get_ref()), kind, value);
         }
     }
 
     fn value(&mut self, pattern: &str, path: &str, kind: Kind, value: &Spanned<DeValue<'_>>) {
         let at = value.span().start;
         match (kind, value.get_ref()) {
-            (Kind::Table, DeValue::Table(table)) => self.table(pattern, table),
-            (Kind::Names, DeValue::Table(table)) => self.names(pattern, table),
+            (Kind::Table, DeValue::Table(table)) => self.table(pattern, path, table),
+            (Kind::Names, DeValue::Table(table)) => self.names(pattern, path, table),
             (Kind::Free, DeValue::Table(_)) | (Kind::Bool, DeValue::Boolean(_)) => {}
             (kind, value) => {
                 if let Some(wanted) = mismatch(kind, value) {
@@ -100,6 +100,14 @@ impl Checker<'_> {
                 }
             }
         }
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
     }
 }
 
@@ -114,7 +122,9 @@ fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
         (Kind::Texts, DeValue::Array(items)) if all_texts(items) => None,
         (Kind::Globs, DeValue::Array(items)) if all_texts(items) => items.iter().find_map(|item| {
             let text = item.get_ref().as_str()?;
-            globset::Glob::new(text).err().map(|err| format!("a list of globs: {err}"))
+            globset::Glob::new(text)
+                .err()
+                .map(|err| format!("a list of globs: {err}"))
         }),
         (kind, _) => Some(wanted(kind)),
     }
@@ -135,11 +145,15 @@ fn wanted(kind: Kind) -> String {
 }
 
 fn is_count(digits: &str, max: i64) -> bool {
-    digits.replace('_', "").parse::<i64>().is_ok_and(|number| (1..=max).contains(&number))
+    digits
+        .replace('_', "")
+        .parse::<i64>()
+        .is_ok_and(|number| (1..=max).contains(&number))
 }
 
 fn is_loopback(text: &str) -> bool {
-    text.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
+    text.parse::<std::net::SocketAddr>()
+        .is_ok_and(|address| address.ip().is_loopback())
 }
 
 fn is_sha256(text: &str) -> bool {
@@ -150,16 +164,15 @@ fn all_texts(items: &[Spanned<DeValue<'_>>]) -> bool {
     items.iter().all(|item| item.get_ref().is_str())
 }
 
-fn unknown(path: &str, name: &str) -> String {
-    let full = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-    let nearest = keys::children(path)
+fn unknown(pattern: &str, path: &str, name: &str) -> String {
+    let nearest = keys::children(pattern)
         .map(|known| (strsim::damerau_levenshtein(known, name), known))
         .min();
     match nearest {
-        Some((distance, near)) if distance <= 3 => format!("there is no key {full}; did you mean {near}?"),
+        Some((distance, near)) if distance <= 3 => format!("there is no key {path}; did you mean {near}?"),
         _ => {
-            let legal: Vec<&str> = keys::children(path).collect();
-            format!("there is no key {full}; legal here: {}", legal.join(", "))
+            let legal: Vec<&str> = keys::children(pattern).collect();
+            format!("there is no key {path}; legal here: {}", legal.join(", "))
         }
     }
 }
@@ -191,7 +204,17 @@ read_ms = "fast"
 process = "cargo"
 "#;
         let found: Vec<String> = check(text).iter().map(ToString::to_string).collect();
-        expect![[r#""#]].assert_eq(&found.join("\n"));
+        expect![[r#"
+            1:12: data_dir must be text
+            3:1: there is no key server.teir; did you mean tier?
+            4:8: server.http must be a loopback address with a port, such as "127.0.0.1:8765"
+            5:8: server.tier must be one of core, standard, full
+            7:10: packs.mine.source must be text
+            8:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
+            9:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, grants, limits, config
+            11:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
+            12:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
+            14:11: packs.mine.grants.process must be a list of texts"#]].assert_eq(&found.join("\n"));
     }
 
     #[test]

@@ -140,7 +140,8 @@ impl Config {
             return Err(invalid(problems));
         }
         // Whatever passed the check has the right shape; this is the net below it.
-        let mut config: Config = toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
+        let mut config: Config =
+            toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
         let base = path.parent().unwrap_or(Path::new(""));
         if let Some(data_dir) = &mut config.data_dir {
             *data_dir = base.join(&*data_dir);

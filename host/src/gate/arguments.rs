@@ -18,7 +18,8 @@ const MAX_QUOTE: usize = 300;
 /// because many clients fill every field of a form.
 pub(super) fn normalised(tool: &ToolEntry, mut arguments: Map<String, Value>) -> Value {
     let required = tool.spec.input_schema.get("required").and_then(Value::as_array);
-    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
+    let is_required =
+        |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
     arguments.retain(|name, value| !value.is_null() || is_required(name));
     Value::Object(arguments)
 }
@@ -29,37 +30,62 @@ pub(super) fn text(arguments: &Value) -> String {
 }
 
 /// Refuses arguments that the tool cannot take, naming every problem.
-pub(super) fn check(tool: &ToolEntry, arguments: &Value, text: &str, malformed: &[String]) -> Result<(), ToolError> {
+pub(super) fn check(
+    tool: &ToolEntry,
+    arguments: &Value,
+    text: &str,
+    malformed: &[String],
+) -> Result<(), ToolError> {
     if !malformed.is_empty() {
-        let blockers = malformed.iter().map(|problem| Blocker::new("MALFORMED", problem.clone()));
-        return Err(refusal(tool, "MALFORMED_ARGUMENTS", "the arguments are not well-formed JSON")
-            .remediation("Send the arguments as a JSON object in valid UTF-8.")
-            .blockers(blockers));
+        let blockers = malformed
+            .iter()
+            .map(|problem| Blocker::new("MALFORMED", problem.clone()));
+        return Err(refusal(
+            tool,
+            "MALFORMED_ARGUMENTS",
+            "the arguments are not well-formed JSON",
+        )
+        .remediation("Send the arguments as a JSON object in valid UTF-8.")
+        .blockers(blockers));
     }
     if text.len() > MAX_BYTES {
-        return Err(refusal(tool, "ARGUMENTS_TOO_LARGE", "the arguments are too large")
-            .remediation("Send less at once, or refer to a file or artifact.")
-            .context("bytes", text.len())
-            .context("limit", MAX_BYTES));
+        return Err(
+            refusal(tool, "ARGUMENTS_TOO_LARGE", "the arguments are too large")
+                .remediation("Send less at once, or refer to a file or artifact.")
+                .context("bytes", text.len())
+                .context("limit", MAX_BYTES),
+        );
     }
     if is_deeper(arguments, MAX_DEPTH) {
-        return Err(refusal(tool, "ARGUMENTS_TOO_DEEP", "the arguments are nested too deeply")
-            .remediation("Send flatter arguments.")
-            .context("limit", MAX_DEPTH));
+        return Err(
+            refusal(tool, "ARGUMENTS_TOO_DEEP", "the arguments are nested too deeply")
+                .remediation("Send flatter arguments.")
+                .context("limit", MAX_DEPTH),
+        );
     }
     if tool.arguments.is_valid(arguments) {
         return Ok(());
     }
-    let blockers = tool.arguments.iter_errors(arguments).take(MAX_PROBLEMS).map(|err| {
-        let message = crate::text::clean(crate::text::cut(&err.to_string(), MAX_QUOTE));
-        let field = err.instance_path().to_string();
-        let field = field.trim_start_matches('/').replace('/', ".");
-        let blocker = Blocker::new("INVALID_FIELD", message);
-        if field.is_empty() { blocker } else { blocker.field(field) }
-    });
-    Err(refusal(tool, "INVALID_ARGUMENTS", "the arguments do not fit the tool")
-        .remediation("Correct every field named in blockers and call again.")
-        .blockers(blockers))
+    let blockers = tool
+        .arguments
+        .iter_errors(arguments)
+        .take(MAX_PROBLEMS)
+        .map(|err| {
+            let message = crate::text::clean(crate::text::cut(&err.to_string(), MAX_QUOTE));
+            let field = err.instance_path().to_string();
+            let field = field.trim_start_matches('/').replace('/', ".");
+            let blocker = Blocker::new("INVALID_FIELD", message);
+            if field.is_empty() {
+                blocker
+            } else {
+                blocker.field(field)
+            }
+        });
+    Err(
+        refusal(tool, "INVALID_ARGUMENTS", "the arguments do not fit the tool")
+            .remediation("Correct every field named in blockers and call again.")
+            .blockers(blockers),
+    )
 }
 
 fn refusal(tool: &ToolEntry, code: &str, message: &str) -> ToolError {

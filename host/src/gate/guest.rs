@@ -49,7 +49,12 @@ pub(super) type Finished = (Option<Box<Session>>, Result<Reply, ToolError>);
 
 impl Runtime {
     /// Runs a guest on this thread. The session is in the component's namespace only meanwhile.
-    pub(super) fn run(&self, call: &GuestCall, session: Box<Session>, transactions: Transactions) -> Finished {
+    pub(super) fn run(
+        &self,
+        call: &GuestCall,
+        session: Box<Session>,
+        transactions: Transactions,
+    ) -> Finished {
         if call.cancel.is_cancelled() {
             return (Some(session), Err(cancelled(call)));
         }
@@ -57,8 +62,18 @@ impl Runtime {
         match std::panic::catch_unwind(run) {
             Ok((session, result)) => (Some(session), result),
             Err(_) => {
-                tracing::error!(op_id = call.context.op_id, tool = call.tool, "the host panicked during a call");
-                (None, Err(ToolError::new("HOST_FAILED", "the host failed during the call; nothing was changed")))
+                tracing::error!(
+                    op_id = call.context.op_id,
+                    tool = call.tool,
+                    "the host panicked during a call"
+                );
+                (
+                    None,
+                    Err(ToolError::new(
+                        "HOST_FAILED",
+                        "the host failed during the call; nothing was changed",
+                    )),
+                )
             }
         }
     }
@@ -108,43 +123,72 @@ fn invoke(
 /// A trap, an interruption or a limit, as the caller sees it. The log has the whole story.
 fn name_trap(call: &GuestCall, trap: &wasmtime::Error, state: &CallState, deadline: &Deadline) -> ToolError {
     let pack = call.pack.manifest.name.as_str();
-    tracing::warn!(op_id = call.context.op_id, pack, tool = call.tool, trap = format!("{trap:#}"), "a guest was stopped");
+    tracing::warn!(
+        op_id = call.context.op_id,
+        pack,
+        tool = call.tool,
+        trap = format!("{trap:#}"),
+        "a guest was stopped"
+    );
     if deadline.is_cancelled() {
         return cancelled(call);
     }
     let err = match (state.exceeded(), trap.downcast_ref::<Trap>()) {
-        (Some(Exceeded::Memory), _) => ToolError::new("MEMORY_LIMIT", format!("pack `{pack}` asked for more memory than it may have"))
-            .remediation("Ask for less at once; the operator can raise limits.memory_mib of the pack.")
-            .context("limit_bytes", call.pack.limits.memory),
-        (Some(Exceeded::Table), _) => ToolError::new("TABLE_LIMIT", format!("pack `{pack}` grew a table past its limit")),
+        (Some(Exceeded::Memory), _) => ToolError::new(
+            "MEMORY_LIMIT",
+            format!("pack `{pack}` asked for more memory than it may have"),
+        )
+        .remediation("Ask for less at once; the operator can raise limits.memory_mib of the pack.")
+        .context("limit_bytes", call.pack.limits.memory),
+        (Some(Exceeded::Table), _) => ToolError::new(
+            "TABLE_LIMIT",
+            format!("pack `{pack}` grew a table past its limit"),
+        ),
         (None, Some(Trap::Interrupt)) => late(call),
-        (None, Some(Trap::StackOverflow)) => ToolError::new("STACK_OVERFLOW", format!("pack `{pack}` recursed too deeply"))
-            .remediation("Send flatter arguments, or report the case to the pack's author."),
+        (None, Some(Trap::StackOverflow)) => {
+            ToolError::new("STACK_OVERFLOW", format!("pack `{pack}` recursed too deeply"))
+                .remediation("Send flatter arguments, or report the case to the pack's author.")
+        }
         _ if deadline.is_over() => late(call),
-        _ => ToolError::new("GUEST_TRAPPED", format!("pack `{pack}` crashed; nothing was changed"))
-            .remediation("Report the operation's id to the pack's author; the host's log has the trace."),
+        _ => ToolError::new(
+            "GUEST_TRAPPED",
+            format!("pack `{pack}` crashed; nothing was changed"),
+        )
+        .remediation("Report the operation's id to the pack's author; the host's log has the trace."),
     };
     err.context("pack", pack)
 }
 
 fn late(call: &GuestCall) -> ToolError {
-    ToolError::new("DEADLINE_EXCEEDED", "the call ran out of time; nothing was changed")
-        .remediation("Ask for less at once; the operator can raise the pack's time limits.")
-        .context("limit_ms", u64::try_from(call.time.as_millis()).unwrap_or(u64::MAX))
+    ToolError::new(
+        "DEADLINE_EXCEEDED",
+        "the call ran out of time; nothing was changed",
+    )
+    .remediation("Ask for less at once; the operator can raise the pack's time limits.")
+    .context(
+        "limit_ms",
+        u64::try_from(call.time.as_millis()).unwrap_or(u64::MAX),
+    )
 }
 
 fn cancelled(call: &GuestCall) -> ToolError {
-    ToolError::new("CANCELLED", "the caller gave the call up; nothing was changed").context("tool", call.tool.as_str())
+    ToolError::new("CANCELLED", "the caller gave the call up; nothing was changed")
+        .context("tool", call.tool.as_str())
 }
 
 fn read_reply(call: &GuestCall, said: wit::Reply) -> Result<Reply, ToolError> {
     let bad = |why: String| {
-        ToolError::new("BAD_REPLY", format!("pack `{}` replied badly: {why}", call.pack.manifest.name))
-            .remediation("Report the operation's id to the pack's author.")
+        ToolError::new(
+            "BAD_REPLY",
+            format!("pack `{}` replied badly: {why}", call.pack.manifest.name),
+        )
+        .remediation("Report the operation's id to the pack's author.")
     };
     if said.structured.len() > MAX_REPLY {
-        return Err(bad(format!("{} bytes, more than {MAX_REPLY}", said.structured.len()))
-            .remediation("Ask for less at once, with a smaller limit."));
+        return Err(
+            bad(format!("{} bytes, more than {MAX_REPLY}", said.structured.len()))
+                .remediation("Ask for less at once, with a smaller limit."),
+        );
     }
     let structured: Map<String, Value> =
         serde_json::from_str(&said.structured).map_err(|err| bad(format!("not a JSON object: {err}")))?;
@@ -191,7 +235,11 @@ fn code(said: &str) -> String {
         .filter(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || *c == '_')
         .take(64)
         .collect();
-    if clean.is_empty() { "UNNAMED_ERROR".to_owned() } else { clean }
+    if clean.is_empty() {
+        "UNNAMED_ERROR".to_owned()
+    } else {
+        clean
+    }
 }
 
 fn line(said: &str) -> String {

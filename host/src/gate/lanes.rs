@@ -39,7 +39,11 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    pub(super) fn open(database: &Database, sandbox: &Arc<Sandbox>, clock: &Arc<dyn Clock>) -> Result<Lanes, OpenError> {
+    pub(super) fn open(
+        database: &Database,
+        sandbox: &Arc<Sandbox>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Lanes, OpenError> {
         let runtime = Runtime {
             sandbox: Arc::clone(sandbox),
             clock: Arc::clone(clock),
@@ -156,7 +160,8 @@ impl Drop for Lanes {
 }
 
 fn stopping() -> ToolError {
-    ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed").remediation("Call again once it is back.")
+    ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed")
+        .remediation("Call again once it is back.")
 }
 
 struct Reader {
@@ -174,7 +179,10 @@ impl Reader {
             spare = session;
             let operation = Box::new(job.draft.settle(&result));
             let _ = job.reply.send(result);
-            let _ = self.writes.send(Job::Record { operation, done: None });
+            let _ = self.writes.send(Job::Record {
+                operation,
+                done: None,
+            });
         }
     }
 

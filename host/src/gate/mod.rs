@@ -78,12 +78,12 @@ pub struct Reply {
 
 /// A call that never reached the gate, because it names no tool.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("there is no tool `{name}`{}", .nearest.iter().map(|near| format!("; did you mean `{near}`?")).collect::<String>())]
+#[error("there is no tool `{name}`{}", .nearest.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
 pub struct UnknownTool {
     /// What was called.
     pub name: String,
-    /// Names like it.
-    pub nearest: Vec<String>,
+    /// The name most like it.
+    pub nearest: Option<String>,
 }
 
 /// The gate over one data directory and one set of packs.
@@ -124,7 +124,7 @@ impl Gate {
     pub async fn call(&self, call: Call) -> Result<Outcome, UnknownTool> {
         let Some(tool) = self.catalog.find(&call.tool) else {
             return Err(UnknownTool {
-                nearest: self.catalog.nearest(&call.tool).into_iter().map(str::to_owned).collect(),
+                nearest: self.catalog.nearest(&call.tool).map(str::to_owned),
                 name: call.tool,
             });
         };
@@ -152,7 +152,12 @@ impl Gate {
     }
 
     /// Checks what can be checked before any guest runs.
-    fn admit(&self, tool: &Arc<ToolEntry>, call: Call, started: Instant) -> (Draft, Result<GuestCall, ToolError>) {
+    fn admit(
+        &self,
+        tool: &Arc<ToolEntry>,
+        call: Call,
+        started: Instant,
+    ) -> (Draft, Result<GuestCall, ToolError>) {
         let arguments = arguments::normalised(tool, call.arguments);
         let text = arguments::text(&arguments);
         let draft = self.draft(tool, &arguments, &call.caller, started);

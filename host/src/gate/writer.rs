@@ -187,7 +187,9 @@ impl Writer {
         let (session, result) = self.runtime.run(guest, session, Transactions::WholeCall);
         let Some(session) = session else {
             // The connection went down with the panic, and the transaction with it.
-            let failure = result.err().unwrap_or_else(|| ToolError::new("HOST_FAILED", "the host failed"));
+            let failure = result
+                .err()
+                .unwrap_or_else(|| ToolError::new("HOST_FAILED", "the host failed"));
             return Ok(Ran::Lost(failure));
         };
         let session = self.session.insert(session);
@@ -216,7 +218,10 @@ impl Writer {
     }
 
     fn reopen(&self) -> rusqlite::Result<Box<Session>> {
-        self.database.write_session().map(Box::new).map_err(OpenError::into_cause)
+        self.database
+            .write_session()
+            .map(Box::new)
+            .map_err(OpenError::into_cause)
     }
 
     /// Leaves no transaction behind.
@@ -257,7 +262,11 @@ fn fail(batch: Vec<Pending>, failure: &ToolError) {
                 let _ = reply.send(Err(failure.clone()));
             }
             Job::Record { operation, done } => {
-                tracing::error!(op_id = operation.op_id, tool = operation.tool, "a ledger row could not be written");
+                tracing::error!(
+                    op_id = operation.op_id,
+                    tool = operation.tool,
+                    "a ledger row could not be written"
+                );
                 if let Some(done) = done {
                     let _ = done.send(false);
                 }
@@ -270,21 +279,29 @@ fn fail(batch: Vec<Pending>, failure: &ToolError) {
 }
 
 fn lost_transaction() -> ToolError {
-    ToolError::new("STORAGE_FAILED", "storage gave the call's transaction up; nothing was changed")
-        .remediation("Call again; if it stays, look at the host's log.")
+    ToolError::new(
+        "STORAGE_FAILED",
+        "storage gave the call's transaction up; nothing was changed",
+    )
+    .remediation("Call again; if it stays, look at the host's log.")
 }
 
 /// What callers are told when a commit fails.
 pub(super) fn storage_failed(err: &rusqlite::Error) -> ToolError {
     match err.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => {
-            ToolError::new("STORAGE_FULL", "the disk is full; nothing was changed").remediation("Free disk space and call again.")
+            ToolError::new("STORAGE_FULL", "the disk is full; nothing was changed")
+                .remediation("Free disk space and call again.")
         }
-        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
-            ToolError::new("STORAGE_BUSY", "another process holds the database; nothing was changed")
-                .remediation("Call again.")
-        }
-        _ => ToolError::new("STORAGE_FAILED", "the call could not be committed; nothing was changed")
-            .remediation("Look at the host's log under the operation's id."),
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => ToolError::new(
+            "STORAGE_BUSY",
+            "another process holds the database; nothing was changed",
+        )
+        .remediation("Call again."),
+        _ => ToolError::new(
+            "STORAGE_FAILED",
+            "the call could not be committed; nothing was changed",
+        )
+        .remediation("Look at the host's log under the operation's id."),
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,
-    MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -40,7 +40,9 @@ impl Handler {
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller {
             identity: None,
-            client: context.client_info().map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
+            client: context
+                .client_info()
+                .map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
             connection: self.connection.clone(),
             request_id: Some(crate::text::cut(&context.id.to_string(), 100).to_owned()),
         }
@@ -142,6 +144,10 @@ fn shortened(text: String) -> String {
     if text.len() <= MAX_TEXT {
         return text;
     }
-    let mark = format!("\n[cut: {} of {} bytes; the structured result is whole]", MAX_TEXT, text.len());
+    let mark = format!(
+        "\n[cut: {} of {} bytes; the structured result is whole]",
+        MAX_TEXT,
+        text.len()
+    );
     format!("{}{mark}", crate::text::cut(&text, MAX_TEXT - mark.len()))
 }

@@ -90,7 +90,13 @@ async fn repair_body(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let body: Bytes = match axum::body::to_bytes(body, wire::MAX_MESSAGE).await {
         Ok(body) => body,
-        Err(_) => return (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large or broke off").into_response(),
+        Err(_) => {
+            return (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "the body is too large or broke off",
+            )
+                .into_response();
+        }
     };
     let body = wire::repair(&body).map_or(body, Bytes::from);
     next.run(Request::from_parts(parts, Body::from(body))).await

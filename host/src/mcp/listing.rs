@@ -55,7 +55,10 @@ impl Listing {
         let rest = &self.tools[start..];
         let page = &rest[..rest.len().min(PAGE)];
         let next = (rest.len() > PAGE)
-            .then(|| page.last().map(|tool| URL_SAFE_NO_PAD.encode(tool.name.as_bytes())))
+            .then(|| {
+                page.last()
+                    .map(|tool| URL_SAFE_NO_PAD.encode(tool.name.as_bytes()))
+            })
             .flatten();
         Ok((page.to_vec(), next))
     }
@@ -70,10 +73,14 @@ fn definition(spec: &ToolSpec) -> Tool {
         Some(spec.idempotent),
         Some(spec.open_world),
     );
-    Tool::new(spec.name.clone(), spec.description.clone(), Arc::new(spec.input_schema.clone()))
-        .with_title(spec.title.clone())
-        .with_raw_output_schema(Arc::new(spec.output_schema.clone()))
-        .with_annotations(annotations)
+    Tool::new(
+        spec.name.clone(),
+        spec.description.clone(),
+        Arc::new(spec.input_schema.clone()),
+    )
+    .with_title(spec.title.clone())
+    .with_raw_output_schema(Arc::new(spec.output_schema.clone()))
+    .with_annotations(annotations)
 }
 
 fn instructions(catalog: &Catalog) -> String {

@@ -30,7 +30,9 @@ pub fn repair(message: &[u8]) -> Option<Vec<u8>> {
     if depth(&text) > MAX_DEPTH {
         problems.push(format!("nesting is deeper than {MAX_DEPTH}"));
     }
-    let call = serde_json::from_str::<Message<'_>>(&text).ok().and_then(tool_call);
+    let call = serde_json::from_str::<Message<'_>>(&text)
+        .ok()
+        .and_then(tool_call);
     let Some(call) = call else {
         return (!problems.is_empty()).then(|| text.into_owned().into_bytes());
     };
@@ -86,7 +88,9 @@ impl ToolCall<'_> {
             .and_then(|meta| serde_json::from_str(meta.get()).ok())
             .unwrap_or_default();
         meta.insert(MALFORMED.to_owned(), problems.into());
-        let read = |value: Option<&RawValue>| value.and_then(|value| serde_json::from_str::<Value>(value.get()).ok());
+        let read = |value: Option<&RawValue>| {
+            value.and_then(|value| serde_json::from_str::<Value>(value.get()).ok())
+        };
         let mut message = json!({
             "jsonrpc": "2.0",
             "id": read(self.id),
@@ -215,8 +219,13 @@ impl<R> Repaired<R> {
             let (line, tail) = rest.split_at(end);
             rest = &tail[1..];
             self.partial.extend_from_slice(line);
-            let repaired = if self.too_long { None } else { repair(&self.partial) };
-            self.ready.extend_from_slice(repaired.as_deref().unwrap_or(&self.partial));
+            let repaired = if self.too_long {
+                None
+            } else {
+                repair(&self.partial)
+            };
+            self.ready
+                .extend_from_slice(repaired.as_deref().unwrap_or(&self.partial));
             self.ready.push(b'\n');
             self.partial.clear();
             self.too_long = false;
@@ -230,7 +239,11 @@ impl<R> Repaired<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Repaired<R> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
         let this = self.get_mut();
         while this.read == this.ready.len() {
             this.ready.clear();
@@ -282,14 +295,30 @@ mod tests {
 
     #[test]
     fn bad_arguments_are_named() {
-        assert_eq!(problems(&call("[1]")).unwrap(), r#"["arguments must be an object"]"#);
-        assert_eq!(problems(&call(r#"{"a":"\ud800"}"#)).unwrap(), r#"["half a surrogate pair at byte 82"]"#);
-        assert_eq!(problems(&call(r#"{"a":"\udc00\ud800"}"#)).unwrap(), r#"["half a surrogate pair at byte 82"]"#);
+        assert_eq!(
+            problems(&call("[1]")).unwrap(),
+            r#"["arguments must be an object"]"#
+        );
+        assert_eq!(
+            problems(&call(r#"{"a":"\ud800"}"#)).unwrap(),
+            r#"["half a surrogate pair at byte 85"]"#
+        );
+        assert_eq!(
+            problems(&call(r#"{"a":"\udc00\ud800"}"#)).unwrap(),
+            r#"["half a surrogate pair at byte 85"]"#
+        );
         let mut ill_formed = call(r#"{"a":"x"}"#);
         let at = ill_formed.iter().position(|byte| *byte == b'x').unwrap();
         ill_formed[at] = 0xff;
-        assert_eq!(problems(&ill_formed).unwrap(), r#"["ill-formed UTF-8 at byte 82"]"#);
-        let deep = call(&format!("{}{}", r#"{"a":"#.repeat(5000), "1".to_owned() + &"}".repeat(5000)));
+        assert_eq!(
+            problems(&ill_formed).unwrap(),
+            r#"["ill-formed UTF-8 at byte 85"]"#
+        );
+        let deep = call(&format!(
+            "{}{}",
+            r#"{"a":"#.repeat(5000),
+            "1".to_owned() + &"}".repeat(5000)
+        ));
         assert_eq!(problems(&deep).unwrap(), r#"["nesting is deeper than 100"]"#);
     }
 
@@ -308,7 +337,9 @@ mod tests {
         for size in [1, 7, 64] {
             let (mut write, read) = tokio::io::duplex(size);
             let sent = input.clone();
-            tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut write, sent.as_bytes()).await });
+            tokio::spawn(
+                async move { tokio::io::AsyncWriteExt::write_all(&mut write, sent.as_bytes()).await },
+            );
             let mut out = String::new();
             Repaired::new(read).read_to_string(&mut out).await.unwrap();
             let lines: Vec<&str> = out.lines().collect();

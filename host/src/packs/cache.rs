@@ -40,7 +40,10 @@ impl Cache {
         let file = match open_private(&self.dir, &name) {
             Ok(Some(file)) => file,
             Ok(None) => {
-                tracing::warn!(entry = name, "a cache entry that others could have changed is ignored");
+                tracing::warn!(
+                    entry = name,
+                    "a cache entry that others could have changed is ignored"
+                );
                 return None;
             }
             Err(_) => return None,
@@ -119,7 +122,12 @@ mod tests {
     use super::*;
 
     fn entry(place: &std::path::Path) -> std::path::PathBuf {
-        std::fs::read_dir(place.join("cache")).unwrap().next().unwrap().unwrap().path()
+        std::fs::read_dir(place.join("cache"))
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path()
     }
 
     #[test]
@@ -159,7 +167,13 @@ mod tests {
         let engine = Engine::new(&crate::sandbox::engine_config()).unwrap();
         let component = b"\0asm\x0d\0\x01\0";
         let other = b"\0asm\x0d\0\x01\0\0\x03\x02hi";
-        cache.put(&engine, component, &engine.precompile_component(component).unwrap()).unwrap();
+        cache
+            .put(
+                &engine,
+                component,
+                &engine.precompile_component(component).unwrap(),
+            )
+            .unwrap();
         let renamed = place.path().join("cache").join(entry_name(&engine, other));
         std::fs::rename(entry(place.path()), renamed).unwrap();
         assert!(cache.get(&engine, other).is_none());

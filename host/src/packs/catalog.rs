@@ -94,16 +94,14 @@ impl Catalog {
         self.all().filter(|tool| tool.spec.tier <= self.tier)
     }
 
-    /// Names close to one that does not exist.
-    pub fn nearest(&self, name: &str) -> Vec<&str> {
-        let mut close: Vec<(f64, &str)> = self
+    /// The name most like one that does not exist, if any is.
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        let (distance, nearest) = self
             .tools
             .keys()
-            .map(|known| (strsim::jaro_winkler(known, name), known.as_str()))
-            .filter(|(likeness, _)| *likeness > 0.8)
-            .collect();
-        close.sort_by(|a, b| b.0.total_cmp(&a.0));
-        close.into_iter().take(3).map(|(_, known)| known).collect()
+            .map(|known| (strsim::damerau_levenshtein(known, name), known.as_str()))
+            .min()?;
+        (distance <= 3).then_some(nearest)
     }
 
     /// A pack whose tables or tools another one has is refused, naming both.
@@ -114,11 +112,19 @@ impl Catalog {
         if loaded.clone().any(|other| other == name) {
             problems.push(format!("a pack called `{name}` is loaded already"));
         }
-        if let Some(other) = loaded.chain(known).find(|other| *other != name && prefixes_clash(other, name)) {
+        if let Some(other) = loaded
+            .chain(known)
+            .find(|other| *other != name && prefixes_clash(other, name))
+        {
             problems.push(format!("its tables could be those of pack `{other}`; rename it"));
         }
         let excluded = globs(&pack.exclude);
-        for tool in pack.manifest.tools.iter().filter(|tool| !excluded.is_match(&tool.name)) {
+        for tool in pack
+            .manifest
+            .tools
+            .iter()
+            .filter(|tool| !excluded.is_match(&tool.name))
+        {
             for name in std::iter::once(&tool.name).chain(&tool.aliases) {
                 if let Some(holder) = self.claimant(name) {
                     problems.push(format!(

@@ -79,7 +79,11 @@ impl Compiler {
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let said = crate::text::clean(crate::text::cut(said.trim(), 2_000));
-        let why = if said.is_empty() { output.status.to_string() } else { said };
+        let why = if said.is_empty() {
+            output.status.to_string()
+        } else {
+            said
+        };
         Err(CompileError::Refused(why))
     }
 }

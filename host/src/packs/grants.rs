@@ -20,7 +20,10 @@ pub struct Grants {
 
 /// Everything a component wants and was not granted: what it is, and the line that grants it.
 pub(super) fn missing(wants: &[Want], grants: &Grants) -> Vec<Missing> {
-    wants.iter().filter_map(|want| missing_one(want, grants)).collect()
+    wants
+        .iter()
+        .filter_map(|want| missing_one(want, grants))
+        .collect()
 }
 
 /// One thing that was not granted.
@@ -70,12 +73,19 @@ mod tests {
 
     #[test]
     fn everything_that_is_missing_is_named_with_its_line() {
-        let wants = [Want::Process("cargo".into()), Want::LedgerQuery, Want::Budget("approvals".into())];
+        let wants = [
+            Want::Process("cargo".into()),
+            Want::LedgerQuery,
+            Want::Budget("approvals".into()),
+        ];
         let grants = Grants {
             budgets: vec!["approvals".to_owned()],
             ..Grants::default()
         };
-        let lines: Vec<String> = missing(&wants, &grants).into_iter().map(|missing| missing.line).collect();
+        let lines: Vec<String> = missing(&wants, &grants)
+            .into_iter()
+            .map(|missing| missing.line)
+            .collect();
         assert_eq!(lines, ["grants.process = [\"cargo\"]", "grants.ledger = true"]);
     }
 }

@@ -16,7 +16,10 @@ pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
     let mut problems = Vec::new();
     for name in std::iter::once(&tool.name).chain(&tool.aliases) {
         if !is_tool_name(name) {
-            problems.push(format!("the name {:?} does not match ^[a-z][a-z0-9_]{{0,39}}$", crate::text::cut(name, 64)));
+            problems.push(format!(
+                "the name {:?} does not match ^[a-z][a-z0-9_]{{0,39}}$",
+                crate::text::cut(name, 64)
+            ));
         }
     }
     if tool.title.is_empty() {
@@ -26,25 +29,35 @@ pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
         problems.push("it has no description".to_owned());
     }
     if tool.description.len() > MAX_DESCRIPTION {
-        problems.push(format!("its description has {} bytes, more than {MAX_DESCRIPTION}", tool.description.len()));
+        problems.push(format!(
+            "its description has {} bytes, more than {MAX_DESCRIPTION}",
+            tool.description.len()
+        ));
     }
     for (kind, schema) in [("input", &tool.input_schema), ("output", &tool.output_schema)] {
         let size = Value::Object(schema.clone()).to_string().len();
         if size > MAX_SCHEMA {
-            problems.push(format!("its {kind} schema has {size} bytes, more than {MAX_SCHEMA}"));
+            problems.push(format!(
+                "its {kind} schema has {size} bytes, more than {MAX_SCHEMA}"
+            ));
         }
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             problems.push(format!("its {kind} schema is not of type object"));
         }
         walk(schema, kind, 0, &mut problems);
     }
-    problems.into_iter().map(|problem| format!("tool {}: {problem}", tool.name)).collect()
+    problems
+        .into_iter()
+        .map(|problem| format!("tool {}: {problem}", tool.name))
+        .collect()
 }
 
 fn is_tool_name(name: &str) -> bool {
     name.len() <= 40
         && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 fn walk(schema: &Map<String, Value>, path: &str, depth: usize, problems: &mut Vec<String>) {

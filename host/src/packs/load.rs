@@ -162,8 +162,14 @@ impl Loader {
     async fn try_load(&self, source: &Source) -> Result<Pack, Vec<String>> {
         let bytes = read(&source.origin)?;
         let hash = crate::hash::sha256_hex(&bytes);
-        if let Some(pin) = source.sha256.as_ref().filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
-            return Err(vec![format!("its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change")]);
+        if let Some(pin) = source
+            .sha256
+            .as_ref()
+            .filter(|pin| !pin.eq_ignore_ascii_case(&hash))
+        {
+            return Err(vec![format!(
+                "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
+            )]);
         }
         version::check(&bytes).map_err(one)?;
         let component = self.component(&bytes).await?;
@@ -203,7 +209,11 @@ impl Loader {
         if let Some(component) = self.cache.get(engine, bytes) {
             return Ok(component);
         }
-        let code = self.compiler.compile(bytes).await.map_err(|err: CompileError| one(err))?;
+        let code = self
+            .compiler
+            .compile(bytes)
+            .await
+            .map_err(|err: CompileError| one(err))?;
         self.cache
             .put(engine, bytes, &code)
             .map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
@@ -225,7 +235,10 @@ impl Loader {
         let mut store = state.into_store(&self.sandbox);
         let _running = self.sandbox.running();
         let instance = pre.instantiate(&mut store).map_err(failed)?;
-        instance.tollgate_host_pack().call_describe(&mut store).map_err(failed)
+        instance
+            .tollgate_host_pack()
+            .call_describe(&mut store)
+            .map_err(failed)
     }
 }
 
@@ -266,7 +279,10 @@ fn config_problems(manifest: &Manifest, config: &serde_json::Map<String, serde_j
     let config = serde_json::Value::Object(config.clone());
     match &manifest.config_schema {
         None if config.as_object().is_some_and(|config| !config.is_empty()) => {
-            vec![format!("it takes no configuration; remove [packs.{}.config]", manifest.name)]
+            vec![format!(
+                "it takes no configuration; remove [packs.{}.config]",
+                manifest.name
+            )]
         }
         None => Vec::new(),
         Some(schema) => match jsonschema::validator_for(schema) {

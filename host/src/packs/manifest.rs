@@ -106,12 +106,21 @@ impl Manifest {
     pub(super) fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
         let mut problems = Vec::new();
         if !is_pack_name(&said.name) {
-            problems.push(format!("the pack's name {:?} does not match ^[a-z][a-z0-9-]{{0,31}}$", text::cut(&said.name, 64)));
-        } else if RESERVED.iter().any(|reserved| prefixes_clash(&said.name, reserved)) {
+            problems.push(format!(
+                "the pack's name {:?} does not match ^[a-z][a-z0-9-]{{0,31}}$",
+                text::cut(&said.name, 64)
+            ));
+        } else if RESERVED
+            .iter()
+            .any(|reserved| prefixes_clash(&said.name, reserved))
+        {
             problems.push(format!("the pack's name {:?} is reserved", said.name));
         }
         if said.tools.len() > MAX_TOOLS {
-            problems.push(format!("it has {} tools, more than {MAX_TOOLS}", said.tools.len()));
+            problems.push(format!(
+                "it has {} tools, more than {MAX_TOOLS}",
+                said.tools.len()
+            ));
         }
         let config_schema = match said.config_schema.as_deref().map(serde_json::from_str::<Value>) {
             Some(Err(err)) => {
@@ -201,7 +210,11 @@ fn check_tool(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
         name,
     };
     let problems = lint::check(&tool);
-    if problems.is_empty() { Ok(tool) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(tool)
+    } else {
+        Err(problems)
+    }
 }
 
 fn repeated_names(tools: &[ToolSpec]) -> Vec<String> {
@@ -217,7 +230,9 @@ fn repeated_names(tools: &[ToolSpec]) -> Vec<String> {
 fn is_pack_name(name: &str) -> bool {
     name.len() <= 32
         && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 fn line(said: &str) -> String {

@@ -43,7 +43,11 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), NotAPack> {
         return Err(NotAPack::TooLarge(bytes.len()));
     }
     let names = top_level_names(bytes)?;
-    let versions = names.imports.iter().chain(&names.exports).filter_map(|name| host_version(name));
+    let versions = names
+        .imports
+        .iter()
+        .chain(&names.exports)
+        .filter_map(|name| host_version(name));
     for version in versions {
         if !is_offered(version) {
             return Err(NotAPack::OtherVersion {
@@ -51,11 +55,23 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), NotAPack> {
             });
         }
     }
-    if !names.exports.iter().any(|name| host_interface(name) == Some("pack")) {
+    if !names
+        .exports
+        .iter()
+        .any(|name| host_interface(name) == Some("pack"))
+    {
         return Err(NotAPack::NoPackExport);
     }
-    let unknown: Vec<String> = names.imports.into_iter().filter(|name| !is_known_import(name)).collect();
-    if unknown.is_empty() { Ok(()) } else { Err(NotAPack::UnknownImports(unknown)) }
+    let unknown: Vec<String> = names
+        .imports
+        .into_iter()
+        .filter(|name| !is_known_import(name))
+        .collect();
+    if unknown.is_empty() {
+        Ok(())
+    } else {
+        Err(NotAPack::UnknownImports(unknown))
+    }
 }
 
 struct Names {
@@ -101,7 +117,9 @@ fn host_interface(name: &str) -> Option<&str> {
 
 /// `0.1.0` of `tollgate:host/storage@0.1.0`.
 fn host_version(name: &str) -> Option<&str> {
-    name.strip_prefix("tollgate:host/")?.split_once('@').map(|(_, version)| version)
+    name.strip_prefix("tollgate:host/")?
+        .split_once('@')
+        .map(|(_, version)| version)
 }
 
 /// Before 1.0 a minor version is a new interface; a patch only adds documentation.
@@ -113,9 +131,16 @@ fn is_offered(version: &str) -> bool {
 fn is_known_import(name: &str) -> bool {
     match host_interface(name) {
         Some(interface) => OFFERED.contains(&interface),
-        None => ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"]
-            .iter()
-            .any(|package| name.starts_with(package)),
+        None => [
+            "wasi:cli/",
+            "wasi:clocks/",
+            "wasi:filesystem/",
+            "wasi:io/",
+            "wasi:random/",
+            "wasi:sockets/",
+        ]
+        .iter()
+        .any(|package| name.starts_with(package)),
     }
 }
 

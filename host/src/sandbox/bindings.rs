@@ -1,6 +1,11 @@
 //! Host bindings of the WIT package, made by wasmtime.
 
-#![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, reason = "generated")]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::cast_possible_truncation,
+    reason = "generated"
+)]
 
 wasmtime::component::bindgen!({
     world: "tool-pack",

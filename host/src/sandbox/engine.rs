@@ -39,7 +39,11 @@ impl Sandbox {
         let mut linker = Linker::new(&engine);
         link(&mut linker).map_err(SandboxError)?;
         let ticker = Ticker::start(engine.clone());
-        Ok(Sandbox { engine, linker, ticker })
+        Ok(Sandbox {
+            engine,
+            linker,
+            ticker,
+        })
     }
 
     /// The engine.
@@ -156,7 +160,10 @@ fn tick(shared: &Shared, engine: &Engine) {
     while !shared.stop.load(Ordering::Relaxed) {
         let mut running = lock(&shared.running);
         while *running == 0 && !shared.stop.load(Ordering::Relaxed) {
-            running = shared.started.wait(running).unwrap_or_else(PoisonError::into_inner);
+            running = shared
+                .started
+                .wait(running)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         drop(running);
         // A late wake-up is one tick, not several: each guest looks at the clock itself.

@@ -60,10 +60,40 @@ pub(super) enum Mode {
 
 /// Functions that SQLite and PostgreSQL share and that neither read state nor allocate freely.
 const FUNCTIONS: &[&str] = &[
-    "abs", "avg", "coalesce", "count", "dense_rank", "first_value", "ifnull", "iif", "instr", "lag",
-    "last_value", "lead", "length", "like", "lower", "ltrim", "max", "min", "nth_value", "ntile",
-    "nullif", "rank", "replace", "round", "row_number", "rtrim", "sign", "string_agg", "substr",
-    "substring", "sum", "total", "trim", "upper",
+    "abs",
+    "avg",
+    "coalesce",
+    "count",
+    "dense_rank",
+    "first_value",
+    "ifnull",
+    "iif",
+    "instr",
+    "lag",
+    "last_value",
+    "lead",
+    "length",
+    "like",
+    "lower",
+    "ltrim",
+    "max",
+    "min",
+    "nth_value",
+    "ntile",
+    "nullif",
+    "rank",
+    "replace",
+    "round",
+    "row_number",
+    "rtrim",
+    "sign",
+    "string_agg",
+    "substr",
+    "substring",
+    "sum",
+    "total",
+    "trim",
+    "upper",
 ];
 
 /// Allows or denies one action of one statement.
@@ -74,7 +104,11 @@ pub(super) fn decide(mode: &Mode, context: &AuthContext<'_>) -> Authorization {
         Mode::Component(namespace) => component_may(namespace, &context.action),
         Mode::Migration(namespace) => migration_may(namespace, &context.action),
     };
-    if allowed { Authorization::Allow } else { Authorization::Deny }
+    if allowed {
+        Authorization::Allow
+    } else {
+        Authorization::Deny
+    }
 }
 
 fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
@@ -93,17 +127,30 @@ fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
 
 fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
     match action {
-        AuthAction::CreateTable { table_name } | AuthAction::DropTable { table_name } => namespace.owns(table_name),
+        AuthAction::CreateTable { table_name } | AuthAction::DropTable { table_name } => {
+            namespace.owns(table_name)
+        }
         AuthAction::AlterTable { table_name, .. } => namespace.owns(table_name),
-        AuthAction::CreateIndex { index_name, table_name }
-        | AuthAction::DropIndex { index_name, table_name } => {
+        AuthAction::CreateIndex {
+            index_name,
+            table_name,
+        }
+        | AuthAction::DropIndex {
+            index_name,
+            table_name,
+        } => {
             // Indexes of PRIMARY KEY and UNIQUE are named by SQLite itself.
-            namespace.owns(table_name) && (namespace.owns(index_name) || index_name.starts_with("sqlite_autoindex_"))
+            namespace.owns(table_name)
+                && (namespace.owns(index_name) || index_name.starts_with("sqlite_autoindex_"))
         }
-        AuthAction::CreateTrigger { trigger_name, table_name }
-        | AuthAction::DropTrigger { trigger_name, table_name } => {
-            namespace.owns(table_name) && namespace.owns(trigger_name)
+        AuthAction::CreateTrigger {
+            trigger_name,
+            table_name,
         }
+        | AuthAction::DropTrigger {
+            trigger_name,
+            table_name,
+        } => namespace.owns(table_name) && namespace.owns(trigger_name),
         AuthAction::Reindex { .. } => true,
         // DDL reads and writes the schema table. Defensive mode keeps a migration from doing so itself.
         AuthAction::Read { table_name, .. }
@@ -127,24 +174,57 @@ mod tests {
 
     #[test]
     fn a_component_reaches_its_own_tables_in_any_case() {
-        assert!(may(AuthAction::Read { table_name: "task_store_tasks", column_name: "id" }));
-        assert!(may(AuthAction::Insert { table_name: "TASK_STORE_tasks" }));
+        assert!(may(AuthAction::Read {
+            table_name: "task_store_tasks",
+            column_name: "id"
+        }));
+        assert!(may(AuthAction::Insert {
+            table_name: "TASK_STORE_tasks"
+        }));
     }
 
     #[test]
     fn a_component_reaches_nothing_else() {
-        for table_name in ["core_operations", "task_stores", "sqlite_master", "task_store", "tåsk_store_x", ""] {
-            assert!(!may(AuthAction::Read { table_name, column_name: "" }), "{table_name}");
-            assert!(!may(AuthAction::Update { table_name, column_name: "a" }), "{table_name}");
+        for table_name in [
+            "core_operations",
+            "task_stores",
+            "sqlite_master",
+            "task_store",
+            "tåsk_store_x",
+            "",
+        ] {
+            assert!(
+                !may(AuthAction::Read {
+                    table_name,
+                    column_name: ""
+                }),
+                "{table_name}"
+            );
+            assert!(
+                !may(AuthAction::Update {
+                    table_name,
+                    column_name: "a"
+                }),
+                "{table_name}"
+            );
         }
     }
 
     #[test]
     fn a_component_may_not_change_schema_or_engine() {
-        assert!(!may(AuthAction::CreateTable { table_name: "task_store_more" }));
+        assert!(!may(AuthAction::CreateTable {
+            table_name: "task_store_more"
+        }));
         assert!(!may(AuthAction::Attach { filename: "x" }));
-        assert!(!may(AuthAction::Pragma { pragma_name: "user_version", pragma_value: None }));
-        assert!(!may(AuthAction::Function { function_name: "load_extension" }));
-        assert!(!may(AuthAction::Function { function_name: "randomblob" }));
+        assert!(!may(AuthAction::Pragma {
+            pragma_name: "user_version",
+            pragma_value: None
+        }));
+        assert!(!may(AuthAction::Function {
+            function_name: "load_extension"
+        }));
+        assert!(!may(AuthAction::Function {
+            function_name: "randomblob"
+        }));
     }
 }

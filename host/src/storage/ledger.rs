@@ -112,7 +112,10 @@ mod tests {
             let err = session.db.execute(sql, []).unwrap_err().to_string();
             assert!(err.contains("append-only"), "{sql}: {err}");
         }
-        let rows: i64 = session.db.query_row("SELECT count(*) FROM core_operations", [], |row| row.get(0)).unwrap();
+        let rows: i64 = session
+            .db
+            .query_row("SELECT count(*) FROM core_operations", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(rows, 2);
     }
 }

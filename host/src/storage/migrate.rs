@@ -23,7 +23,9 @@ pub enum MigrationError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A step that was applied has another text now.
-    #[error("migration {step} of {pack} was changed after it was applied; ship the change as a new migration")]
+    #[error(
+        "migration {step} of {pack} was changed after it was applied; ship the change as a new migration"
+    )]
     Changed {
         /// Whose step.
         pack: String,
@@ -31,7 +33,9 @@ pub enum MigrationError {
         step: String,
     },
     /// The database has steps that the component does not know.
-    #[error("the database has migration {step} of {pack}, which this version does not know; use a newer version")]
+    #[error(
+        "the database has migration {step} of {pack}, which this version does not know; use a newer version"
+    )]
     Newer {
         /// Whose step.
         pack: String,
@@ -64,7 +68,10 @@ pub enum MigrationError {
 }
 
 /// The host's own steps, append only.
-const CORE: &[(&str, &str)] = &[("0001_init", include_str!("../../../migrations/core/0001_init.sql"))];
+const CORE: &[(&str, &str)] = &[(
+    "0001_init",
+    include_str!("../../../migrations/core/0001_init.sql"),
+)];
 
 /// The owner's name of the host's own tables.
 const CORE_NAME: &str = "core";
@@ -134,7 +141,10 @@ fn apply_missing(
     run: impl Fn(&str) -> rusqlite::Result<()>,
 ) -> Result<(), MigrationError> {
     let applied = applied(session, pack)?;
-    if let Some((name, _)) = applied.iter().find(|(name, _)| !steps.iter().any(|step| step.name == *name)) {
+    if let Some((name, _)) = applied
+        .iter()
+        .find(|(name, _)| !steps.iter().any(|step| step.name == *name))
+    {
         return Err(MigrationError::Newer {
             pack: pack.to_owned(),
             step: name.clone(),
@@ -183,7 +193,9 @@ fn check_references(session: &Session, namespace: &Namespace) -> Result<(), Migr
     )?;
     let prefix = namespace.prefix();
     let found = statement
-        .query_map((prefix, i64::try_from(prefix.len()).unwrap_or(i64::MAX)), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map((prefix, i64::try_from(prefix.len()).unwrap_or(i64::MAX)), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
         .next();
     match found {
         None => Ok(()),
@@ -197,4 +209,3 @@ fn check_references(session: &Session, namespace: &Namespace) -> Result<(), Migr
         }
     }
 }
-

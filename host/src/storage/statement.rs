@@ -46,7 +46,12 @@ pub enum SqlError {
 
 impl Session {
     /// Runs a component's query. The session must have [entered](Session::enter) its namespace.
-    pub fn query(&self, namespace: &Namespace, sql: &str, params: &[Value]) -> Result<Vec<Vec<Value>>, SqlError> {
+    pub fn query(
+        &self,
+        namespace: &Namespace,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
         let mut statement = self.prepare(namespace, sql)?;
         let columns = statement.column_count();
         let mut rows = statement.query(bind(params))?;
@@ -54,14 +59,18 @@ impl Session {
         let mut bytes = 0_usize;
         while let Some(row) = rows.next()? {
             if all.len() == MAX_ROWS {
-                return Err(SqlError::TooLarge(format!("a query returns at most {MAX_ROWS} rows")));
+                return Err(SqlError::TooLarge(format!(
+                    "a query returns at most {MAX_ROWS} rows"
+                )));
             }
             let values = (0..columns)
                 .map(|column| read(row.get_ref(column)?))
                 .collect::<Result<Vec<_>, _>>()?;
             bytes += values.iter().map(size).sum::<usize>();
             if bytes > MAX_BYTES {
-                return Err(SqlError::TooLarge(format!("a query returns at most {MAX_BYTES} bytes")));
+                return Err(SqlError::TooLarge(format!(
+                    "a query returns at most {MAX_BYTES} bytes"
+                )));
             }
             all.push(values);
         }
@@ -94,6 +103,11 @@ impl Session {
     }
 
     fn prepare(&self, namespace: &Namespace, sql: &str) -> Result<CachedStatement<'_>, SqlError> {
+        // Some failures make SQLite roll the whole transaction back. What came after would commit by
+        // itself, past the savepoint and the ledger.
+        if !self.in_transaction() {
+            return Err(SqlError::TransactionState("the transaction is over".to_owned()));
+        }
         // The tag keeps one component's cached statements from another, which the authorizer
         // would never be asked about again.
         let tagged = [namespace.tag(), sql].concat();
@@ -126,7 +140,11 @@ fn read(value: ValueRef<'_>) -> Result<Value, SqlError> {
         ValueRef::Real(number) => Value::Real(number),
         ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => Value::Text(text.to_owned()),
-            Err(_) => return Err(SqlError::Refused("a text column holds ill-formed UTF-8".to_owned())),
+            Err(_) => {
+                return Err(SqlError::Refused(
+                    "a text column holds ill-formed UTF-8".to_owned(),
+                ));
+            }
         },
         ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
     })
@@ -142,31 +160,36 @@ fn size(value: &Value) -> usize {
 
 impl From<rusqlite::Error> for SqlError {
     fn from(err: rusqlite::Error) -> SqlError {
-        let Some(code) = err.sqlite_error_code() else {
-            // Not SQLite's: wrong parameter count, several statements, rows from `execute`.
-            return SqlError::Refused(err.to_string());
+        let message = match &err {
+            rusqlite::Error::SqlInputError { msg, .. } => return refused(msg),
+            rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+            other => other.to_string(),
         };
-        match code {
-            ErrorCode::AuthorizationForStatementDenied => SqlError::Refused(NO_ACCESS.to_owned()),
-            ErrorCode::ConstraintViolation => SqlError::Constraint(message(&err)),
-            ErrorCode::ReadOnly => SqlError::ReadOnly,
-            ErrorCode::DiskFull => SqlError::Full,
-            ErrorCode::OperationInterrupted => SqlError::Interrupted,
-            ErrorCode::TooBig => SqlError::TooLarge("a value or statement is longer than storage takes".to_owned()),
-            ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange => {
-                let message = message(&err);
-                let hidden = message.contains("no such table") || message.contains("prohibited");
-                SqlError::Refused(if hidden { NO_ACCESS.to_owned() } else { message })
+        match err.sqlite_error_code() {
+            Some(ErrorCode::AuthorizationForStatementDenied) => refused(NO_ACCESS),
+            Some(ErrorCode::ConstraintViolation) => SqlError::Constraint(message),
+            Some(ErrorCode::ReadOnly) => SqlError::ReadOnly,
+            Some(ErrorCode::DiskFull) => SqlError::Full,
+            Some(ErrorCode::OperationInterrupted) => SqlError::Interrupted,
+            Some(ErrorCode::TooBig) => {
+                SqlError::TooLarge("a value or statement is longer than storage takes".to_owned())
             }
-            _ => SqlError::Internal(err),
+            // Without a code it is not SQLite's: wrong parameter count, several statements.
+            None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange) => {
+                refused(&message)
+            }
+            Some(_) => SqlError::Internal(err),
         }
     }
 }
 
-fn message(err: &rusqlite::Error) -> String {
-    match err {
-        rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
-        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
-        other => other.to_string(),
-    }
+/// A refusal that does not tell an absent table from one that is out of reach.
+fn refused(message: &str) -> SqlError {
+    let hidden =
+        message.contains("no such table") || message.contains("prohibited") || message == "not authorized";
+    SqlError::Refused(if hidden {
+        NO_ACCESS.to_owned()
+    } else {
+        message.to_owned()
+    })
 }

@@ -67,15 +67,20 @@ impl storage::HostTransaction for View<'_> {
         match self.transactions {
             Transactions::None => {}
             Transactions::WholeCall => {
-                return Err(SqlError::TransactionState("the call is a transaction already".to_owned()));
+                return Err(SqlError::TransactionState(
+                    "the call is a transaction already".to_owned(),
+                ));
             }
             Transactions::Open => {
-                return Err(SqlError::TransactionState("a transaction is open already".to_owned()));
+                return Err(SqlError::TransactionState(
+                    "a transaction is open already".to_owned(),
+                ));
             }
         }
-        let handle = self.table.push(Transaction(())).map_err(|_| {
-            SqlError::TooLarge("the call holds as many resources as it may".to_owned())
-        })?;
+        let handle = self
+            .table
+            .push(Transaction(()))
+            .map_err(|_| SqlError::TooLarge("the call holds as many resources as it may".to_owned()))?;
         self.session.as_host(|| self.session.begin_write())?;
         *self.transactions = Transactions::Open;
         Ok(handle)
@@ -90,7 +95,12 @@ impl storage::HostTransaction for View<'_> {
         self.session.query(self.namespace, &sql, &params)
     }
 
-    fn execute(&mut self, _this: Resource<Transaction>, sql: String, params: Vec<Value>) -> Result<u64, SqlError> {
+    fn execute(
+        &mut self,
+        _this: Resource<Transaction>,
+        sql: String,
+        params: Vec<Value>,
+    ) -> Result<u64, SqlError> {
         self.session.execute(self.namespace, &sql, &params)
     }
 

@@ -27,11 +27,7 @@ impl Caller {
         let config: Config = cx.config()?;
         let mut refusals = Refusals::default();
         if !action.roles().contains(&role) {
-            refusals.add(Reason::RoleForbidden {
-                role,
-                tool: action.tool(),
-                allowed: action.roles(),
-            });
+            refusals.add(Reason::RoleForbidden { role, action });
         }
         refusals.claim(cx, &config, role, action.tool());
         refusals.finish()?;

@@ -71,3 +71,61 @@ impl Config {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn every_claim_of_every_caller() {
+        let config: Config = serde_json::from_str(
+            r#"{"roles": {
+                "human": {"identities": ["ada", "grace"]},
+                "gateway": {"clients": ["relay"], "identities": ["ada"]},
+                "executor": {}
+            }}"#,
+        )
+        .unwrap();
+        let callers = [
+            (None, None),
+            (Some("relay"), None),
+            (Some("relay"), Some("grace")),
+            (None, Some("ada")),
+            (Some("ada"), None),
+        ];
+        let mut table = String::new();
+        for (client, identity) in callers {
+            let claimable: Vec<_> = Role::ALL
+                .iter()
+                .filter(|&&role| config.claim(role, client, identity).is_ok())
+                .map(|role| role.as_str())
+                .collect();
+            table += &format!(
+                "client {client:?}, identity {identity:?}: {}\n",
+                claimable.join(" ")
+            );
+        }
+        expect![[r#"
+            client None, identity None: orchestrator spec_reviewer quality_reviewer
+            client Some("relay"), identity None: gateway
+            client Some("relay"), identity Some("grace"): gateway human
+            client None, identity Some("ada"): gateway human
+            client Some("ada"), identity None: orchestrator spec_reviewer quality_reviewer
+        "#]]
+        .assert_eq(&table);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused() {
+        for config in [
+            r#"{"role": {}}"#,
+            r#"{"roles": {"humans": {}}}"#,
+            r#"{"roles": {"human": {"client": "x"}}}"#,
+            r#"{"retry": {"backoff": 1}}"#,
+        ] {
+            assert!(serde_json::from_str::<Config>(config).is_err(), "{config}");
+        }
+    }
+}

@@ -8,19 +8,15 @@ use crate::config::{Binding, Misclaim};
 use crate::model::{ApprovalStatus, AttemptStatus};
 use crate::phase::{Condition, Phase};
 use crate::retry::Hold;
-use crate::role::Role;
+use crate::role::{Action, Role};
 use crate::store::approval::Approval;
 use crate::store::attempt::Attempt;
 
 /// One reason why a call is refused.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub(crate) enum Reason {
-    #[error("{role} may not call {tool}")]
-    RoleForbidden {
-        role: Role,
-        tool: &'static str,
-        allowed: &'static [Role],
-    },
+    #[error("{role} may not call {action}")]
+    RoleForbidden { role: Role, action: Action },
     #[error("this caller may not act as {role} in {tool}")]
     RoleMisclaimed {
         role: Role,
@@ -47,7 +43,7 @@ pub(crate) enum Reason {
     },
     #[error("attempt {given} is not the task's current one, which is {current}")]
     StaleAttempt { given: String, current: String },
-    #[error("a review outside spec_review is about an attempt")]
+    #[error("only a spec review in spec_review goes without attempt_id")]
     AttemptRequired,
     #[error("attempt {attempt} already ended as {status}")]
     AttemptFinished { attempt: String, status: AttemptStatus },
@@ -155,8 +151,8 @@ impl Reason {
     /// The facts behind it, by name.
     fn context(&self) -> Value {
         match self {
-            Reason::RoleForbidden { role, tool, allowed } => {
-                json!({"role": role, "tool": tool, "allowed_roles": allowed})
+            Reason::RoleForbidden { role, action } => {
+                json!({"role": role, "tool": action.tool(), "allowed_roles": action.roles()})
             }
             Reason::RoleMisclaimed { role, tool, why } => match why {
                 Misclaim::CallerBound(roles) => json!({"role": role, "tool": tool, "your_roles": roles}),
@@ -218,11 +214,6 @@ impl Refusals {
         self.0.push((reason.into(), next_call));
     }
 
-    /// Whether nothing was found.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Refuses the call if anything was found.
     pub(crate) fn finish(self) -> Result<(), ToolError> {
         self.finish_with(Some(()))
@@ -231,7 +222,7 @@ impl Refusals {
     /// The call's subject, unless it was not found or anything else was.
     pub(crate) fn finish_with<T>(self, subject: Option<T>) -> Result<T, ToolError> {
         match subject {
-            Some(subject) if self.is_empty() => Ok(subject),
+            Some(subject) if self.0.is_empty() => Ok(subject),
             _ => Err(self.into()),
         }
     }

@@ -7,6 +7,11 @@
 //! What is legal is decided by pure functions in `phase`, `role`, `retry` and `config`; the tools
 //! gather facts for them and apply what they say.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "a refusal is made at most once per call and carries all that its caller needs"
+)]
+
 mod arguments;
 mod caller;
 mod config;
@@ -26,9 +31,10 @@ use crate::config::Config;
 use crate::tools::approval::{TaskRequestApproval, TaskResolveApproval};
 use crate::tools::attempt::{TaskFinishAttempt, TaskStartAttempt};
 use crate::tools::create::{TaskCreate, TaskUpdateSpec};
-use crate::tools::query::{TaskEvents, TaskGet, TaskList, TaskListReady};
+use crate::tools::list::{TaskList, TaskListReady};
 use crate::tools::record::{TaskAppendReview, TaskRecordArtifact, TaskRecordCheckpoint};
 use crate::tools::recover::TaskRecover;
+use crate::tools::show::{TaskEvents, TaskGet};
 use crate::tools::transition::{TaskOpenCircuit, TaskTransition};
 
 /// The pack.

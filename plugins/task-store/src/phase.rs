@@ -76,13 +76,13 @@ pub(crate) struct Facts {
 pub(crate) enum Condition {
     #[error("the spec has no acceptance criteria")]
     AcceptanceMissing,
-    #[error("the spec review is missing an approval: {}", latest(*.0))]
+    #[error("the spec is not approved: {}", latest(*.0))]
     SpecNotApproved(Option<Verdict>),
-    #[error("the quality review is missing an approval: {}", latest(*.0))]
+    #[error("the quality is not approved: {}", latest(*.0))]
     QualityNotApproved(Option<Verdict>),
     #[error("no attempt is running")]
     NoRunningAttempt,
-    #[error("the circuit is open, or no retry is left")]
+    #[error("no retry is left, so the circuit counts as open")]
     CircuitOpen,
     #[error("an approval is still pending")]
     ApprovalPending,
@@ -114,8 +114,8 @@ impl Condition {
             Condition::QualityNotApproved(_) => "A quality_reviewer appends an approving quality review.",
             Condition::NoRunningAttempt => "Start an attempt with task_start_attempt.",
             Condition::CircuitOpen => {
-                "Open the circuit if it is not, look into the failures, then move the task from circuit_open \
-                 to execution_ready, which counts retries anew."
+                "Open the circuit, look into the failures, then move the task on to execution_ready, which counts \
+                 retries anew."
             }
             Condition::ApprovalPending => "A gateway or a human answers it with task_resolve_approval.",
             Condition::ApprovalMissing => "Ask with task_request_approval and have it approved.",
@@ -125,8 +125,8 @@ impl Condition {
 
 fn latest(verdict: Option<Verdict>) -> String {
     match verdict {
-        Some(verdict) => format!("the latest one says {verdict}"),
-        None => "there is none".to_owned(),
+        Some(verdict) => format!("the latest review says {verdict}"),
+        None => "there is no review".to_owned(),
     }
 }
 
@@ -167,4 +167,136 @@ fn spec_approved(facts: &Facts) -> (bool, Condition) {
         facts.spec_review == Some(Verdict::Approved),
         Condition::SpecNotApproved(facts.spec_review),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::expect;
+
+    use super::*;
+
+    /// Nothing is there and nothing is in the way.
+    const BARE: Facts = Facts {
+        acceptance: false,
+        spec_review: None,
+        quality_review: None,
+        attempt_running: false,
+        circuit_open: false,
+        approval_pending: false,
+        approved: false,
+    };
+
+    /// Everything is in the way that can be.
+    const WORST: Facts = Facts {
+        spec_review: Some(Verdict::Blocked),
+        quality_review: Some(Verdict::ChangesRequested),
+        circuit_open: true,
+        approval_pending: true,
+        ..BARE
+    };
+
+    /// Everything is as it should be.
+    const BEST: Facts = Facts {
+        acceptance: true,
+        spec_review: Some(Verdict::Approved),
+        quality_review: Some(Verdict::Approved),
+        attempt_running: true,
+        circuit_open: false,
+        approval_pending: false,
+        approved: true,
+    };
+
+    #[test]
+    fn every_phase_to_every_phase() {
+        let mut matrix = String::new();
+        for &from in Phase::ALL {
+            let _ = write!(matrix, "{:>17}", from.as_str());
+            for &to in Phase::ALL {
+                matrix += if from.leads_to(to) { " x" } else { " ." };
+            }
+            matrix.push('\n');
+        }
+        expect![[r#"
+                   spec_draft . x . . . . . . . x .
+                  spec_review x . x . . . . . . x .
+              execution_ready . . . x . . . . . x .
+                    executing . . x . x . . . . x x
+                    spec_gate . . x . . x . . . x x
+                 quality_gate . . x . . . x . x x x
+            awaiting_approval . . x . . . . x . x .
+              ready_to_resume . . . x . . . . x x .
+                    completed . . . . . . . . . . .
+                       failed . . . . . . . . . . .
+                 circuit_open . . x . . . . . . x .
+        "#]]
+        .assert_eq(&matrix);
+    }
+
+    #[test]
+    fn legal_transitions_in_words() {
+        let mut words = String::new();
+        for &from in Phase::ALL {
+            let next: Vec<_> = from.next().iter().map(|to| to.as_str()).collect();
+            let _ = writeln!(words, "{from} -> {}", next.join(" | "));
+        }
+        expect![[r#"
+            spec_draft -> spec_review | failed
+            spec_review -> spec_draft | execution_ready | failed
+            execution_ready -> executing | failed
+            executing -> spec_gate | execution_ready | circuit_open | failed
+            spec_gate -> quality_gate | execution_ready | circuit_open | failed
+            quality_gate -> completed | execution_ready | awaiting_approval | circuit_open | failed
+            awaiting_approval -> ready_to_resume | execution_ready | failed
+            ready_to_resume -> executing | completed | failed
+            completed -> 
+            failed -> 
+            circuit_open -> execution_ready | failed
+        "#]]
+        .assert_eq(&words);
+    }
+
+    #[test]
+    fn every_unmet_condition_of_every_transition() {
+        let mut words = String::new();
+        for &from in Phase::ALL {
+            for &to in from.next() {
+                for (name, facts) in [("bare", BARE), ("worst", WORST), ("best", BEST)] {
+                    let unmet = unmet(from, to, &facts);
+                    if !unmet.is_empty() {
+                        let codes: Vec<_> = unmet.iter().map(|condition| condition.code()).collect();
+                        let _ = writeln!(words, "{from} -> {to}, {name}: {}", codes.join(" "));
+                    }
+                }
+            }
+        }
+        expect![[r#"
+            spec_review -> execution_ready, bare: ACCEPTANCE_MISSING SPEC_NOT_APPROVED
+            spec_review -> execution_ready, worst: ACCEPTANCE_MISSING SPEC_NOT_APPROVED
+            execution_ready -> executing, bare: NO_RUNNING_ATTEMPT
+            execution_ready -> executing, worst: NO_RUNNING_ATTEMPT CIRCUIT_OPEN
+            spec_gate -> quality_gate, bare: SPEC_NOT_APPROVED
+            spec_gate -> quality_gate, worst: SPEC_NOT_APPROVED
+            quality_gate -> completed, bare: QUALITY_NOT_APPROVED
+            quality_gate -> completed, worst: QUALITY_NOT_APPROVED APPROVAL_PENDING
+            awaiting_approval -> ready_to_resume, bare: APPROVAL_MISSING
+            awaiting_approval -> ready_to_resume, worst: APPROVAL_MISSING APPROVAL_PENDING
+            ready_to_resume -> executing, bare: NO_RUNNING_ATTEMPT
+            ready_to_resume -> executing, worst: NO_RUNNING_ATTEMPT CIRCUIT_OPEN
+        "#]]
+        .assert_eq(&words);
+    }
+
+    #[test]
+    fn a_verdict_that_does_not_approve_is_named() {
+        assert_eq!(
+            Condition::SpecNotApproved(Some(Verdict::Blocked)).to_string(),
+            "the spec is not approved: the latest review says blocked"
+        );
+        assert_eq!(
+            Condition::QualityNotApproved(None).to_string(),
+            "the quality is not approved: there is no review"
+        );
+    }
 }

@@ -148,3 +148,111 @@ pub(crate) fn holds(policy: &Policy, candidate: &Candidate<'_>, now: Timestamp) 
     }
     holds
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::{Expect, expect};
+    use tollgate_sdk::Id as _;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_000_000);
+
+    fn check(policy: &str, expected: Expect) {
+        let policy: Policy = serde_json::from_str(policy).unwrap();
+        let mut table = String::new();
+        for used in 0..6 {
+            let wait = policy.retry_at(used, NOW).map(|at| at.as_ms() - NOW.as_ms());
+            let _ = writeln!(
+                table,
+                "after {used}: {:?}, {} left, wait {wait:?}",
+                policy.turn(used),
+                policy.left(used)
+            );
+        }
+        expected.assert_eq(&table);
+    }
+
+    #[test]
+    fn turns_and_waits() {
+        check(
+            "{}",
+            expect![[r#"
+            after 0: Plain, 3 left, wait Some(30000)
+            after 1: Plain, 2 left, wait Some(30000)
+            after 2: Escalate, 1 left, wait Some(120000)
+            after 3: Exhausted, 0 left, wait None
+            after 4: Exhausted, 0 left, wait None
+            after 5: Exhausted, 0 left, wait None
+        "#]],
+        );
+        check(
+            r#"{"max_attempts": 5, "escalate_at": 2, "backoff_ms": [10, 0, 30]}"#,
+            expect![[r#"
+                after 0: Plain, 5 left, wait Some(10)
+                after 1: Escalate, 4 left, wait Some(10)
+                after 2: Escalate, 3 left, wait None
+                after 3: Escalate, 2 left, wait Some(30)
+                after 4: Escalate, 1 left, wait Some(30)
+                after 5: Exhausted, 0 left, wait None
+            "#]],
+        );
+        check(
+            r#"{"max_attempts": 1, "backoff_ms": []}"#,
+            expect![[r#"
+            after 0: Plain, 1 left, wait None
+            after 1: Exhausted, 0 left, wait None
+            after 2: Exhausted, 0 left, wait None
+            after 3: Exhausted, 0 left, wait None
+            after 4: Exhausted, 0 left, wait None
+            after 5: Exhausted, 0 left, wait None
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_policy_without_attempts_is_refused() {
+        assert!(serde_json::from_str::<Policy>(r#"{"max_attempts": 0}"#).is_err());
+        assert!(serde_json::from_str::<Policy>(r#"{"max_atempts": 2}"#).is_err());
+    }
+
+    #[test]
+    fn what_holds_an_attempt_back_in_every_phase() {
+        let running = AttemptId::from_text("att_1".to_owned());
+        let mut table = String::new();
+        for &phase in Phase::ALL {
+            let free = Candidate {
+                phase,
+                used: 0,
+                running: None,
+                next_retry_at: Some(NOW),
+            };
+            let held = Candidate {
+                used: 3,
+                running: Some(&running),
+                next_retry_at: Some(NOW.plus_ms(1)),
+                ..free
+            };
+            let codes = |candidate| -> Vec<_> {
+                let holds = holds(&Policy::default(), &candidate, NOW);
+                holds.iter().map(Hold::code).collect()
+            };
+            let _ = writeln!(table, "{phase}: {:?} {:?}", codes(free), codes(held));
+        }
+        expect![[r#"
+            spec_draft: ["WRONG_PHASE"] ["WRONG_PHASE", "ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            spec_review: ["WRONG_PHASE"] ["WRONG_PHASE", "ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            execution_ready: [] ["ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            executing: [] ["ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            spec_gate: ["WRONG_PHASE"] ["WRONG_PHASE", "ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            quality_gate: ["WRONG_PHASE"] ["WRONG_PHASE", "ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            awaiting_approval: ["WRONG_PHASE"] ["WRONG_PHASE", "ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            ready_to_resume: [] ["ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            completed: ["WRONG_PHASE"] ["WRONG_PHASE", "ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            failed: ["WRONG_PHASE"] ["WRONG_PHASE", "ATTEMPT_RUNNING", "RETRIES_EXHAUSTED", "RETRY_TOO_EARLY"]
+            circuit_open: ["CIRCUIT_OPEN"] ["CIRCUIT_OPEN", "ATTEMPT_RUNNING", "RETRY_TOO_EARLY"]
+        "#]].assert_eq(&table);
+    }
+}

@@ -1,5 +1,7 @@
 //! Who may do what: roles against actions, as a pure table.
 
+use std::fmt;
+
 use tollgate_sdk::text_enum;
 
 use crate::model::ReviewType;
@@ -68,5 +70,61 @@ impl Action {
             Action::ResolveApproval => "task_resolve_approval",
             Action::OpenCircuit => "task_open_circuit",
         }
+    }
+}
+
+/// The call that makes the change.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.tool())?;
+        match self {
+            Action::AppendReview(review_type) => write!(f, " with review_type {review_type}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn every_role_against_every_change() {
+        let actions = [
+            Action::Create,
+            Action::UpdateSpec,
+            Action::Transition,
+            Action::StartAttempt,
+            Action::FinishAttempt,
+            Action::RecordCheckpoint,
+            Action::RecordArtifact,
+            Action::AppendReview(ReviewType::Spec),
+            Action::AppendReview(ReviewType::Quality),
+            Action::RequestApproval,
+            Action::ResolveApproval,
+            Action::OpenCircuit,
+        ];
+        let mut matrix = String::new();
+        for action in actions {
+            let roles: Vec<_> = action.roles().iter().map(|role| role.as_str()).collect();
+            matrix += &format!("{action:?}: {}\n", roles.join(" "));
+        }
+        expect![[r#"
+            Create: orchestrator
+            UpdateSpec: orchestrator
+            Transition: orchestrator
+            StartAttempt: orchestrator
+            FinishAttempt: orchestrator executor
+            RecordCheckpoint: orchestrator executor spec_reviewer quality_reviewer gateway
+            RecordArtifact: orchestrator executor spec_reviewer quality_reviewer gateway
+            AppendReview(Spec): spec_reviewer
+            AppendReview(Quality): quality_reviewer
+            RequestApproval: orchestrator gateway
+            ResolveApproval: gateway human
+            OpenCircuit: orchestrator
+        "#]]
+        .assert_eq(&matrix);
     }
 }

@@ -16,21 +16,27 @@ pub(crate) struct Spec {
     #[schemars(length(max = TEXT))]
     pub goal: Option<String>,
     /// What belongs to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub scope_in: Vec<String>,
     /// What does not belong to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub scope_out: Vec<String>,
     /// What it starts from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub inputs: Vec<String>,
     /// What it produces.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub outputs: Vec<String>,
     /// How it is judged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub acceptance: Vec<String>,
     /// What may go wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub risks: Vec<String>,
 }

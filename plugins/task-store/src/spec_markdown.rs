@@ -211,7 +211,27 @@ mod tests {
         check(
             "Objective\n=========\nFirst.\n\nSecond.\n\n##### 2. IN-SCOPE:\n- a\n\n###### Non-Goals\n- b\n\n\
              # Deliverables\n- c\n\n## Definition of Done\n### Functional\n- d\n  - e\n### Other\n- f\n\n# Risks & Mitigations\n- g\n",
-            expect![[]],
+            expect![[r#"
+                {
+                  "goal": "First.\nSecond.",
+                  "scope_in": [
+                    "a"
+                  ],
+                  "scope_out": [
+                    "b"
+                  ],
+                  "outputs": [
+                    "c"
+                  ],
+                  "acceptance": [
+                    "d",
+                    "e",
+                    "f"
+                  ],
+                  "risks": [
+                    "g"
+                  ]
+                }"#]],
         );
     }
 
@@ -219,17 +239,35 @@ mod tests {
     fn scope_by_labels() {
         check(
             "## Scope\nIn:\n- a\n\nOut:\n- b: with a colon\n\n## Goal: one line\n",
-            expect![[]],
+            expect![[r#"
+                {
+                  "goal": "one line",
+                  "scope_in": [
+                    "a"
+                  ],
+                  "scope_out": [
+                    "b: with a colon"
+                  ]
+                }"#]],
         );
         check(
             "## Scope\n- In scope: a\n- Out of scope: b\n- In: c\n",
-            expect![[]],
+            expect![[r#"
+                {
+                  "scope_in": [
+                    "a",
+                    "c"
+                  ],
+                  "scope_out": [
+                    "b"
+                  ]
+                }"#]],
         );
     }
 
     #[test]
     fn nothing_to_read() {
-        check("", expect![[]]);
-        check("Just prose.\n\n## Background\n- a\n", expect![[]]);
+        check("", expect!["{}"]);
+        check("Just prose.\n\n## Background\n- a\n", expect!["{}"]);
     }
 }

@@ -14,6 +14,8 @@ impl Done {
     /// A reply.
     #[must_use]
     pub fn new(result: impl Into<String>) -> Done {
-        Done { result: result.into() }
+        Done {
+            result: result.into(),
+        }
     }
 }

@@ -78,7 +78,10 @@ impl Tool for Fill {
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
         let body = Value::Blob(vec![7; self.bytes as usize]);
         for _ in 0..self.rows {
-            cx.db.execute("INSERT INTO prober_rows (body) VALUES (?1)", std::slice::from_ref(&body))?;
+            cx.db.execute(
+                "INSERT INTO prober_rows (body) VALUES (?1)",
+                std::slice::from_ref(&body),
+            )?;
         }
         Ok(Done::new("filled"))
     }
@@ -96,11 +99,15 @@ impl Tool for Run {
     type Output = Done;
 
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
-        let outside = match cx.db.execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null]) {
+        let outside = match cx
+            .db
+            .execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null])
+        {
             Ok(_) => "let through".to_owned(),
             Err(err) => err.to_string(),
         };
-        let inside = cx.transaction(|db| db.execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null]))?;
+        let inside =
+            cx.transaction(|db| db.execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null]))?;
         Ok(Done::new(format!("{outside}; changed {inside}")))
     }
 }

@@ -104,7 +104,17 @@ const PACK: Pack = Pack {
     name: "spinner",
     version: "0.1.0",
     summary: "Uses more than it may.",
-    tools: tools![Answer, Spin, SpinWriting, Grow, Recurse, Panic, Flood, SpinInSql, Babble],
+    tools: tools![
+        Answer,
+        Spin,
+        SpinWriting,
+        Grow,
+        Recurse,
+        Panic,
+        Flood,
+        SpinInSql,
+        Babble
+    ],
     ..Pack::EMPTY
 };
 tollgate_sdk::export_pack!(PACK);

@@ -4,6 +4,7 @@ pub(crate) mod approval;
 pub(crate) mod artifact;
 pub(crate) mod attempt;
 pub(crate) mod event;
+pub(crate) mod queue;
 pub(crate) mod review;
 pub(crate) mod standing;
 pub(crate) mod task;

@@ -5,16 +5,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
-use super::{check_attempt, find_task};
+use super::find_attempt;
 use crate::arguments::{LABEL, REFERENCE, TEXT, TITLE, clip};
 use crate::caller::Caller;
 use crate::error::Reason;
 use crate::model::{ApprovalId, ApprovalStatus, AttemptId, EventType, RequestedStatus, Resolution, TaskId};
 use crate::role::{Action, Role};
 use crate::store::approval::{self, Approval};
+use crate::store::task;
 
-/// Ask for a side effect to be allowed. Asking again with the same `side_effect_kind` and `idempotency_key` returns the first
-/// request, answered or not, and says `replayed`. Does not move the task. Roles: orchestrator, gateway.
+/// Ask for a side effect to be allowed. Asking again with the same `side_effect_kind` and `idempotency_key`
+/// returns the first request, answered or not, and says `replayed`. Does not move the task. Roles:
+/// orchestrator, gateway.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRequestApproval {
@@ -106,20 +108,20 @@ impl TaskRequestApproval {
         refusals.text("side_effect_kind", &self.side_effect_kind, LABEL);
         refusals.text("idempotency_key", &self.idempotency_key, REFERENCE);
         refusals.optional_text("requested_by", self.requested_by.as_deref(), REFERENCE);
-        let task = find_task(cx, &mut refusals, &self.task_id)?;
-        check_attempt(cx, &mut refusals, &self.task_id, Some(&self.attempt_id))?;
+        let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
+        find_attempt(cx, &mut refusals, &self.task_id, Some(&self.attempt_id))?;
         let (kind, key) = (&self.side_effect_kind, &self.idempotency_key);
         let earlier = approval::find(&cx.db, &self.task_id, kind, key)?;
         if let (Some(task), None) = (&task, &earlier) {
-            refusals.terminal(Self::NAME, task);
+            refusals.unfinished(Self::NAME, task);
         }
         refusals.finish_with(task)?;
         Ok(earlier)
     }
 }
 
-/// Answer a request for approval. The same answer again changes nothing and says `replayed`; another one is refused
-/// with ALREADY_RESOLVED. Does not move the task. Roles: gateway, human.
+/// Answer a request for approval. The same answer again changes nothing and says `replayed`; another one is
+/// refused with ALREADY_RESOLVED. Does not move the task. Roles: gateway, human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskResolveApproval {
@@ -188,7 +190,7 @@ impl TaskResolveApproval {
         let mut refusals = caller.check();
         refusals.text("resolved_by", &self.resolved_by, REFERENCE);
         refusals.optional_text("note", self.note.as_deref(), TEXT);
-        find_task(cx, &mut refusals, &self.task_id)?;
+        refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
         let approval = approval::get(&cx.db, &self.task_id, &self.approval_id)?;
         let answer = ApprovalStatus::from(self.resolution);
         match &approval {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, DbError, Effect, Hints, NextCall, Tier, Timestamp, Tool, ToolError};
 
-use super::{find_standing, hold_remedy};
+use super::hold_remedy;
 use crate::arguments::{REFERENCE, TEXT, clip};
 use crate::caller::Caller;
 use crate::error::Reason;
@@ -16,11 +16,11 @@ use crate::phase::Phase;
 use crate::retry::{Turn, holds};
 use crate::role::{Action, Role};
 use crate::store::attempt::{self, Attempt};
-use crate::store::standing::Standing;
+use crate::store::standing::{self, Standing};
 use crate::store::task::{self, TaskHead};
 
-/// Start the next attempt at a task in `execution_ready`, `executing` or `ready_to_resume`. One attempt runs at a time. After an
-/// attempt that did not succeed there is a wait (RETRY_TOO_EARLY); late attempts are flagged
+/// Start the next attempt at a task in `execution_ready`, `executing` or `ready_to_resume`. One attempt runs
+/// at a time. After one that did not succeed there is a wait (RETRY_TOO_EARLY); late ones are flagged
 /// `escalate`; when all are used, RETRIES_EXHAUSTED asks for `task_open_circuit`. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,7 +72,7 @@ impl Tool for TaskStartAttempt {
     fn run(self, cx: &Cx<'_>) -> Result<Started, ToolError> {
         let caller = Caller::writer(cx, Action::StartAttempt, &self.actor, self.actor_role)?;
         let task = self.check(cx, &caller)?;
-        let attempt = self.attempt(cx, &caller, &task);
+        let attempt = self.into_attempt(cx, &caller, &task);
         attempt::insert(&cx.db, &attempt)?;
         task::set_attempt(&cx.db, &task.id, &attempt.id, attempt.ordinal)?;
         let payload = json!({"after": attempt});
@@ -100,7 +100,7 @@ impl TaskStartAttempt {
         let session = self.external_session_ref.as_deref();
         refusals.optional_text("worker_ref", self.worker_ref.as_deref(), REFERENCE);
         refusals.optional_text("external_session_ref", session, REFERENCE);
-        let standing = find_standing(cx, &mut refusals, &self.task_id)?;
+        let standing = refusals.known(&self.task_id, standing::get(&cx.db, &self.task_id)?);
         if let Some(Standing { task, running, .. }) = &standing {
             for hold in holds(&caller.config.retry, &task.candidate(running.as_ref()), cx.now()) {
                 let remedy = hold_remedy(caller, task, &hold);
@@ -110,7 +110,8 @@ impl TaskStartAttempt {
         Ok(refusals.finish_with(standing)?.task)
     }
 
-    fn attempt(self, cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Attempt {
+    /// The attempt that starts now.
+    fn into_attempt(self, cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Attempt {
         Attempt {
             id: cx.new_id(),
             task_id: self.task_id,
@@ -167,53 +168,39 @@ impl Tool for TaskFinishAttempt {
     const NAME: &'static str = "task_finish_attempt";
     const TITLE: &'static str = "Finish an attempt";
     const EFFECT: Effect = Effect::Write;
-    const TIER: Tier = Tier::Core;
     const HINTS: Hints = Hints::IDEMPOTENT;
     type Output = Finished;
 
     fn run(self, cx: &Cx<'_>) -> Result<Finished, ToolError> {
         let caller = Caller::writer(cx, Action::FinishAttempt, &self.actor, self.actor_role)?;
-        let running = self.check(cx, &caller)?;
-        let task = task::head(&cx.db, &running.task_id)?.ok_or(DbError::Internal)?;
-        let used = task.attempts_used();
-        let attempts_left = caller.config.retry.left(used);
-        if running.status != AttemptStatus::Running {
+        let found = self.check(cx, &caller)?;
+        let task = task::head(&cx.db, &found.task_id)?.ok_or(DbError::Internal)?;
+        let attempts_left = caller.config.retry.left(task.attempts_used());
+        if found.status != AttemptStatus::Running {
             return Ok(Finished {
-                attempt: running,
+                attempt: found,
                 attempts_left,
                 next_retry_at: task.next_retry_at,
                 replayed: true,
             });
         }
-        let next_retry_at = match self.status {
-            AttemptOutcome::Succeeded => None,
-            AttemptOutcome::Failed | AttemptOutcome::Aborted => caller.config.retry.retry_at(used, cx.now()),
-        };
-        let attempt = Attempt {
-            status: self.status.into(),
-            error_summary: self.error_summary,
-            finished_at: Some(cx.now()),
-            ..running
-        };
-        if !attempt::finish(&cx.db, &attempt)? {
-            return Err(Reason::attempt_finished(&attempt).into());
-        }
-        task::set_next_retry(&cx.db, &task.id, next_retry_at)?;
-        let payload = json!({"before": {"status": AttemptStatus::Running}, "after": attempt, "next_retry_at": next_retry_at});
-        caller.log(
-            cx,
-            EventType::AttemptFinished,
-            &task.id,
-            Some(&attempt.id),
-            payload,
-        )?;
+        let ended = self.end(cx, &caller, &task, found)?;
         Ok(Finished {
-            attempt,
+            attempt: ended.attempt,
             attempts_left,
-            next_retry_at,
+            next_retry_at: ended.next_retry_at,
             replayed: false,
         })
     }
+}
+
+/// What the end of an attempt changes.
+#[derive(Serialize)]
+struct Ended {
+    #[serde(flatten)]
+    attempt: Attempt,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_retry_at: Option<Timestamp>,
 }
 
 impl TaskFinishAttempt {
@@ -232,5 +219,34 @@ impl TaskFinishAttempt {
             Some(_) => {}
         }
         refusals.finish_with(attempt)
+    }
+
+    /// Ends a running attempt and logs it.
+    fn end(
+        self,
+        cx: &Cx<'_>,
+        caller: &Caller,
+        task: &TaskHead,
+        running: Attempt,
+    ) -> Result<Ended, ToolError> {
+        let again = self.status != AttemptOutcome::Succeeded && !task.phase.is_terminal();
+        let retry_at = caller.config.retry.retry_at(task.attempts_used(), cx.now());
+        let ended = Ended {
+            attempt: Attempt {
+                status: self.status.into(),
+                error_summary: self.error_summary,
+                finished_at: Some(cx.now()),
+                ..running
+            },
+            next_retry_at: retry_at.filter(|_| again),
+        };
+        if !attempt::finish(&cx.db, &ended.attempt)? {
+            return Err(Reason::attempt_finished(&ended.attempt).into());
+        }
+        task::set_next_retry(&cx.db, &task.id, ended.next_retry_at)?;
+        let payload = json!({"before": {"status": AttemptStatus::Running}, "after": ended});
+        let attempt = Some(&ended.attempt.id);
+        caller.log(cx, EventType::AttemptFinished, &task.id, attempt, payload)?;
+        Ok(ended)
     }
 }

@@ -15,9 +15,9 @@ use crate::role::{Action, Role};
 use crate::spec::Spec;
 use crate::store::task::{self, Task, TaskHead};
 
-/// Create a task and store its spec. The spec's parts are read from the Markdown headings Goal,
-/// Scope (In, Out), Inputs, Outputs, Acceptance and Risks; `spec` overrides them part by part. Parts that are missing come
-/// back as warnings. Role: orchestrator.
+/// Create a task and store its spec. The spec's parts are read from the Markdown headings Goal, Scope (In,
+/// Out), Inputs, Outputs, Acceptance and Risks; `spec` overrides them part by part. Missing parts come back
+/// as warnings. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskCreate {
@@ -37,8 +37,7 @@ pub(crate) struct TaskCreate {
     #[schemars(length(max = LABELS))]
     labels: Vec<String>,
     /// Parts of the spec that win over the Markdown.
-    #[serde(default)]
-    spec: Spec,
+    spec: Option<Spec>,
     /// Who calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
@@ -98,8 +97,8 @@ impl Tool for TaskCreate {
     }
 }
 
-/// Replace the spec of a task in `spec_draft`, read as in `task_create`. Earlier reviews of the spec no longer count. Role:
-/// orchestrator.
+/// Replace the spec of a task in `spec_draft`, read as in `task_create`. Earlier reviews of the spec no
+/// longer count. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskUpdateSpec {
@@ -109,8 +108,7 @@ pub(crate) struct TaskUpdateSpec {
     #[schemars(length(min = 1, max = MARKDOWN))]
     spec_markdown: String,
     /// Parts of the spec that win over the Markdown.
-    #[serde(default)]
-    spec: Spec,
+    spec: Option<Spec>,
     /// Who calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
@@ -129,10 +127,9 @@ impl Tool for TaskUpdateSpec {
         let caller = Caller::writer(cx, Action::UpdateSpec, &self.actor, self.actor_role)?;
         let mut refusals = caller.check();
         let spec = check_spec(&mut refusals, &self.spec_markdown, self.spec);
-        let seen = task::get(&cx.db, &self.task_id)?;
-        match &seen {
-            Some(seen) => refuse_frozen(&caller, &mut refusals, &seen.head),
-            None => refusals.unknown_task(&self.task_id),
+        let seen = refusals.known(&self.task_id, task::get(&cx.db, &self.task_id)?);
+        if let Some(seen) = &seen {
+            refuse_frozen(&caller, &mut refusals, &seen.head);
         }
         let seen = refusals.finish_with(seen)?;
 
@@ -175,9 +172,9 @@ fn refuse_frozen(caller: &Caller, refusals: &mut Refusals, task: &TaskHead) {
 }
 
 /// Reads the spec and checks it.
-fn check_spec(refusals: &mut Refusals, markdown: &str, given: Spec) -> Spec {
+fn check_spec(refusals: &mut Refusals, markdown: &str, given: Option<Spec>) -> Spec {
     refusals.text("spec_markdown", markdown, MARKDOWN);
-    let spec = Spec::read(markdown, given);
+    let spec = Spec::read(markdown, given.unwrap_or_default());
     spec.check(refusals);
     spec
 }

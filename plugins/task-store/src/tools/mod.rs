@@ -3,9 +3,10 @@
 pub(crate) mod approval;
 pub(crate) mod attempt;
 pub(crate) mod create;
-pub(crate) mod query;
+pub(crate) mod list;
 pub(crate) mod record;
 pub(crate) mod recover;
+pub(crate) mod show;
 pub(crate) mod transition;
 
 use serde_json::json;
@@ -18,44 +19,27 @@ use crate::model::{AttemptId, TaskId};
 use crate::phase::{Condition, Phase};
 use crate::retry::{Hold, holds};
 use crate::store;
-use crate::store::standing::{self, Standing};
+use crate::store::attempt::Attempt;
+use crate::store::standing::Standing;
 use crate::store::task::{self, TaskHead};
 
-/// The task a call is about. A reason to refuse if there is none.
-fn find_task(cx: &Cx<'_>, refusals: &mut Refusals, id: &TaskId) -> Result<Option<TaskHead>, DbError> {
-    let found = task::head(&cx.db, id)?;
-    if found.is_none() {
-        refusals.unknown_task(id);
-    }
-    Ok(found)
-}
-
-/// Like [`find_task`], with everything the task's next step depends on.
-fn find_standing(cx: &Cx<'_>, refusals: &mut Refusals, id: &TaskId) -> Result<Option<Standing>, DbError> {
-    let found = standing::get(&cx.db, id)?;
-    if found.is_none() {
-        refusals.unknown_task(id);
-    }
-    Ok(found)
-}
-
-/// Wants an attempt, if a call names one, to belong to the task it is about.
-fn check_attempt(
+/// The attempt that a call names, if it names one. A reason to refuse if that is not the task's.
+fn find_attempt(
     cx: &Cx<'_>,
     refusals: &mut Refusals,
     task_id: &TaskId,
     id: Option<&AttemptId>,
-) -> Result<(), DbError> {
+) -> Result<Option<Attempt>, DbError> {
     let Some(id) = id else {
-        return Ok(());
+        return Ok(None);
     };
-    let found = store::attempt::get(&cx.db, id)?;
-    if found.is_none_or(|attempt| attempt.task_id != *task_id) {
+    let found = store::attempt::get(&cx.db, id)?.filter(|attempt| attempt.task_id == *task_id);
+    if found.is_none() {
         refusals.add(Reason::AttemptNotFound {
             attempt: clip(id.as_str()),
         });
     }
-    Ok(())
+    Ok(found)
 }
 
 /// A task that is no longer in the phase it was seen in.
@@ -68,26 +52,25 @@ fn moved_meanwhile(cx: &Cx<'_>, seen: &TaskHead) -> Result<Reason, DbError> {
 }
 
 impl Refusals {
+    /// Wants what was read about a task to be there.
+    fn known<T>(&mut self, id: &TaskId, found: Option<T>) -> Option<T> {
+        if found.is_none() {
+            let list = NextCall::new("task_list", json!({}));
+            self.add_with(Reason::TaskNotFound(clip(id.as_str())), Some(list));
+        }
+        found
+    }
+
     /// Wants a task that is neither completed nor failed.
-    fn terminal(&mut self, tool: &'static str, task: &TaskHead) {
+    fn unfinished(&mut self, tool: &'static str, task: &TaskHead) {
         if task.phase.is_terminal() {
+            let unfinished = Phase::ALL.iter().filter(|phase| !phase.is_terminal());
             self.add(Reason::WrongPhase {
                 tool,
                 phase: task.phase,
-                allowed: Phase::ALL
-                    .iter()
-                    .copied()
-                    .filter(|phase| !phase.is_terminal())
-                    .collect(),
+                allowed: unfinished.copied().collect(),
             });
         }
-    }
-
-    fn unknown_task(&mut self, id: &TaskId) {
-        self.add_with(
-            Reason::TaskNotFound(clip(id.as_str())),
-            Some(NextCall::new("task_list", json!({}))),
-        );
     }
 }
 
@@ -96,12 +79,13 @@ fn recover_call(id: &TaskId) -> NextCall {
     NextCall::new("task_recover", json!({"task_id": id}))
 }
 
-/// A condition that does not hold, with the call that removes it. Calls that need judgement, such
-/// as a review, are left to who makes it.
+/// A condition that does not hold, with the call that removes it.
 fn unmet_blocker(cx: &Cx<'_>, caller: &Caller, standing: &Standing, condition: Condition) -> Blocker {
     Reason::from(condition).blocker(condition_remedy(cx, caller, standing, condition))
 }
 
+/// The call that removes an unmet condition, if it needs no judgement: a review or an answer is for
+/// somebody to think about.
 fn condition_remedy(
     cx: &Cx<'_>,
     caller: &Caller,
@@ -147,4 +131,12 @@ fn hold_remedy(caller: &Caller, task: &TaskHead, hold: &Hold) -> Option<NextCall
 fn hold_blocker(caller: &Caller, task: &TaskHead, hold: Hold) -> Blocker {
     let next_call = hold_remedy(caller, task, &hold);
     Reason::from(hold).blocker(next_call)
+}
+
+/// Cuts rows to a limit. Says whether there were more.
+fn cut<T>(rows: &mut Vec<T>, limit: u32) -> bool {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    more
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Timestamp, Tool, ToolError};
 
-use super::{check_attempt, find_task};
+use super::find_attempt;
 use crate::arguments::{ENTRY, FINDINGS, LABEL, PATH, REFERENCE, TEXT};
 use crate::caller::Caller;
 use crate::error::{Reason, Refusals};
@@ -14,7 +14,7 @@ use crate::phase::Phase;
 use crate::role::{Action, Role};
 use crate::store::artifact::{self, Artifact};
 use crate::store::review::{self, Finding, Review};
-use crate::store::task::TaskHead;
+use crate::store::task::{self, TaskHead};
 
 /// Append a checkpoint to a task's log: a heartbeat, a summary, a scheduled retry, a marker to recover
 /// from, or a note. Does not move the task. Roles: all but human.
@@ -65,8 +65,8 @@ impl Tool for TaskRecordCheckpoint {
         refusals.text("checkpoint_type", &self.checkpoint_type, LABEL);
         let payload = json!({"checkpoint_type": self.checkpoint_type, "payload": self.payload});
         refusals.json("payload", &payload);
-        let task = find_task(cx, &mut refusals, &self.task_id)?;
-        check_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
+        let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
+        find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         refusals.finish_with(task)?;
 
         let attempt_id = self.attempt_id.as_ref();
@@ -125,8 +125,8 @@ impl Tool for TaskRecordArtifact {
         refusals.text("uri", &self.uri, PATH);
         refusals.optional_text("summary", self.summary.as_deref(), TEXT);
         refusals.text("produced_by", &self.produced_by, REFERENCE);
-        let task = find_task(cx, &mut refusals, &self.task_id)?;
-        check_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
+        let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
+        find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         refusals.finish_with(task)?;
 
         let artifact = Artifact {
@@ -151,8 +151,8 @@ impl Tool for TaskRecordArtifact {
     }
 }
 
-/// Append a review of a spec or of an attempt. The latest review of a type counts. Does not move the task. Roles:
-/// spec_reviewer for `spec`, quality_reviewer for `quality`.
+/// Append a review of a spec or of an attempt. The latest review of a type counts. Does not move the task.
+/// Roles: spec_reviewer for `spec`, quality_reviewer for `quality`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskAppendReview {
@@ -225,8 +225,8 @@ impl TaskAppendReview {
             finding.check(&format!("findings[{index}]"), &mut refusals);
         }
         refusals.json("findings", &json!(self.findings));
-        let task = find_task(cx, &mut refusals, &self.task_id)?;
-        check_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
+        let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
+        find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         let of_spec =
             |task: &TaskHead| self.review_type == ReviewType::Spec && task.phase == Phase::SpecReview;
         if self.attempt_id.is_none() && task.as_ref().is_some_and(|task| !of_spec(task)) {

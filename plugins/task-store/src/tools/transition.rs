@@ -5,19 +5,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
-use super::{check_attempt, condition_remedy, find_standing, find_task, moved_meanwhile, recover_call};
-use crate::arguments::{REFERENCE, TEXT, clip};
+use super::{condition_remedy, find_attempt, moved_meanwhile, recover_call};
+use crate::arguments::{REFERENCE, TEXT};
 use crate::caller::Caller;
 use crate::error::{Reason, Refusals};
 use crate::model::{AttemptId, CircuitStatus, EventType, TaskId};
 use crate::phase::{Phase, unmet};
 use crate::role::{Action, Role};
-use crate::store::standing::Standing;
+use crate::store::attempt::Attempt;
+use crate::store::standing::{self, Standing};
 use crate::store::task::{self, TaskHead};
 
-/// Move a task from one phase to another. `from_phase` has to be where the task is, else PHASE_CONFLICT tells where that is.
-/// Refused with every unmet condition at once. `task_recover` lists the legal moves and what
-/// each still wants. Role: orchestrator.
+/// Move a task from one phase to another. `from_phase` has to be where the task is, else PHASE_CONFLICT
+/// tells where that is. Every unmet condition is named at once. `task_recover` lists the legal moves and
+/// what each still wants. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskTransition {
@@ -86,9 +87,10 @@ impl Tool for TaskTransition {
         let caller = Caller::writer(cx, Action::Transition, &self.actor, self.actor_role)?;
         let mut refusals = caller.check();
         refusals.text("reason", &self.reason, TEXT);
-        let standing = find_standing(cx, &mut refusals, &self.task_id)?;
-        check_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
+        let standing = refusals.known(&self.task_id, standing::get(&cx.db, &self.task_id)?);
+        let named = find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         if let Some(standing) = &standing {
+            refuse_stale(&mut refusals, &standing.task, named.as_ref());
             self.judge(cx, &caller, standing, &mut refusals);
         }
         let task = refusals.finish_with(standing)?.task;
@@ -107,14 +109,6 @@ impl TaskTransition {
     /// the actual phase; for any other there are none to speak of.
     fn judge(&self, cx: &Cx<'_>, caller: &Caller, standing: &Standing, refusals: &mut Refusals) {
         let task = &standing.task;
-        if let (Some(given), Some(current)) = (&self.attempt_id, &task.current_attempt_id)
-            && given != current
-        {
-            refusals.add(Reason::StaleAttempt {
-                given: clip(given.as_str()),
-                current: current.to_string(),
-            });
-        }
         let (from, to) = (self.from_phase, self.to_phase);
         let look = || Some(recover_call(&task.id));
         if task.phase != from {
@@ -131,6 +125,18 @@ impl TaskTransition {
                 refusals.add_with(condition, condition_remedy(cx, caller, standing, condition));
             }
         }
+    }
+}
+
+/// Wants an attempt, if a move names one, to be the task's current one.
+fn refuse_stale(refusals: &mut Refusals, task: &TaskHead, named: Option<&Attempt>) {
+    if let (Some(named), Some(current)) = (named, &task.current_attempt_id)
+        && named.id != *current
+    {
+        refusals.add(Reason::StaleAttempt {
+            given: named.id.to_string(),
+            current: current.to_string(),
+        });
     }
 }
 
@@ -200,10 +206,10 @@ impl Tool for TaskOpenCircuit {
         let caller = Caller::writer(cx, Action::OpenCircuit, &self.actor, self.actor_role)?;
         let mut refusals = caller.check();
         refusals.text("reason", &self.reason, TEXT);
-        let task = find_task(cx, &mut refusals, &self.task_id)?;
-        check_attempt(cx, &mut refusals, &self.task_id, self.latest_attempt_id.as_ref())?;
+        let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
+        find_attempt(cx, &mut refusals, &self.task_id, self.latest_attempt_id.as_ref())?;
         if let Some(task) = &task {
-            refusals.terminal(Self::NAME, task);
+            refusals.unfinished(Self::NAME, task);
         }
         let task = refusals.finish_with(task)?;
         if task.phase == Phase::CircuitOpen {

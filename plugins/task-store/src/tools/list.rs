@@ -1,142 +1,19 @@
-//! Reading tasks and their log.
+//! Listing tasks, all of them or those to work on.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Blocker, Cx, Effect, NextCall, Tier, Timestamp, Tool, ToolError};
 
-use super::{find_task, hold_blocker};
+use super::{cut, hold_blocker};
 use crate::arguments::{LABEL, PATH, REFERENCE};
 use crate::caller::Caller;
 use crate::model::TaskId;
 use crate::phase::Phase;
 use crate::retry::{Turn, holds};
 use crate::role::Role;
-use crate::store::SHOWN;
-use crate::store::approval::{self, Approval};
-use crate::store::artifact::{self, Artifact};
-use crate::store::attempt::{self, Attempt};
-use crate::store::event::{self, Event, Page};
-use crate::store::review::{self, Review};
-use crate::store::task::{self, Filter, Queue, Queued, Task, TaskHead};
-
-/// Show a task: phase, spec in parts, and its latest attempts, reviews, artifacts and approvals,
-/// newest first. `task_events` has everything older.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TaskGet {
-    /// The task.
-    task_id: TaskId,
-    /// How many of its latest events to add, at most 200. None if left out.
-    #[schemars(range(max = 200))]
-    include_events_limit: Option<u32>,
-    /// Add the Markdown that the spec was read from.
-    #[serde(default)]
-    include_spec_markdown: bool,
-    /// Who calls.
-    #[schemars(length(min = 1, max = REFERENCE))]
-    actor: Option<String>,
-    /// In which role.
-    actor_role: Option<Role>,
-}
-
-/// A task with what was recorded about it, newest first.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Snapshot {
-    /// The task.
-    task: Task,
-    /// How many more attempts it may have before its circuit has to be opened.
-    attempts_left: u32,
-    /// Its latest attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latest_attempt: Option<Attempt>,
-    /// Its latest review of either type.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latest_review: Option<Review>,
-    /// Its latest approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latest_approval: Option<Approval>,
-    /// Up to 10 attempts.
-    attempts: Vec<Attempt>,
-    /// Up to 10 reviews.
-    reviews: Vec<Review>,
-    /// Up to 10 artifacts.
-    artifacts: Vec<Artifact>,
-    /// Up to 10 approvals.
-    approvals: Vec<Approval>,
-    /// Which of the lists hold more than is shown.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    truncated: Vec<&'static str>,
-    /// The latest events in the order they happened, if asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    events: Vec<Event>,
-    /// The Markdown that the spec was read from, if asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spec_markdown: Option<String>,
-}
-
-impl Tool for TaskGet {
-    const NAME: &'static str = "task_get";
-    const TITLE: &'static str = "Show a task";
-    const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Core;
-    type Output = Snapshot;
-
-    fn run(self, cx: &Cx<'_>) -> Result<Snapshot, ToolError> {
-        let (db, id) = (&cx.db, &self.task_id);
-        let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
-        let mut refusals = caller.check();
-        let events_limit = self.include_events_limit.unwrap_or(0);
-        refusals.limit("include_events_limit", events_limit, 0..=200);
-        let task = task::get(db, id)?;
-        if task.is_none() {
-            refusals.unknown_task(id);
-        }
-        let task = refusals.finish_with(task)?;
-
-        let mut truncated = Vec::new();
-        let attempts = shown("attempts", attempt::latest(db, id, SHOWN + 1)?, &mut truncated);
-        let reviews = shown("reviews", review::latest(db, id, SHOWN + 1)?, &mut truncated);
-        let artifacts = shown("artifacts", artifact::latest(db, id, SHOWN + 1)?, &mut truncated);
-        let approvals = shown("approvals", approval::latest(db, id, SHOWN + 1)?, &mut truncated);
-        Ok(Snapshot {
-            attempts_left: caller.config.retry.left(task.head.attempts_used()),
-            task,
-            latest_attempt: attempts.first().cloned(),
-            latest_review: reviews.first().cloned(),
-            latest_approval: approvals.first().cloned(),
-            attempts,
-            reviews,
-            artifacts,
-            approvals,
-            truncated,
-            events: match events_limit {
-                0 => Vec::new(),
-                limit => event::page(db, Some(id), Page::Latest, limit)?.0,
-            },
-            spec_markdown: match self.include_spec_markdown {
-                true => task::spec_markdown(db, id)?,
-                false => None,
-            },
-        })
-    }
-}
-
-/// Cuts a list that was read with one row more than is shown, and notes that it was cut.
-fn shown<T>(name: &'static str, mut rows: Vec<T>, truncated: &mut Vec<&'static str>) -> Vec<T> {
-    if cut(&mut rows, SHOWN) {
-        truncated.push(name);
-    }
-    rows
-}
-
-/// Cuts rows to a limit. Says whether there were more.
-fn cut<T>(rows: &mut Vec<T>, limit: u32) -> bool {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    more
-}
+use crate::store::queue::{self, Queue, Queued};
+use crate::store::task::{self, Filter, TaskHead};
 
 /// A task in a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -299,9 +176,9 @@ impl Tool for TaskListReady {
         let limit = self.limit.unwrap_or(20);
         refusals.limit("limit", limit, 1..=100);
         refusals.finish()?;
-        let queue = |which, after, limit| {
+        let page = |which, after, limit| {
             let policy = &caller.config.retry;
-            task::queue(
+            queue::list(
                 &cx.db,
                 which,
                 policy,
@@ -311,9 +188,9 @@ impl Tool for TaskListReady {
                 limit,
             )
         };
-        let mut ready = queue(Queue::Ready, self.cursor.as_ref(), limit + 1)?;
+        let mut ready = page(Queue::Ready, self.cursor.as_ref(), limit + 1)?;
         let waiting = match self.cursor {
-            None => queue(Queue::Waiting, None, limit)?,
+            None => page(Queue::Waiting, None, limit)?,
             Some(_) => Vec::new(),
         };
         let more = cut(&mut ready, limit);
@@ -352,59 +229,5 @@ impl WaitingTask {
                 .collect(),
             task: task.into(),
         }
-    }
-}
-
-/// Read the append-only log in order: who changed what, when, with the state before and after. Pages end
-/// early when events are large; `next_after_id` goes on.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TaskEvents {
-    /// Only events of this task.
-    task_id: Option<TaskId>,
-    /// Only events after this place in the log. From the beginning if left out.
-    #[serde(default)]
-    #[schemars(range(min = 0))]
-    after_id: i64,
-    /// At most so many, 1 to 200. 50 if left out.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
-    /// Who calls.
-    #[schemars(length(min = 1, max = REFERENCE))]
-    actor: Option<String>,
-    /// In which role.
-    actor_role: Option<Role>,
-}
-
-/// One page of the log.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Events {
-    /// The events in the order they happened.
-    events: Vec<Event>,
-    /// What to give as `after_id` for the next page, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_after_id: Option<i64>,
-}
-
-impl Tool for TaskEvents {
-    const NAME: &'static str = "task_events";
-    const TITLE: &'static str = "Read the event log";
-    const EFFECT: Effect = Effect::Read;
-    type Output = Events;
-
-    fn run(self, cx: &Cx<'_>) -> Result<Events, ToolError> {
-        let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
-        let mut refusals = caller.check();
-        let limit = self.limit.unwrap_or(50);
-        refusals.limit("limit", limit, 1..=200);
-        if let Some(id) = &self.task_id {
-            find_task(cx, &mut refusals, id)?;
-        }
-        refusals.finish()?;
-        let (events, more) = event::page(&cx.db, self.task_id.as_ref(), Page::After(self.after_id), limit)?;
-        Ok(Events {
-            next_after_id: events.last().filter(|_| more).map(|event| event.id),
-            events,
-        })
     }
 }

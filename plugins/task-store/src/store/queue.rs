@@ -1,0 +1,69 @@
+//! Tasks in `execution_ready`, by whether their next attempt may start.
+
+use tollgate_sdk::{Db, DbError, Row, Timestamp};
+
+use super::Where;
+use super::task::{HEAD, HEAD_COLUMNS, TaskHead};
+use crate::model::AttemptId;
+use crate::retry::Policy;
+
+/// Which of the tasks in `execution_ready` to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// Those whose next attempt may start.
+    Ready,
+    /// Those whose next attempt has to wait for something.
+    Waiting,
+}
+
+/// A task in `execution_ready` with its running attempt.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub task: TaskHead,
+    pub running: Option<AttemptId>,
+}
+
+impl TryFrom<Row> for Queued {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Queued, DbError> {
+        Ok(Queued {
+            task: TaskHead::read(&row)?,
+            running: row.get(HEAD_COLUMNS)?,
+        })
+    }
+}
+
+/// Up to `limit` tasks in `execution_ready`, oldest first, after the one a cursor names. [`crate::retry::holds`] says the same of each as the query's condition.
+pub(crate) fn list(
+    db: &Db<'_>,
+    queue: Queue,
+    policy: &Policy,
+    now: Timestamp,
+    workspace: Option<&String>,
+    after: Option<&String>,
+    limit: u32,
+) -> Result<Vec<Queued>, DbError> {
+    let mut wanted = Where::new("t.phase = 'execution_ready'");
+    let startable = format!(
+        "a.id IS NULL AND t.attempt_count - t.retry_base < {} AND coalesce(t.next_retry_at, '') <= {}",
+        wanted.param(&policy.max_attempts.get()),
+        wanted.param(&now),
+    );
+    wanted.and_if("t.workspace =", workspace);
+    wanted.and_if("t.id >", after);
+    let not = match queue {
+        Queue::Ready => "",
+        Queue::Waiting => "NOT",
+    };
+    let limit = wanted.param(&limit);
+    db.query_as(
+        &format!(
+            "SELECT {HEAD}, a.id FROM task_store_tasks t \
+             LEFT JOIN task_store_attempts a ON a.task_id = t.id AND a.status = 'running' \
+             WHERE {} AND {not} ({startable}) ORDER BY t.id LIMIT {limit}",
+            wanted.sql
+        ),
+        &wanted.params,
+    )
+}

@@ -1,0 +1,161 @@
+//! Lists: filters, pages, and what is ready.
+
+use std::collections::BTreeSet;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+use tollgate_sdk::native::Session;
+
+use crate::harness::{READY, check_after, line_of, reply, run};
+
+fn create(session: &Session, title: &str, workspace: &str, labels: &[&str]) {
+    let arguments = json!({"title": title, "spec_markdown": "Do it.", "workspace": workspace, "labels": labels,
+        "initial_phase": "spec_draft", "actor": "boss", "actor_role": "orchestrator"});
+    reply(session, &format!("task_create {arguments}"));
+}
+
+/// The titles of all pages of a list.
+fn titles(session: &Session, tool: &str, list: &str, arguments: &Value) -> Vec<String> {
+    let mut arguments = arguments.clone();
+    let mut titles = Vec::new();
+    loop {
+        let page = reply(session, &format!("{tool} {arguments}"));
+        for task in page[list].as_array().unwrap() {
+            let task = task.get("task").unwrap_or(task);
+            titles.push(task["title"].as_str().unwrap().to_owned());
+        }
+        match page.get("next_cursor") {
+            Some(cursor) => arguments["cursor"] = cursor.clone(),
+            None => return titles,
+        }
+    }
+}
+
+#[test]
+fn filters_narrow_alone_and_together() {
+    let session = Session::new(&task_store::PACK);
+    create(&session, "a", "one", &["red", "big"]);
+    create(&session, "b", "one", &["red"]);
+    create(&session, "c", "two", &["red"]);
+    create(&session, "d", "two", &[]);
+    run(&session, "- move tsk_2 spec_draft spec_review");
+    let list = |arguments| titles(&session, "task_list", "tasks", &arguments).join(" ");
+    assert_eq!(list(json!({})), "d c b a");
+    assert_eq!(list(json!({"label": "red"})), "c b a");
+    assert_eq!(list(json!({"workspace": "two"})), "d c");
+    assert_eq!(list(json!({"phase": "spec_review"})), "b");
+    assert_eq!(
+        list(json!({"label": "red", "workspace": "one", "phase": "spec_draft"})),
+        "a"
+    );
+    assert_eq!(list(json!({"label": "no such"})), "");
+    assert_eq!(list(json!({"label": "' OR 1=1 --"})), "");
+}
+
+#[test]
+fn pages_neither_skip_nor_repeat() {
+    let session = Session::new(&task_store::PACK);
+    let names: Vec<String> = (0..23).map(|n| format!("t{n}")).collect();
+    for name in &names {
+        create(&session, name, "main", &["x"]);
+    }
+    let wanted: BTreeSet<_> = names.iter().cloned().collect();
+    for limit in [1, 2, 7, 22, 23, 24, 100] {
+        for filter in [json!({}), json!({"label": "x"}), json!({"phase": "spec_draft"})] {
+            let mut arguments = filter;
+            arguments["limit"] = json!(limit);
+            let seen = titles(&session, "task_list", "tasks", &arguments);
+            assert_eq!(seen.len(), 23, "limit {limit}");
+            assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), wanted, "limit {limit}");
+        }
+    }
+    let usual = reply(&session, "task_list");
+    assert_eq!(usual["tasks"].as_array().unwrap().len(), 20);
+}
+
+#[test]
+fn a_task_created_between_pages_moves_nothing() {
+    let session = Session::new(&task_store::PACK);
+    for name in ["a", "b", "c", "d"] {
+        create(&session, name, "main", &[]);
+    }
+    let first = reply(&session, r#"task_list {"limit": 2}"#);
+    create(&session, "e", "main", &[]);
+    let second = reply(
+        &session,
+        &format!(
+            "task_list {}",
+            json!({"limit": 2, "cursor": first["next_cursor"]})
+        ),
+    );
+    assert_eq!(second["tasks"][0]["title"], "b");
+    assert_eq!(second["tasks"][1]["title"], "a");
+    assert_eq!(second.get("next_cursor"), None);
+}
+
+#[test]
+fn ready_and_waiting_tasks() {
+    check_after(
+        READY,
+        r#"
+        task_list_ready
+        - start tsk_1
+        task_list_ready
+        - finish att_1 failed
+        task_list_ready
+        +29000
+        task_list_ready {"workspace": "main", "actor": "cron", "actor_role": "orchestrator"}
+        task_list_ready {"workspace": "other"}
+        - start tsk_1
+        - finish att_2 failed
+        +120000
+        # The next attempt is the last.
+        task_list_ready
+        - start tsk_1
+        - finish att_3 failed
+        task_list_ready
+        "#,
+        expect![[r#"
+            ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:04.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}]}
+            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:06.000Z"},"waiting_for":[{"code":"ATTEMPT_RUNNING","message":"attempt att_1 is still running"}]}]}
+            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"waiting_for":[{"code":"RETRY_TOO_EARLY","message":"the next attempt may start at 2026-01-01T00:00:38.000Z"}]}]}
+            ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"cron","actor_role":"orchestrator"}}}]}
+            ok {"ready":[]}
+            # The next attempt is the last.
+            ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:42.000Z"},"escalate":true,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}]}
+            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:02:45.000Z"},"waiting_for":[{"code":"RETRIES_EXHAUSTED","message":"all 3 attempts are used","next_call":{"tool":"task_open_circuit","arguments":{"task_id":"tsk_1","reason":"all attempts are used","actor":"orchestrator","actor_role":"orchestrator"}}}]}]}
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_ready_can_be_started() {
+    let session = Session::new(&task_store::PACK);
+    for n in 1..=5 {
+        create(&session, &format!("t{n}"), "main", &[]);
+    }
+    for n in [1, 2, 4, 5] {
+        run(
+            &session,
+            &format!(
+                "- move tsk_{n} spec_draft spec_review
+                 - move tsk_{n} spec_review spec_draft
+                 - task_update_spec {{\"task_id\": \"tsk_{n}\", \"spec_markdown\": \"# Acceptance\\n- it works\", \"actor\": \"boss\", \"actor_role\": \"orchestrator\"}}
+                 - move tsk_{n} spec_draft spec_review
+                 - review tsk_{n} none spec approved
+                 - move tsk_{n} spec_review execution_ready"
+            ),
+        );
+    }
+    run(&session, "- start tsk_2");
+    assert_eq!(
+        titles(&session, "task_list_ready", "ready", &json!({"limit": 1})),
+        ["t1", "t4", "t5"]
+    );
+    let list = reply(&session, "task_list_ready");
+    for task in list["ready"].as_array().unwrap() {
+        let call = serde_json::from_value(task["next_call"].clone()).unwrap();
+        reply(&session, &line_of(&call));
+    }
+    assert_eq!(reply(&session, "task_list_ready")["ready"], json!([]));
+}

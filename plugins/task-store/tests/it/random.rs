@@ -1,0 +1,337 @@
+//! Random calls: nothing panics, phases change along legal edges only, and each change is one event.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, Value, json};
+use tollgate_sdk::native::Session;
+use tollgate_sdk::{Effect, Reply, ToolError};
+
+use crate::harness::{EXECUTING, QUALITY_GATE, call, expand, reply, run};
+
+/// Where each phase may lead, written down once more so that the pack's own table is checked.
+const EDGES: [(&str, &[&str]); 9] = [
+    ("spec_draft", &["spec_review"]),
+    ("spec_review", &["spec_draft", "execution_ready"]),
+    ("execution_ready", &["executing"]),
+    ("executing", &["spec_gate", "execution_ready", "circuit_open"]),
+    ("spec_gate", &["quality_gate", "execution_ready", "circuit_open"]),
+    (
+        "quality_gate",
+        &[
+            "awaiting_approval",
+            "completed",
+            "execution_ready",
+            "circuit_open",
+        ],
+    ),
+    ("awaiting_approval", &["ready_to_resume", "execution_ready"]),
+    ("ready_to_resume", &["executing", "completed"]),
+    ("circuit_open", &["execution_ready"]),
+];
+
+fn is_edge(tool: &str, from: &str, to: &str) -> bool {
+    let next = EDGES
+        .iter()
+        .find(|(phase, _)| *phase == from)
+        .map(|(_, next)| *next);
+    next.is_some_and(|next| match tool {
+        "task_transition" => to == "failed" || next.contains(&to),
+        "task_open_circuit" => to == "circuit_open",
+        _ => false,
+    })
+}
+
+fn task() -> impl Strategy<Value = &'static str> {
+    select(vec!["tsk_1", "tsk_1", "tsk_2"])
+}
+
+/// A line of a script. `go TASK n` is a move along the nth edge from wherever the task is, `current` is its
+/// latest attempt and `pending` an approval that waits, so that tasks get far; the other lines mostly miss.
+fn line() -> impl Strategy<Value = String> {
+    let phases: Vec<&str> = EDGES
+        .iter()
+        .map(|(phase, _)| *phase)
+        .chain(["completed", "failed"])
+        .collect();
+    let edge = select(vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3]);
+    let attempt = || select(vec!["current", "current", "current", "att_1", "att_2"]);
+    let kind = || select(vec!["spec", "quality"]);
+    let verdict = || {
+        select(vec![
+            "approved",
+            "approved",
+            "approved",
+            "changes_requested",
+            "blocked",
+        ])
+    };
+    let status = select(vec!["succeeded", "failed", "aborted"]);
+    let resolution = select(vec!["approved", "approved", "rejected", "request_changes"]);
+    prop_oneof![
+        1 => Just("create more".to_owned()),
+        14 => (task(), edge).prop_map(|(task, edge)| format!("go {task} {edge}")),
+        2 => (task(), select(phases.clone()), select(phases))
+            .prop_map(|(task, from, to)| format!("move {task} {from} {to}")),
+        6 => task().prop_map(|task| format!("start {task}")),
+        3 => (task(), status).prop_map(|(task, status)| format!("finish {task}:current {status}")),
+        2 => (task(), verdict()).prop_map(|(task, verdict)| format!("review {task} none spec {verdict}")),
+        8 => (task(), attempt(), kind(), verdict())
+            .prop_map(|(task, attempt, kind, verdict)| format!("review {task} {attempt} {kind} {verdict}")),
+        3 => (task(), attempt(), 1..4).prop_map(|(task, attempt, key)| format!("ask {task} {attempt} v{key}")),
+        3 => (task(), select(vec!["pending", "pending", "apr_1"]), resolution)
+            .prop_map(|(task, approval, resolution)| format!("answer {task} {approval} {resolution}")),
+        1 => task().prop_map(|task| format!("open {task}")),
+        2 => (0_u32..8_000).prop_map(|ms| format!("+{ms}")),
+    ]
+}
+
+/// A line with what depends on the session filled in.
+fn resolve(session: &Session, line: &str) -> String {
+    let task = if line.contains("tsk_2") { "tsk_2" } else { "tsk_1" };
+    let row = session.sql(&format!(
+        "SELECT phase, coalesce(current_attempt_id, 'att_9'), coalesce((SELECT min(id) FROM task_store_approvals \
+         WHERE task_id = '{task}' AND status = 'pending'), 'apr_9') FROM task_store_tasks WHERE id = '{task}'"
+    ));
+    let Some(row) = row.first() else {
+        return line.replace("go tsk_2 ", "get tsk_2").replace(":current", "");
+    };
+    let [phase, current, pending]: [String; 3] = [0, 1, 2].map(|column| row.get(column).unwrap());
+    if let Some(nth) = line.strip_prefix(&format!("go {task} ")) {
+        let next = EDGES
+            .iter()
+            .find(|(from, _)| *from == phase)
+            .map_or(&["failed"][..], |(_, next)| next);
+        let to = next[nth.parse::<usize>().unwrap() % next.len()];
+        return format!("move {task} {phase} {to}");
+    }
+    line.replace(&format!("{task}:current"), &current)
+        .replace("current", &current)
+        .replace("pending", &pending)
+}
+
+/// The phase of each task.
+fn phases(session: &Session) -> BTreeMap<String, String> {
+    let rows = session.sql("SELECT id, phase FROM task_store_tasks");
+    rows.iter()
+        .map(|row| (row.get(0).unwrap(), row.get(1).unwrap()))
+        .collect()
+}
+
+fn count(session: &Session, sql: &str) -> i64 {
+    session.sql(sql)[0].get(0).unwrap()
+}
+
+fn events(session: &Session) -> i64 {
+    count(session, "SELECT count(*) FROM task_store_events")
+}
+
+/// Whether a call changed something, as its reply says.
+fn changed(effect: Effect, result: &Result<Reply, ToolError>) -> bool {
+    let Ok(reply) = result else {
+        return false;
+    };
+    let reply: Value = serde_json::from_str(&reply.structured).unwrap();
+    effect == Effect::Write && reply["replayed"] != json!(true)
+}
+
+/// Runs one line and checks what has to hold after every call.
+fn step(session: &Session, line: &str) {
+    let (before, logged) = (phases(session), events(session));
+    let (tool, arguments) = expand(line);
+    let effect = task_store::PACK.tool(&tool).unwrap().effect;
+    let result = call(session, &tool, &arguments);
+    assert_eq!(
+        events(session) - logged,
+        i64::from(changed(effect, &result)),
+        "{line}: {result:?}"
+    );
+    for (id, to) in phases(session) {
+        if let Some(from) = before.get(&id).filter(|from| **from != to) {
+            assert!(is_edge(&tool, from, &to), "{line} moved {id} from {from} to {to}");
+            assert!(result.is_ok(), "{line} moved {id} and failed");
+        }
+    }
+    let crowded = "SELECT count(*) FROM (SELECT task_id FROM task_store_attempts WHERE status = 'running' \
+        GROUP BY task_id HAVING count(*) > 1)";
+    assert_eq!(count(session, crowded), 0, "{line}");
+    let stale = "SELECT count(*) FROM task_store_tasks t WHERE t.updated_at <> \
+        (SELECT max(e.created_at) FROM task_store_events e WHERE e.task_id = t.id)";
+    assert_eq!(count(session, stale), 0, "{line}");
+}
+
+/// Ready tasks can be started, waiting ones cannot, and no task is missing from either list.
+fn the_ready_list_is_right(session: &Session) {
+    let list = reply(session, "task_list_ready");
+    let ids = |list: &Value| -> Vec<String> {
+        let tasks = list.as_array().into_iter().flatten();
+        tasks
+            .map(|entry| entry["task"]["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (ready, waiting) = (ids(&list["ready"]), ids(&list["waiting"]));
+    let queued = phases(session)
+        .values()
+        .filter(|phase| *phase == "execution_ready")
+        .count();
+    assert_eq!(ready.len() + waiting.len(), queued.min(20), "{list}");
+    for entry in list["waiting"].as_array().into_iter().flatten() {
+        assert_ne!(entry["waiting_for"], json!([]), "{entry}");
+    }
+    for id in &waiting {
+        let (tool, arguments) = expand(&format!("start {id}"));
+        // Time passes with every call, so a wait may just have ended.
+        if let Err(err) = call(session, &tool, &arguments) {
+            assert_ne!(err.blockers, [], "{id}");
+        }
+    }
+    for id in &ready {
+        run(session, &format!("- start {id}"));
+    }
+}
+
+/// What recovery calls ready works, and what it does not call ready is refused.
+fn recovery_is_right(session: &Session) {
+    for id in phases(session).into_keys() {
+        let recovery = reply(session, &format!("recover {id}"));
+        for offered in recovery["transitions"].as_array().unwrap() {
+            let arguments = offered["next_call"]["arguments"].to_string();
+            session.sql("SAVEPOINT attempt");
+            let result = call(session, "task_transition", &arguments);
+            session.sql("ROLLBACK TO attempt");
+            session.sql("RELEASE attempt");
+            assert_eq!(offered["ready"], json!(result.is_ok()), "{offered} {result:?}");
+        }
+    }
+}
+
+/// A value that fits a schema, or nearly.
+fn value(schema: &Value) -> BoxedStrategy<Value> {
+    let known = [
+        "tsk_1",
+        "att_1",
+        "apr_1",
+        "rev_1",
+        "orchestrator",
+        "executor",
+        "main",
+        "",
+        " ",
+        "\u{0}",
+        "ä’",
+    ];
+    let text = prop_oneof![
+        3 => select(known.to_vec()).prop_map(str::to_owned),
+        1 => any::<String>(),
+        1 => (1_usize..70_000).prop_map(|length| "x".repeat(length)),
+    ];
+    let fitting = match schema["type"].as_str() {
+        Some("string") => match schema["enum"].as_array() {
+            Some(choices) => select(choices.clone()).boxed(),
+            None => text.prop_map(Value::from).boxed(),
+        },
+        Some("integer") => prop_oneof![
+            (0_i64..300).prop_map(Value::from),
+            any::<i64>().prop_map(Value::from)
+        ]
+        .boxed(),
+        Some("boolean") => any::<bool>().prop_map(Value::from).boxed(),
+        Some("array") => prop::collection::vec(value(&schema["items"]), 0..4)
+            .prop_map(Value::from)
+            .boxed(),
+        _ => object(schema),
+    };
+    let wrong = select(vec![
+        json!(null),
+        json!(-1),
+        json!("?"),
+        json!([[]]),
+        json!({"a": {"b": 1e300}}),
+    ]);
+    prop_oneof![30 => fitting, 1 => wrong].boxed()
+}
+
+/// An object that fits a schema, or nearly: each property is mostly there.
+fn object(schema: &Value) -> BoxedStrategy<Value> {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let mut fields = Just(Map::new()).boxed();
+    for (name, property) in properties {
+        let likely = if required.contains(&json!(name)) {
+            0.98
+        } else {
+            0.5
+        };
+        let field = prop::option::weighted(likely, value(property));
+        let name = name.clone();
+        fields = (fields, field)
+            .prop_map(move |(mut fields, field)| {
+                if let Some(field) = field {
+                    fields.insert(name.clone(), field);
+                }
+                fields
+            })
+            .boxed();
+    }
+    fields.prop_map(Value::Object).boxed()
+}
+
+/// A call of any tool.
+fn any_call() -> impl Strategy<Value = (&'static str, Value)> {
+    let tools: Vec<_> = task_store::PACK
+        .tools
+        .iter()
+        .map(|tool| {
+            object(&(tool.input_schema)())
+                .prop_map(|arguments| (tool.name, arguments))
+                .boxed()
+        })
+        .collect();
+    proptest::strategy::Union::new(tools)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_called_the_store_stays_right(
+        setup in select(vec![EXECUTING, QUALITY_GATE]),
+        lines in prop::collection::vec(line(), 1..160),
+    ) {
+        let session = Session::new(&task_store::PACK).config(&json!({"retry": {"backoff_ms": [2_000, 6_000]}}));
+        run(&session, setup);
+        for line in &lines {
+            match line.strip_prefix('+') {
+                Some(ms) => session.advance_ms(ms.parse().unwrap()),
+                None => step(&session, &resolve(&session, line)),
+            }
+        }
+        recovery_is_right(&session);
+        the_ready_list_is_right(&session);
+    }
+
+    #[test]
+    fn whatever_the_arguments_are_the_answer_is_a_reply_or_a_refusal(
+        calls in prop::collection::vec(any_call(), 1..24),
+    ) {
+        let session = Session::new(&task_store::PACK);
+        run(&session, EXECUTING);
+        for (tool, arguments) in calls {
+            if let Err(err) = session.call(tool, &arguments.to_string()) {
+                prop_assert!(!err.code.starts_with("STORAGE") && err.code != "INTERNAL", "{tool} {arguments}: {err}");
+                prop_assert!(err.code.chars().all(|c| c.is_ascii_uppercase() || c == '_'), "{}", err.code);
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_the_markdown_is_it_is_read(markdown in "[#*\\-\\[\\]x:. \\nA-Za-z0-9>`]{0,400}") {
+        let session = Session::new(&task_store::PACK);
+        let arguments = json!({"title": "t", "spec_markdown": markdown, "workspace": "w", "initial_phase": "spec_draft",
+            "actor": "boss", "actor_role": "orchestrator"});
+        if let Err(err) = session.call("task_create", &arguments.to_string()) {
+            prop_assert_eq!(err.code, "INVALID_ARGUMENTS");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Reviews: whose, of what, and which one counts.
+
+use expect_test::expect;
+
+use crate::harness::{EXECUTING, QUALITY_GATE, check_after};
+
+#[test]
+fn the_latest_review_of_the_current_attempt_counts() {
+    check_after(
+        QUALITY_GATE,
+        "
+        move tsk_1 quality_gate completed
+        - review tsk_1 att_1 quality approved
+        - review tsk_1 att_1 quality changes_requested
+        # A later review overrides an earlier one.
+        move tsk_1 quality_gate completed
+        - review tsk_1 att_1 quality blocked
+        move tsk_1 quality_gate completed
+        - review tsk_1 att_1 quality approved
+        # A spec review is no quality review.
+        - review tsk_1 att_1 spec blocked
+        - ask tsk_1 att_1 v1
+        move tsk_1 quality_gate completed
+        - answer tsk_1 apr_1 rejected
+        move tsk_1 quality_gate completed
+        ",
+        expect![[r#"
+            err QUALITY_NOT_APPROVED: the quality is not approved: there is no review
+              - QUALITY_NOT_APPROVED: the quality is not approved: there is no review
+            # A later review overrides an earlier one.
+            err QUALITY_NOT_APPROVED: the quality is not approved: the latest review says changes_requested
+              - QUALITY_NOT_APPROVED: the quality is not approved: the latest review says changes_requested
+            err QUALITY_NOT_APPROVED: the quality is not approved: the latest review says blocked
+              - QUALITY_NOT_APPROVED: the quality is not approved: the latest review says blocked
+            # A spec review is no quality review.
+            err APPROVAL_PENDING: an approval is still pending
+              - APPROVAL_PENDING: an approval is still pending
+            ok {"task_id":"tsk_1","from_phase":"quality_gate","phase":"completed","circuit_status":"closed","attempt_id":"att_1","legal_transitions":[],"event_id":18}
+        "#]],
+    );
+}
+
+#[test]
+fn a_review_outside_spec_review_names_its_attempt() {
+    check_after(
+        "- create one",
+        "
+        review tsk_1 none spec approved
+        - move tsk_1 spec_draft spec_review
+        review tsk_1 none quality approved
+        review tsk_1 none spec approved
+        review tsk_1 att_1 spec approved
+        ",
+        expect![[r#"
+            err ATTEMPT_REQUIRED: only a spec review in spec_review goes without attempt_id
+              - ATTEMPT_REQUIRED (attempt_id): only a spec review in spec_review goes without attempt_id
+            err ATTEMPT_REQUIRED: only a spec review in spec_review goes without attempt_id
+              - ATTEMPT_REQUIRED (attempt_id): only a spec review in spec_review goes without attempt_id
+            ok {"id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","findings":[],"spec_revision":1,"created_at":"2026-01-01T00:00:05.000Z"}
+            err ATTEMPT_NOT_FOUND: attempt att_1 does not exist or belongs to another task
+              - ATTEMPT_NOT_FOUND (attempt_id): attempt att_1 does not exist or belongs to another task
+        "#]],
+    );
+    check_after(
+        EXECUTING,
+        "review tsk_1 none spec approved",
+        expect![[r#"
+            err ATTEMPT_REQUIRED: only a spec review in spec_review goes without attempt_id
+              - ATTEMPT_REQUIRED (attempt_id): only a spec review in spec_review goes without attempt_id
+        "#]],
+    );
+}
+
+#[test]
+fn findings_are_kept_and_checked() {
+    check_after(
+        EXECUTING,
+        r#"
+        task_append_review {"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "quality", "reviewer_ref": "eye", "verdict": "blocked", "summary": "no", "findings": [{"severity": "critical", "message": "it panics", "file": "a.rs", "line": 3}, {"severity": "minor", "message": "a typo", "artifact_uri": "out.diff"}], "actor": "eye", "actor_role": "quality_reviewer"}
+        task_append_review {"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "quality", "reviewer_ref": "eye", "verdict": "blocked", "findings": [{"severity": "critical", "message": ""}, {"severity": "minor", "message": "x", "file": " "}], "actor": "eye", "actor_role": "quality_reviewer"}
+        task_append_review {"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "quality", "reviewer_ref": "eye", "verdict": "blocked", "findings": [{"severity": "critical"}], "actor": "eye", "actor_role": "quality_reviewer"}
+        "#,
+        expect![[r#"
+            ok {"id":"rev_2","task_id":"tsk_1","attempt_id":"att_1","review_type":"quality","reviewer_ref":"eye","verdict":"blocked","summary":"no","findings":[{"severity":"critical","message":"it panics","file":"a.rs","line":3},{"severity":"minor","message":"a typo","artifact_uri":"out.diff"}],"spec_revision":1,"created_at":"2026-01-01T00:00:07.000Z"}
+            err INVALID_ARGUMENTS: findings[0].message is blank; and 1 more reason
+              - INVALID_ARGUMENTS (findings[0].message): findings[0].message is blank
+              - INVALID_ARGUMENTS (findings[1].file): findings[1].file is blank
+            err INVALID_ARGUMENTS: the arguments do not fit task_append_review: missing field `message` at line 1 column 152
+        "#]],
+    );
+}

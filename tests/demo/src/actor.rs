@@ -1,0 +1,43 @@
+//! Who takes part in the story, each in one role.
+
+use serde_json::{Value, json};
+
+/// Somebody who makes calls.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Actor {
+    pub(crate) name: &'static str,
+    pub(crate) role: &'static str,
+}
+
+/// Decides, and alone moves the task.
+pub(crate) const PLANNER: Actor = Actor::new("planner", "orchestrator");
+/// Does the work.
+pub(crate) const BUILDER: Actor = Actor::new("builder-7", "executor");
+/// Judges whether the spec is met.
+pub(crate) const SPEC_CHECKER: Actor = Actor::new("spec-checker", "spec_reviewer");
+/// Judges how well the work is done.
+pub(crate) const QUALITY_CHECKER: Actor = Actor::new("quality-checker", "quality_reviewer");
+/// Allows side effects.
+pub(crate) const MARIA: Actor = Actor::new("maria", "human");
+
+impl Actor {
+    const fn new(name: &'static str, role: &'static str) -> Actor {
+        Actor { name, role }
+    }
+
+    /// The actor whose name and role a ready call carries.
+    pub(crate) fn of_call(arguments: &serde_json::Map<String, Value>) -> Option<Actor> {
+        let everybody = [PLANNER, BUILDER, SPEC_CHECKER, QUALITY_CHECKER, MARIA];
+        let name = arguments.get("actor")?.as_str()?;
+        everybody.into_iter().find(|actor| actor.name == name)
+    }
+
+    /// Arguments with the actor's name and role.
+    pub(crate) fn signs(self, mut arguments: Value) -> Value {
+        if let Value::Object(arguments) = &mut arguments {
+            arguments.insert("actor".to_owned(), json!(self.name));
+            arguments.insert("actor_role".to_owned(), json!(self.role));
+        }
+        arguments
+    }
+}

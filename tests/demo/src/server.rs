@@ -1,0 +1,126 @@
+//! The server as a child process, with a real MCP client on its standard input and output.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rmcp::RoleClient;
+use rmcp::ServiceExt as _;
+use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation};
+use rmcp::service::RunningService;
+use serde_json::{Map, Value};
+use tokio::process::{Child, Command};
+
+/// The longest that anything may take. A first start compiles the packs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How the server is started.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) executable: PathBuf,
+    pub(crate) config: PathBuf,
+    pub(crate) data_dir: PathBuf,
+}
+
+impl Launch {
+    /// Where the server keeps its database.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.data_dir.join("tollgate.db")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.executable);
+        for (name, _) in std::env::vars_os() {
+            // Otherwise a filter in somebody's environment would hide tools from the demo.
+            if name.to_string_lossy().starts_with("TOLLGATE_") {
+                command.env_remove(name);
+            }
+        }
+        command.arg("--config").arg(&self.config);
+        command.arg("--data-dir").arg(&self.data_dir);
+        command.args(["serve", "--tier", "full"]);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// A running server and the client that talks to it.
+pub(crate) struct Server {
+    child: Child,
+    client: RunningService<RoleClient, ClientConfig>,
+}
+
+impl Server {
+    /// Starts the server and begins a session.
+    pub(crate) async fn start(launch: &Launch) -> anyhow::Result<Server> {
+        let mut child = launch
+            .command()
+            .spawn()
+            .with_context(|| shown(&launch.executable))?;
+        let pipes = (child.stdout.take(), child.stdin.take());
+        let (Some(stdout), Some(stdin)) = pipes else {
+            anyhow::bail!("the server has no pipes");
+        };
+        let about = Implementation::new("tollgate-demo", env!("CARGO_PKG_VERSION"));
+        let config = ClientConfig::new(ClientCapabilities::default(), about);
+        let client = tokio::time::timeout(PATIENCE, config.serve((stdout, stdin)))
+            .await
+            .context("the server did not answer in time")?
+            .context("the session did not begin")?;
+        Ok(Server { child, client })
+    }
+
+    /// What the server says about itself, and how many tools it lists.
+    pub(crate) async fn introduction(&self) -> anyhow::Result<String> {
+        let tools = tokio::time::timeout(PATIENCE, self.client.list_all_tools()).await??;
+        let info = self
+            .client
+            .peer_info()
+            .context("the server did not introduce itself")?;
+        let name = info
+            .server_info
+            .as_ref()
+            .map_or("a server", |server| server.name.as_str());
+        Ok(format!(
+            "{name}, MCP {}, {} tools",
+            info.protocol_version,
+            tools.len()
+        ))
+    }
+
+    /// Makes one call.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> anyhow::Result<CallToolResult> {
+        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        tokio::time::timeout(PATIENCE, self.client.call_tool(request))
+            .await
+            .with_context(|| format!("{tool} was not answered in time"))?
+            .with_context(|| format!("{tool} failed as a request"))
+    }
+
+    /// Ends the server without giving it a chance to do anything about it.
+    pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {
+        self.child.kill().await.context("the server could not be killed")
+    }
+
+    /// Closes the session and waits until the server is gone.
+    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
+        self.client.cancel().await.context("the session did not end")?;
+        let status = tokio::time::timeout(PATIENCE, self.child.wait())
+            .await
+            .context("the server did not stop when its input was closed")??;
+        anyhow::ensure!(status.success(), "the server ended with {status}");
+        Ok(())
+    }
+}
+
+fn shown(executable: &Path) -> String {
+    format!("{} could not be started", executable.display())
+}

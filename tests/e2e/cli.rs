@@ -1,0 +1,120 @@
+//! The command line.
+#![allow(clippy::disallowed_methods, reason = "the tests write files")]
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::harness::Place;
+
+const CREATE: &str = r##"{"title":"T","spec_markdown":"# Goal\ng","workspace":"w","initial_phase":"spec_draft","actor":"a","actor_role":"orchestrator"}"##;
+
+#[test]
+fn call_takes_arguments_from_all_three_places() {
+    let place = Place::new();
+    let file = place.path().join("create.json");
+    std::fs::write(&file, CREATE).unwrap();
+    assert!(place.run(&["call", "task_create", CREATE]).status.success());
+    assert!(
+        place
+            .run(&["call", "task_create", &format!("@{}", file.display())])
+            .status
+            .success()
+    );
+    let mut child = place
+        .command(&["call", "task_create", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(CREATE.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    let (code, listed) = place.call("task_list", &json!({}));
+    assert_eq!(code, 0);
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 3);
+    // Reads are in the ledger too once the process is over.
+    assert_eq!(place.ledger().last().unwrap(), "task_list read ok");
+}
+
+#[test]
+fn call_exits_with_one_on_a_refusal_and_two_on_nonsense() {
+    let place = Place::new();
+    assert_eq!(
+        place
+            .run(&["call", "task_get", r#"{"task_id":"x"}"#])
+            .status
+            .code(),
+        Some(1)
+    );
+    assert_eq!(place.run(&["call", "task_got"]).status.code(), Some(2));
+    assert_eq!(place.run(&["call", "task_get", "{"]).status.code(), Some(2));
+}
+
+#[test]
+fn tools_shows_every_tool_with_its_tier() {
+    let place = Place::new();
+    let output = place.run(&["tools"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("TOOL"), "{text}");
+    assert!(text.contains("task_events"), "{text}");
+    let output = place.run(&["--json", "tools", "--tier", "core"]);
+    let tools: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        tools
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|tool| tool["tier"] == "core")
+    );
+}
+
+#[test]
+fn packs_list_shows_where_a_pack_came_from() {
+    let place = Place::with_guests(&["prober"]);
+    let output = place.run(&["--json", "packs", "list"]);
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(listed["packs"][0]["source"], "builtin");
+    assert!(
+        listed["packs"][1]["source"]
+            .as_str()
+            .unwrap()
+            .ends_with("prober.wasm")
+    );
+}
+
+#[test]
+fn a_configuration_with_mistakes_starts_nothing_and_names_them_all() {
+    let place = Place::with("[server]\nteir = \"core\"\n[packs.task-store]\nenabld = true\n");
+    let output = place.run(&["serve"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains(":2:1: there is no key server.teir; did you mean tier?"),
+        "{said}"
+    );
+    assert!(said.contains("did you mean enabled?"), "{said}");
+    assert!(!place.data().join("tollgate.db").exists());
+}
+
+#[test]
+fn flags_win_over_environment_and_file() {
+    let place = Place::with("[server]\ntier = \"full\"\n");
+    let count = |flags: &[&str], variable: Option<&str>| {
+        let mut command = place.command(&["--json", "tools"]);
+        command.args(flags);
+        if let Some(tier) = variable {
+            command.env("TOLLGATE_TIER", tier);
+        }
+        let output = command.output().unwrap();
+        let tools: Value = serde_json::from_slice(&output.stdout).unwrap();
+        tools.as_array().unwrap().len()
+    };
+    let (core, standard, full) = (
+        count(&["--tier", "core"], None),
+        count(&[], Some("standard")),
+        count(&[], None),
+    );
+    assert!(core < standard && standard <= full, "{core} {standard} {full}");
+    assert_eq!(count(&["--tier", "core"], Some("full")), core);
+}

@@ -1,0 +1,350 @@
+//! A data directory of one's own, servers on it, clients to them, and a look into the ledger.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use rmcp::ServiceExt;
+use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::service::{RoleClient, RunningService};
+use rmcp::transport::TokioChildProcess;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Where the components for tests are.
+fn guests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/guests")
+}
+
+/// A component for tests.
+pub(crate) fn guest(name: &str) -> PathBuf {
+    let path = guests().join(format!("{name}.wasm"));
+    assert!(
+        path.exists(),
+        "{} is missing; run `cargo xtask test`",
+        path.display()
+    );
+    path
+}
+
+/// A data directory and a configuration.
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// The defaults.
+    pub(crate) fn new() -> Place {
+        Place::with("")
+    }
+
+    /// With components for tests as packs of their own name.
+    pub(crate) fn with_guests(names: &[&str]) -> Place {
+        let packs = names
+            .iter()
+            .map(|name| format!("[packs.{name}]\nsource = {:?}\n", guest(name)));
+        Place::with(&packs.collect::<String>())
+    }
+
+    /// With a configuration.
+    pub(crate) fn with(config: &str) -> Place {
+        let place = Place {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        std::fs::write(place.config(), config).unwrap();
+        copy_cache(warm(), &place.data());
+        place
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.dir.path().join("tollgate.toml")
+    }
+
+    /// `tollgate` on this data directory.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command
+            .env_remove("TOLLGATE_LOG")
+            .arg("--data-dir")
+            .arg(self.data())
+            .arg("--config")
+            .arg(self.config())
+            .args(arguments);
+        command
+    }
+
+    /// Runs `tollgate` to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// One call by `tollgate call`: exit code and what it printed.
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> (i32, Value) {
+        let output = self.run(&["--json", "call", tool, &arguments.to_string()]);
+        let printed = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+            panic!("{}", String::from_utf8_lossy(&output.stderr));
+        });
+        (output.status.code().unwrap(), printed)
+    }
+
+    /// A client over stdio.
+    pub(crate) async fn serve(&self, flags: &[&str]) -> Session {
+        let mut command = tokio::process::Command::from(self.command(&["serve"]));
+        command.args(flags);
+        let transport = TokioChildProcess::new(command).unwrap();
+        let pid = transport.id().unwrap();
+        Session {
+            client: ().serve(transport).await.unwrap(),
+            pid,
+        }
+    }
+
+    /// A raw connection over stdio.
+    pub(crate) fn wire(&self, flags: &[&str]) -> Wire {
+        let mut child = self
+            .command(&["serve"])
+            .args(flags)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Wire {
+            stdin: child.stdin.take(),
+            stdout: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        }
+    }
+
+    /// A server over HTTP.
+    pub(crate) fn serve_http(&self, flags: &[&str]) -> HttpServer {
+        let mut child = self
+            .command(&["serve", "--http", "127.0.0.1:0"])
+            .args(flags)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("serving http://") {
+            said.clear();
+            assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "the server ended");
+        }
+        let url = said.split_whitespace().last().unwrap().to_owned();
+        // Somebody must read on, or a talkative server would stall.
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        HttpServer { child, url }
+    }
+
+    /// The ledger: one line a row, `tool effect ok` or `tool effect CODE`, oldest first.
+    pub(crate) fn ledger(&self) -> Vec<String> {
+        self.sql("SELECT tool || ' ' || effect || ' ' || coalesce(error_code, 'ok') FROM core_operations ORDER BY seq")
+    }
+
+    /// The first column of a query on the database.
+    pub(crate) fn sql(&self, sql: &str) -> Vec<String> {
+        let db = rusqlite::Connection::open_with_flags(
+            self.data().join("tollgate.db"),
+            rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE,
+        )
+        .unwrap();
+        let mut statement = db.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| {
+            Ok(match row.get_ref(0)? {
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                rusqlite::types::ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                other => format!("{other:?}"),
+            })
+        });
+        rows.unwrap().collect::<Result<_, _>>().unwrap()
+    }
+}
+
+/// A data directory whose cache holds every component, so that tests need not compile them again.
+fn warm() -> &'static Path {
+    static WARM: OnceLock<PathBuf> = OnceLock::new();
+    WARM.get_or_init(|| {
+        let warm = Path::new(env!("CARGO_TARGET_TMPDIR")).join("warm");
+        std::fs::create_dir_all(&warm).unwrap();
+        let mut config = String::new();
+        for entry in std::fs::read_dir(guests()).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            config.push_str(&format!("[packs.{name}]\nsource = {path:?}\n"));
+        }
+        let file = warm.join("tollgate.toml");
+        std::fs::write(&file, config).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .arg("--data-dir")
+            .arg(warm.join("data"))
+            .arg("--config")
+            .arg(file)
+            .args(["packs", "list"])
+            .output()
+            .unwrap();
+        // Some of them are meant not to load, but every one is compiled.
+        assert!(
+            !output.stdout.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        warm.join("data")
+    })
+}
+
+fn copy_cache(from: &Path, to: &Path) {
+    use std::os::unix::fs::DirBuilderExt;
+    let private = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path).unwrap();
+    private(to);
+    private(&to.join("cache"));
+    std::fs::copy(from.join("cache.key"), to.join("cache.key")).unwrap();
+    for entry in std::fs::read_dir(from.join("cache")).unwrap() {
+        let entry = entry.unwrap();
+        if entry.path().extension().is_some_and(|ending| ending == "cwasm") {
+            std::fs::copy(entry.path(), to.join("cache").join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+/// A connected client.
+pub(crate) struct Session {
+    client: RunningService<RoleClient, ()>,
+    pid: u32,
+}
+
+impl Session {
+    /// A client over HTTP.
+    pub(crate) async fn over_http(server: &HttpServer) -> Session {
+        let transport = rmcp::transport::StreamableHttpClientTransport::from_uri(server.url.clone());
+        Session {
+            client: ().serve(transport).await.unwrap(),
+            pid: server.child.id(),
+        }
+    }
+
+    pub(crate) fn client(&self) -> &RunningService<RoleClient, ()> {
+        &self.client
+    }
+
+    /// Calls a tool: the result as it came.
+    pub(crate) async fn call_raw(&self, tool: &str, arguments: Value) -> CallToolResult {
+        self.client.call_tool(params(tool, arguments)).await.unwrap()
+    }
+
+    /// Calls a tool that must succeed: the structured result.
+    pub(crate) async fn ok(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.call_raw(tool, arguments).await;
+        let body = result.structured_content.unwrap();
+        assert_ne!(result.is_error, Some(true), "{tool}: {body:#}");
+        body
+    }
+
+    /// Calls a tool that must be refused: the error.
+    pub(crate) async fn refused(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.call_raw(tool, arguments).await;
+        let body = result.structured_content.unwrap();
+        assert_eq!(result.is_error, Some(true), "{tool}: {body:#}");
+        body["error"].clone()
+    }
+
+    /// Ends the server as a power cut would.
+    pub(crate) fn kill(&self) {
+        kill(self.pid);
+    }
+
+    /// Closes the connection and waits for the server's end.
+    pub(crate) async fn close(self) {
+        self.client.cancel().await.unwrap();
+    }
+}
+
+pub(crate) fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
+    let Value::Object(arguments) = arguments else {
+        panic!("arguments are an object");
+    };
+    CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments)
+}
+
+fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+/// A connection on which any bytes can be sent.
+pub(crate) struct Wire {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Wire {
+    pub(crate) fn send(&mut self, line: &[u8]) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(line).unwrap();
+        stdin.write_all(b"\n").unwrap();
+    }
+
+    /// The next message.
+    pub(crate) fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        assert_ne!(
+            self.stdout.read_line(&mut line).unwrap(),
+            0,
+            "the server closed the connection"
+        );
+        serde_json::from_str(&line).unwrap()
+    }
+
+    pub(crate) fn ask(&mut self, message: &Value) -> Value {
+        self.send(message.to_string().as_bytes());
+        self.receive()
+    }
+
+    /// The handshake of revisions before 2026-07-28.
+    pub(crate) fn initialize(&mut self, version: &str) -> Value {
+        let reply = self.ask(
+            &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+                "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "wire", "version": "1"}
+            }}),
+        );
+        self.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        reply
+    }
+
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server over HTTP.
+pub(crate) struct HttpServer {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,249 @@
+//! Components that misbehave: a typed error, one row, and the others go on.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session};
+
+async fn start(place: &Place) -> Session {
+    place.serve(&["--tier", "full"]).await
+}
+
+#[tokio::test]
+async fn each_excess_is_a_typed_error_with_one_row() {
+    let config = format!(
+        "[packs.spinner]\nsource = {:?}\nlimits = {{ read_ms = 300, write_ms = 300 }}\n",
+        crate::harness::guest("spinner")
+    );
+    let place = Place::with(&config);
+    let session = start(&place).await;
+    let cases = [
+        ("spinner_spin", "DEADLINE_EXCEEDED"),
+        ("spinner_spin_writing", "DEADLINE_EXCEEDED"),
+        ("spinner_spin_in_sql", "DEADLINE_EXCEEDED"),
+        ("spinner_grow", "MEMORY_LIMIT"),
+        ("spinner_recurse", "STACK_OVERFLOW"),
+        ("spinner_panic", "GUEST_TRAPPED"),
+        ("spinner_babble", "BAD_REPLY"),
+    ];
+    for (tool, code) in cases {
+        let refusal = session.refused(tool, json!({})).await;
+        assert_eq!(refusal["code"], code, "{tool}: {refusal:#}");
+        session.ok("spinner_answer", json!({})).await;
+    }
+    session.ok("spinner_flood", json!({})).await;
+    session.close().await;
+    let ledger = place.ledger();
+    for (tool, code) in cases {
+        let rows = ledger
+            .iter()
+            .filter(|row| row.starts_with(&format!("{tool} ")))
+            .count();
+        assert_eq!(rows, 1, "{tool}: {ledger:#?}");
+        assert!(
+            ledger.iter().any(|row| row.ends_with(code)),
+            "{tool}: {ledger:#?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neighbours_go_on_while_guests_spin() {
+    let place = Place::with_guests(&["spinner"]);
+    let session = start(&place).await;
+    let spinning = futures::future::join_all((0..4).map(|_| session.call_raw("spinner_spin", json!({}))));
+    let neighbours = async {
+        for _ in 0..50 {
+            session.ok("spinner_answer", json!({})).await;
+        }
+    };
+    tokio::select! {
+        _ = spinning => panic!("fifty quick calls waited for guests that spin"),
+        () = neighbours => {}
+    }
+    session.kill();
+}
+
+async fn execute(session: &Session, sql: &str) -> String {
+    let body = session.ok("prober_execute", json!({"sql": [sql]})).await;
+    body["result"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn sql_reaches_the_components_own_tables_and_nothing_else() {
+    let place = Place::with_guests(&["prober"]);
+    let session = start(&place).await;
+    assert_eq!(
+        execute(&session, "INSERT INTO prober_rows (body) VALUES (NULL)").await,
+        "changed 1"
+    );
+    let hidden = "the statement was refused: no such table or no access";
+    for sql in [
+        "INSERT INTO core_operations (seq) VALUES (1)",
+        "DELETE FROM core_operations",
+        "INSERT INTO task_store_tasks (id) VALUES ('x')",
+        "INSERT INTO prober_rows (body) SELECT tool FROM core_operations",
+        "DELETE FROM nowhere",
+        "ATTACH 'other.db' AS other",
+        "DETACH main",
+        "PRAGMA user_version = 3",
+        "PRAGMA recursive_triggers = OFF",
+        "CREATE TABLE prober_more (id INTEGER)",
+        "CREATE TEMP TABLE prober_temp (id INTEGER)",
+        "CREATE TRIGGER prober_t BEFORE INSERT ON prober_rows BEGIN SELECT 1; END",
+        "DROP TABLE prober_rows",
+        "ALTER TABLE prober_rows RENAME TO prober_other",
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "SAVEPOINT other",
+        "RELEASE call",
+        "ROLLBACK TO call",
+        "ANALYZE",
+        "REINDEX",
+        "CREATE VIRTUAL TABLE prober_v USING fts5(x)",
+        "INSERT INTO prober_rows (body) SELECT name FROM pragma_table_list",
+        "INSERT INTO prober_rows (body) SELECT value FROM json_each('[1]')",
+    ] {
+        assert_eq!(execute(&session, sql).await, hidden, "{sql}");
+    }
+    for sql in [
+        "UPDATE sqlite_master SET sql = ''",
+        "INSERT INTO prober_rows (body) VALUES (load_extension('x'))",
+        "INSERT INTO prober_rows (body) VALUES (randomblob(10))",
+        "VACUUM",
+        "VACUUM INTO 'copy.db'",
+        "SELECT 1; SELECT 2",
+        "nonsense",
+        "INSERT INTO prober_rows (body) VALUES (?1)",
+    ] {
+        let result = execute(&session, sql).await;
+        assert!(result.starts_with("the statement was refused"), "{sql}: {result}");
+    }
+    session.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+}
+
+#[tokio::test]
+async fn append_only_tables_stay_so() {
+    let place = Place::with_guests(&["prober"]);
+    let session = start(&place).await;
+    execute(&session, "INSERT INTO prober_log (id, line) VALUES (1, 'first')").await;
+    for sql in [
+        "INSERT OR REPLACE INTO prober_log (id, line) VALUES (1, 'second')",
+        "REPLACE INTO prober_log (id, line) VALUES (1, 'second')",
+        "UPDATE prober_log SET line = 'second'",
+        "UPDATE OR REPLACE prober_log SET line = 'second'",
+        "DELETE FROM prober_log",
+        "INSERT INTO prober_log (id, line) VALUES (1, 'second') ON CONFLICT (id) DO UPDATE SET line = excluded.line",
+    ] {
+        let result = execute(&session, sql).await;
+        assert!(result.contains("append-only"), "{sql}: {result}");
+    }
+    session.close().await;
+    assert_eq!(place.sql("SELECT line FROM prober_log"), ["first"]);
+}
+
+#[tokio::test]
+async fn a_read_tool_cannot_write() {
+    let place = Place::with_guests(&["prober"]);
+    let session = start(&place).await;
+    let query = json!({"sql": "INSERT INTO prober_rows (body) VALUES (NULL) RETURNING id"});
+    let body = session.ok("prober_query", query).await;
+    assert_eq!(body["result"], "this tool only reads");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_failed_call_takes_its_rows_back() {
+    let place = Place::with_guests(&["prober"]);
+    let session = start(&place).await;
+    let insert = "INSERT INTO prober_rows (body) VALUES (NULL)";
+    session
+        .refused("prober_execute", json!({"sql": [insert, insert], "fail": true}))
+        .await;
+    session.ok("prober_execute", json!({"sql": [insert]})).await;
+    session.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+    assert_eq!(
+        place.ledger(),
+        ["prober_execute write ASKED_TO_FAIL", "prober_execute write ok"]
+    );
+}
+
+#[tokio::test]
+async fn a_run_tool_reaches_storage_through_a_transaction_only() {
+    let place = Place::with_guests(&["prober"]);
+    let session = start(&place).await;
+    let body = session.ok("prober_run", json!({})).await;
+    let result = body["result"].as_str().unwrap();
+    assert!(
+        result.starts_with("wrong transaction state") && result.ends_with("changed 1"),
+        "{result}"
+    );
+    session.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+}
+
+/// A statement that SQLite interrupts, or that fills the quota, costs the whole transaction. The
+/// calls that shared it must not notice.
+#[tokio::test(flavor = "multi_thread")]
+async fn neighbours_in_one_commit_survive_a_lost_transaction() {
+    let config = format!(
+        "[packs.prober]\nsource = {:?}\nlimits = {{ write_ms = 200, storage_mib = 1 }}\n",
+        crate::harness::guest("prober")
+    );
+    let place = Place::with(&config);
+    let session = start(&place).await;
+    let endless = "INSERT INTO prober_rows (body) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT nullif(i, i) FROM n WHERE i < 0";
+    let calls = (0..24).map(|number| {
+        let session = &session;
+        async move {
+            match number % 8 {
+                3 => session.refused("prober_execute", json!({"sql": [endless]})).await["code"].clone(),
+                6 => session
+                    .refused("prober_fill", json!({"rows": 4000, "bytes": 1000}))
+                    .await["code"]
+                    .clone(),
+                _ => {
+                    let insert = "INSERT INTO prober_log (line) VALUES ('kept')";
+                    session.ok("prober_execute", json!({"sql": [insert]})).await["result"].clone()
+                }
+            }
+        }
+    });
+    let results: Vec<Value> = futures::future::join_all(calls).await;
+    for (number, result) in results.iter().enumerate() {
+        match number % 8 {
+            3 => assert_eq!(result, "DEADLINE_EXCEEDED"),
+            6 => assert_eq!(result, "STORAGE_FULL"),
+            _ => assert_eq!(result, "changed 1"),
+        }
+    }
+    session.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM prober_log"), ["18"]);
+    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["0"]);
+    assert_eq!(place.ledger().len(), 24);
+}
+
+#[tokio::test]
+async fn a_full_quota_refuses_growth_and_nothing_else() {
+    let config = format!(
+        "[packs.prober]\nsource = {:?}\nlimits = {{ storage_mib = 1 }}\n",
+        crate::harness::guest("prober")
+    );
+    let place = Place::with(&config);
+    let session = start(&place).await;
+    session
+        .ok("prober_fill", json!({"rows": 500, "bytes": 1000}))
+        .await;
+    let refusal = session
+        .refused("prober_fill", json!({"rows": 1000, "bytes": 1000}))
+        .await;
+    assert_eq!(refusal["code"], "STORAGE_FULL", "{refusal:#}");
+    session.ok("task_list", json!({})).await;
+    assert_eq!(execute(&session, "DELETE FROM prober_rows").await, "changed 500");
+    session
+        .ok("prober_fill", json!({"rows": 500, "bytes": 1000}))
+        .await;
+    session.close().await;
+}

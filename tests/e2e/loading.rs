@@ -1,0 +1,168 @@
+//! Components that cannot be packs: a clear message that names the file and the remedy; the others
+//! start.
+#![allow(clippy::disallowed_methods, reason = "the tests damage components")]
+
+use std::path::Path;
+
+use crate::harness::{Place, guest};
+
+/// What `packs list` says of a component under a name, and that task-store is there all the same.
+fn refusal(name: &str, file: &Path) -> String {
+    let place = Place::with(&format!("[packs.{name}]\nsource = {file:?}\n"));
+    let output = place.run(&["packs", "list"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("task-store"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(&file.display().to_string()), "{said}");
+    let (code, _) = place.call("task_list", &serde_json::json!({}));
+    assert_eq!(code, 0);
+    said
+}
+
+fn altered(alter: impl FnOnce(&mut Vec<u8>)) -> tempfile::NamedTempFile {
+    let mut bytes = std::fs::read(guest("prober")).unwrap();
+    alter(&mut bytes);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    file
+}
+
+fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    assert_eq!(from.len(), to.len());
+    while let Some(at) = bytes.windows(from.len()).position(|window| window == from) {
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_component() {
+    let file = altered(|bytes| *bytes = b"#!/bin/sh\n".to_vec());
+    assert!(refusal("prober", file.path()).contains("not a WebAssembly component"));
+    let file = altered(|bytes| bytes.truncate(bytes.len() / 2));
+    assert!(refusal("prober", file.path()).contains("was not loaded"));
+    let file = altered(|bytes| *bytes = b"\0asm\x01\0\0\0".to_vec());
+    assert!(refusal("prober", file.path()).contains("wasm32-wasip2"));
+    assert!(refusal("prober", Path::new("/nowhere/prober.wasm")).contains("cannot be read"));
+}
+
+#[test]
+fn flipped_bits_are_refused_or_harmless() {
+    let length = std::fs::read(guest("prober")).unwrap().len();
+    let place = Place::new();
+    for step in 1..20 {
+        let file = altered(|bytes| bytes[length * step / 20] ^= 0x10);
+        std::fs::write(
+            place.config(),
+            format!("[packs.prober]\nsource = {:?}\n", file.path()),
+        )
+        .unwrap();
+        let output = place.run(&["packs", "list"]);
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("task-store"),
+            "step {step}"
+        );
+        assert!(matches!(output.status.code(), Some(0 | 1)), "step {step}");
+    }
+}
+
+#[test]
+fn another_version_of_the_interface() {
+    let file = altered(|bytes| replace(bytes, b"@0.1.0", b"@0.9.0"));
+    let said = refusal("prober", file.path());
+    assert!(
+        said.contains("needs host API 0.9.0, this host has 0.1.0"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_import_that_nobody_offers() {
+    let file = altered(|bytes| replace(bytes, b"wasi:cli/", b"wasi:xyz/"));
+    let said = refusal("prober", file.path());
+    assert!(said.contains("imports what this host does not offer"), "{said}");
+}
+
+#[test]
+fn a_tool_that_another_pack_has() {
+    let said = refusal("impostor", &guest("impostor"));
+    assert!(
+        said.contains("it claims tool `task_get`, which pack `task-store` has"),
+        "{said}"
+    );
+}
+
+#[test]
+fn wants_that_were_not_granted() {
+    let said = refusal("greedy", &guest("greedy"));
+    assert!(
+        said.contains(r#"add `grants.process = ["cargo"]` to [packs.greedy]"#),
+        "{said}"
+    );
+    assert!(
+        said.contains("add `grants.ledger = true` to [packs.greedy]"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_manifest_that_clients_would_choke_on() {
+    let said = refusal("sloppy", &guest("sloppy"));
+    for problem in [
+        "does not match",
+        "no title",
+        "no description",
+        "input.value has no type",
+    ] {
+        assert!(said.contains(problem), "{problem}: {said}");
+    }
+}
+
+#[test]
+fn a_migration_that_reaches_out_of_its_tables() {
+    let said = refusal("trespasser", &guest("trespasser"));
+    assert!(
+        said.contains("migration 0001_init of trespasser failed"),
+        "{said}"
+    );
+    let place = Place::with_guests(&["trespasser"]);
+    place.run(&["packs", "list"]);
+    let tables = place.sql("SELECT name FROM sqlite_master WHERE name LIKE 'trespasser%'");
+    assert!(tables.is_empty(), "{tables:?}");
+}
+
+#[test]
+fn a_name_that_is_not_its_own() {
+    let said = refusal("mine", &guest("prober"));
+    assert!(said.contains("configure it as [packs.prober]"), "{said}");
+}
+
+#[test]
+fn a_hash_that_is_not_the_pinned_one() {
+    let file = guest("prober");
+    let pin = "0".repeat(64);
+    let place = Place::with(&format!("[packs.prober]\nsource = {file:?}\nsha256 = {pin:?}\n"));
+    let output = place.run(&["packs", "list"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("its SHA-256 is"), "{said}");
+}
+
+#[test]
+fn configuration_for_a_pack_that_takes_none() {
+    let place = Place::with(&format!(
+        "[packs.prober]\nsource = {:?}\n[packs.prober.config]\ncolour = 1\n",
+        guest("prober")
+    ));
+    let output = place.run(&["packs", "list"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("it takes no configuration"), "{said}");
+}
+
+#[test]
+fn a_migration_that_was_changed_after_it_was_applied() {
+    let place = Place::with_guests(&["prober"]);
+    assert!(place.run(&["packs", "list"]).status.success());
+    place.sql("UPDATE core_migrations SET hash = 'other' WHERE pack = 'prober' RETURNING hash");
+    let output = place.run(&["packs", "list"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("was changed after it was applied"), "{said}");
+}

@@ -1,0 +1,12 @@
+//! End to end: the real binary, driven by real clients.
+
+mod arguments;
+mod cli;
+mod crash;
+mod harness;
+mod hostile;
+mod http;
+mod loading;
+mod python;
+mod stdio;
+mod surface;

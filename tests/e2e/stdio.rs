@@ -1,0 +1,204 @@
+//! One client over stdio.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session};
+
+/// Drives a task from its spec to completed, and looks at what came back on the way.
+pub(crate) async fn complete_a_task(session: &Session) -> String {
+    let orchestrator = |mut arguments: Value| {
+        arguments["actor"] = "lead".into();
+        arguments["actor_role"] = "orchestrator".into();
+        arguments
+    };
+    let created = session
+        .ok(
+            "task_create",
+            orchestrator(json!({
+                "title": "Ship it",
+                "spec_markdown": "# Goal\nShip.\n# Acceptance\n- it ships\n",
+                "workspace": "default",
+                "initial_phase": "spec_review",
+            })),
+        )
+        .await;
+    let id = created["task"]["id"].as_str().unwrap().to_owned();
+    let step = async |from: &str, to: &str| {
+        let arguments = json!({"task_id": id, "from_phase": from, "to_phase": to, "reason": "next"});
+        session.ok("task_transition", orchestrator(arguments)).await
+    };
+    let refused = session
+        .refused(
+            "task_transition",
+            orchestrator(json!({"task_id": id, "from_phase": "spec_review", "to_phase": "execution_ready", "reason": "early"})),
+        )
+        .await;
+    assert!(!refused["blockers"].as_array().unwrap().is_empty(), "{refused:#}");
+
+    let review = async |kind: &str, attempt: Option<&str>| {
+        let mut arguments = json!({
+            "task_id": id, "review_type": kind, "reviewer_ref": "r", "verdict": "approved", "findings": [],
+            "actor": "r", "actor_role": format!("{kind}_reviewer"),
+        });
+        if let Some(attempt) = attempt {
+            arguments["attempt_id"] = attempt.into();
+        }
+        session.ok("task_append_review", arguments).await
+    };
+    review("spec", None).await;
+    step("spec_review", "execution_ready").await;
+    let started = session
+        .ok(
+            "task_start_attempt",
+            orchestrator(
+                json!({"task_id": id, "phase": "executing", "runtime": "local", "executor_kind": "builder"}),
+            ),
+        )
+        .await;
+    let attempt = started["attempt"]["id"].as_str().unwrap().to_owned();
+    step("execution_ready", "executing").await;
+    session
+        .ok(
+            "task_finish_attempt",
+            json!({"attempt_id": attempt, "status": "succeeded", "actor": "e", "actor_role": "executor"}),
+        )
+        .await;
+    step("executing", "spec_gate").await;
+    review("spec", Some(&attempt)).await;
+    step("spec_gate", "quality_gate").await;
+    review("quality", Some(&attempt)).await;
+    step("quality_gate", "completed").await;
+    let task = session.ok("task_get", json!({"task_id": id})).await;
+    assert_eq!(task["task"]["phase"], "completed", "{task:#}");
+    id
+}
+
+#[tokio::test]
+async fn a_task_goes_from_spec_to_completed() {
+    let place = Place::new();
+    let session = place.serve(&["--tier", "full"]).await;
+    complete_a_task(&session).await;
+    session.close().await;
+    let ledger = place.ledger();
+    assert_eq!(ledger.len(), 13, "{ledger:#?}");
+    assert_eq!(
+        ledger.iter().filter(|row| !row.ends_with(" ok")).count(),
+        1,
+        "{ledger:#?}"
+    );
+}
+
+#[test]
+fn every_revision_is_spoken() {
+    let place = Place::new();
+    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut wire = place.wire(&[]);
+        let reply = wire.initialize(version);
+        assert_eq!(reply["result"]["protocolVersion"], version);
+        assert!(
+            reply["result"]["instructions"]
+                .as_str()
+                .unwrap()
+                .contains("task-store")
+        );
+        let tools = wire.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+        assert!(!tools["result"]["tools"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn the_newest_revision_needs_no_handshake() {
+    let place = Place::new();
+    let mut wire = place.wire(&[]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let ask = |wire: &mut crate::harness::Wire, id: u32, method: &str, mut params: Value| {
+        params["_meta"] = meta.clone();
+        wire.ask(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    };
+    let discovered = ask(&mut wire, 1, "server/discover", json!({}));
+    let versions = discovered["result"]["supportedVersions"].as_array().unwrap();
+    assert!(versions.contains(&"2026-07-28".into()), "{discovered:#}");
+    let tools = ask(&mut wire, 2, "tools/list", json!({}));
+    assert!(tools["result"]["ttlMs"].is_u64(), "{tools:#}");
+    let listed = ask(
+        &mut wire,
+        3,
+        "tools/call",
+        json!({"name": "task_list_ready", "arguments": {}}),
+    );
+    assert_eq!(listed["result"]["isError"], false, "{listed:#}");
+    assert_eq!(
+        place.sql("SELECT client FROM core_operations").len(),
+        0,
+        "a read's row may come later"
+    );
+    drop(wire);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_large_replies_at_once_all_arrive() {
+    let place = Place::new();
+    let session = place.serve(&[]).await;
+    let created = session
+        .ok(
+            "task_create",
+            json!({"title": "Large", "spec_markdown": "# Goal\ng", "workspace": "w", "initial_phase": "spec_review",
+                   "actor": "a", "actor_role": "orchestrator"}),
+        )
+        .await;
+    let id = &created["task"]["id"];
+    for _ in 0..9 {
+        let review = json!({"task_id": id, "review_type": "spec", "reviewer_ref": "r", "verdict": "approved",
+            "findings": [], "summary": "long ".repeat(1600), "actor": "r", "actor_role": "spec_reviewer"});
+        session.ok("task_append_review", review).await;
+    }
+    let calls = (0..200).map(|_| session.ok("task_get", json!({"task_id": id})));
+    for task in futures::future::join_all(calls).await {
+        assert!(task.to_string().len() > 64 << 10);
+    }
+    session.close().await;
+    assert_eq!(place.ledger().len(), 210);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_stops_and_says_so_in_the_ledger() {
+    let place = Place::with_guests(&["spinner"]);
+    let session = place.serve(&["--tier", "full"]).await;
+    let request = rmcp::model::ClientRequest::CallToolRequest(rmcp::model::Request::new(
+        crate::harness::params("spinner_spin", json!({})),
+    ));
+    let handle = session
+        .client()
+        .send_cancellable_request(request, rmcp::service::PeerRequestOptions::no_options())
+        .await
+        .unwrap();
+    handle.cancel(Some("enough".to_owned())).await.unwrap();
+    // The next call is answered, so the cancelled one holds nothing up.
+    session.ok("spinner_answer", json!({})).await;
+    session.close().await;
+    assert!(
+        place.ledger().contains(&"spinner_spin read CANCELLED".to_owned()),
+        "{:?}",
+        place.ledger()
+    );
+}
+
+#[test]
+fn a_client_that_leaves_mid_call_leaves_a_row() {
+    let place = Place::with_guests(&["spinner"]);
+    let mut wire = place.wire(&[]);
+    wire.initialize("2025-11-25");
+    wire.send(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"spinner_spin_writing","arguments":{}}}"#);
+    wire.send(br#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
+    // The answer shows that the call before it was taken up.
+    assert_eq!(wire.receive()["id"], 2);
+    wire.close_stdin();
+    assert!(wire.wait().success());
+    let ledger = place.ledger();
+    assert_eq!(ledger.len(), 1, "{ledger:?}");
+    assert!(ledger[0].starts_with("spinner_spin_writing write"), "{ledger:?}");
+}

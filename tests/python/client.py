@@ -1,0 +1,39 @@
+"""Drives tollgate with the Python client: client.py TOLLGATE DATA_DIR MODE."""
+
+import asyncio
+import sys
+
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+
+async def main(tollgate: str, data_dir: str, mode: str) -> None:
+    server = StdioServerParameters(command=tollgate, args=["--data-dir", data_dir, "serve", "--tier", "full"])
+    async with Client(server, mode=mode) as client:
+        tools = (await client.list_tools()).tools
+        assert any(tool.name == "task_create" and tool.output_schema for tool in tools), tools
+
+        created = await client.call_tool(
+            "task_create",
+            {
+                "title": "From Python",
+                "spec_markdown": "# Goal\nShip.\n",
+                "workspace": "w",
+                "initial_phase": "spec_draft",
+                "actor": "py",
+                "actor_role": "orchestrator",
+            },
+        )
+        assert not created.is_error, created
+        task_id = created.structured_content["task"]["id"]
+
+        task = await client.call_tool("task_get", {"task_id": task_id})
+        assert task.structured_content["task"]["title"] == "From Python", task
+
+        refused = await client.call_tool("task_get", {"task_id": "tsk_none"})
+        assert refused.is_error, refused
+        assert refused.structured_content["error"]["code"] == "TASK_NOT_FOUND", refused
+    print("ok")
+
+
+asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,43 @@
+//! `cargo xtask ci`: what must hold before a change lands.
+
+use crate::components::{self, WASM};
+use crate::run::{cargo, run, say};
+use crate::test;
+
+/// Runs every check, the quick ones first.
+pub(crate) fn all() -> anyhow::Result<()> {
+    step("format");
+    run(cargo().args(["fmt", "--all", "--check"]))?;
+    step("components");
+    components::build_packs()?;
+    components::build_guests()?;
+    step("clippy, native");
+    let warnings = ["--", "--deny", "warnings"];
+    run(cargo()
+        .args(["clippy", "--workspace", "--exclude", "guests", "--all-targets"])
+        .args(warnings))?;
+    step("clippy, components");
+    run(cargo()
+        .args(["clippy", "--target", WASM, "--package", "task-store", "--lib"])
+        .args(warnings))?;
+    run(cargo()
+        .args(["clippy", "--target", WASM, "--package", "guests", "--examples"])
+        .args(warnings))?;
+    step("documentation");
+    run(cargo()
+        .args([
+            "doc",
+            "--workspace",
+            "--exclude",
+            "guests",
+            "--no-deps",
+            "--document-private-items",
+        ])
+        .env("RUSTDOCFLAGS", "--deny warnings"))?;
+    step("tests");
+    test::all(None)
+}
+
+fn step(name: &str) {
+    say(&format!("== {name}"));
+}

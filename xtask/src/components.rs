@@ -1,0 +1,129 @@
+//! Building the components, and the host that embeds them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use crate::run::{cargo, root, run, say, target};
+
+/// What components are built for.
+pub(crate) const WASM: &str = "wasm32-wasip2";
+
+/// The built-in packs: package, and name of its component.
+const PACKS: &[(&str, &str)] = &[("task-store", "task_store")];
+
+/// How the host is built.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Profile {
+    /// Debug code over optimised dependencies.
+    Dev,
+    /// Optimised.
+    Release,
+}
+
+impl Profile {
+    /// Where its programs are.
+    pub(crate) fn folder(self) -> PathBuf {
+        target().join(match self {
+            Profile::Dev => "debug",
+            Profile::Release => "release",
+        })
+    }
+}
+
+/// Builds the built-in components, then `tollgate`, and returns where it is.
+pub(crate) fn build_host(profile: Profile) -> anyhow::Result<PathBuf> {
+    build_packs()?;
+    let mut build = cargo();
+    build.args(["build", "--package", "tollgate"]);
+    if matches!(profile, Profile::Release) {
+        build.arg("--release");
+    }
+    run(&mut build)?;
+    let tollgate = profile.folder().join("tollgate");
+    say(&format!("built {}", tollgate.display()));
+    Ok(tollgate)
+}
+
+/// Builds the built-in components into `target/components`, where the host's build looks.
+pub(crate) fn build_packs() -> anyhow::Result<()> {
+    ensure_target()?;
+    for (package, file) in PACKS {
+        run(component_build().args(["--package", package]))?;
+        install(
+            &component_folder().join(format!("{file}.wasm")),
+            &format!("{package}.wasm"),
+        )?;
+    }
+    Ok(())
+}
+
+/// Builds the components that only tests use, into `target/components/guests`.
+pub(crate) fn build_guests() -> anyhow::Result<()> {
+    ensure_target()?;
+    run(component_build().args(["--package", "guests", "--examples"]))?;
+    let built = component_folder().join("examples");
+    for source in std::fs::read_dir(root().join("tests/guests/src"))? {
+        let name = source?.file_name();
+        let name = name.to_string_lossy();
+        if let Some(stem) = name.strip_suffix(".rs").filter(|stem| *stem != "lib") {
+            install(
+                &built.join(format!("{stem}.wasm")),
+                &format!("guests/{stem}.wasm"),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn component_build() -> Command {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--target", WASM, "--profile", "component"]);
+    build
+}
+
+fn component_folder() -> PathBuf {
+    target().join(WASM).join("component")
+}
+
+/// Copies a built component unless the same bytes are there: a new file would rebuild the host.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn install(from: &std::path::Path, name: &str) -> anyhow::Result<()> {
+    let to = root().join("target/components").join(name);
+    let bytes = std::fs::read(from).with_context(|| format!("{} cannot be read", from.display()))?;
+    if std::fs::read(&to).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    if let Some(folder) = to.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(&to, bytes).with_context(|| format!("{} cannot be written", to.display()))
+}
+
+/// Adds the target that components need, if rustup has not got it.
+fn ensure_target() -> anyhow::Result<()> {
+    let installed = Command::new("rustup")
+        .args(["target", "list", "--installed"])
+        .current_dir(root())
+        .output();
+    let Ok(installed) = installed else {
+        // Without rustup the target may still be there; the build says so if it is not.
+        return Ok(());
+    };
+    if String::from_utf8_lossy(&installed.stdout)
+        .lines()
+        .any(|line| line == WASM)
+    {
+        return Ok(());
+    }
+    say(&format!("adding the target {WASM}"));
+    let added = Command::new("rustup")
+        .args(["target", "add", WASM])
+        .current_dir(root())
+        .status()?;
+    if !added.success() {
+        bail!("`rustup target add {WASM}` failed; components cannot be built without it");
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Running programs, and the tasks that are no more than that.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+
+use crate::components::{self, Profile};
+
+/// The folder of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_owned()
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Says something on standard error, which keeps standard output for programs.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// `cargo`, in the workspace.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    cargo
+}
+
+/// Runs a command to its end. It must succeed.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("{command:?} cannot be run"))?;
+    ensure!(status.success(), "{command:?} failed: {status}");
+    Ok(())
+}
+
+/// Builds the host and becomes `tollgate serve`.
+pub(crate) fn serve(flags: &[String]) -> anyhow::Result<()> {
+    let tollgate = components::build_host(Profile::Dev)?;
+    run(Command::new(tollgate).arg("serve").args(flags))
+}
+
+/// Builds the host and the demo, and runs the demo.
+pub(crate) fn demo() -> anyhow::Result<()> {
+    let tollgate = components::build_host(Profile::Dev)?;
+    run(cargo().args(["build", "--quiet", "--package", "demo"]))?;
+    let demo = Profile::Dev.folder().join("demo");
+    run(Command::new(demo).arg("--server").arg(tollgate))
+}

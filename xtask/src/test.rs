@@ -1,0 +1,98 @@
+//! All tests, with their totals.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+
+use crate::components;
+use crate::run::{cargo, run, say, target};
+
+/// The Python client that the end-to-end tests drive.
+const PYTHON_CLIENT: &str = "mcp==2.3.0";
+
+/// Builds what the tests need, runs them, and prints how many there were.
+pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<()> {
+    components::build_packs()?;
+    components::build_guests()?;
+    let python = python_client()?;
+    let mut test = cargo();
+    test.args(["test", "--workspace", "--exclude", "guests", "--no-fail-fast"])
+        .args(filter)
+        .env("TOLLGATE_TEST_PYTHON", python)
+        .stdout(Stdio::piped());
+    let mut child = test.spawn().context("cargo test cannot be run")?;
+    let mut totals = Totals::default();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            let line = line?;
+            totals.add(&line);
+            writeln!(std::io::stdout(), "{line}")?;
+        }
+    }
+    let status = child.wait()?;
+    say(&format!(
+        "tests: {} passed, {} failed, {} ignored",
+        totals.passed, totals.failed, totals.ignored
+    ));
+    ensure!(status.success() && totals.failed == 0, "tests failed");
+    ensure!(totals.passed > 0 || filter.is_some(), "no test ran");
+    Ok(())
+}
+
+#[derive(Default)]
+struct Totals {
+    passed: u32,
+    failed: u32,
+    ignored: u32,
+}
+
+impl Totals {
+    /// Counts a line such as `test result: ok. 3 passed; 0 failed; 0 ignored; …`.
+    fn add(&mut self, line: &str) {
+        let Some(counts) = line
+            .strip_prefix("test result: ")
+            .and_then(|rest| rest.split_once(". "))
+        else {
+            return;
+        };
+        for part in counts.1.split("; ") {
+            if let Some((number, kind)) = part.split_once(' ')
+                && let Ok(number) = number.parse::<u32>()
+            {
+                match kind {
+                    "passed" => self.passed += number,
+                    "failed" => self.failed += number,
+                    "ignored" => self.ignored += number,
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// A Python with the MCP client, made once in the target folder.
+fn python_client() -> anyhow::Result<PathBuf> {
+    let folder = target().join("python");
+    let python = folder.join("bin/python");
+    let has_client = |python: &PathBuf| {
+        let (name, version) = PYTHON_CLIENT.split_once("==").unwrap_or((PYTHON_CLIENT, ""));
+        let check = format!("import importlib.metadata as m; assert m.version('{name}') == '{version}'");
+        Command::new(python)
+            .args(["-c", &check])
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    if !has_client(&python) {
+        say(&format!(
+            "installing the Python client {PYTHON_CLIENT} into {}",
+            folder.display()
+        ));
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
+            .context("the tests need python3 with venv (Debian: python3-venv)")?;
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", PYTHON_CLIENT]))?;
+    }
+    Ok(python)
+}
