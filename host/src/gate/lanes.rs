@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tollgate_sdk::ToolError;
 
 use super::guest::{GuestCall, Runtime};
-use super::writer::{self, Job};
+use super::writer::{self, Backlog, Job};
 use super::{Draft, Reply};
 use crate::clock::Clock;
 use crate::sandbox::Sandbox;
@@ -48,15 +48,22 @@ impl Lanes {
             sandbox: Arc::clone(sandbox),
             clock: Arc::clone(clock),
         };
+        let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
         let (reads, read_jobs) = crossbeam_channel::unbounded();
-        let mut threads = vec![writer::start(database.clone(), runtime.clone(), write_jobs)?];
+        let mut threads = vec![writer::start(
+            database.clone(),
+            runtime.clone(),
+            write_jobs,
+            backlog.clone(),
+        )?];
         for number in 0..READERS {
             let reader = Reader {
                 database: database.clone(),
                 runtime: runtime.clone(),
                 jobs: Receiver::clone(&read_jobs),
                 writes: Sender::clone(&writes),
+                backlog: backlog.clone(),
             };
             let thread = std::thread::Builder::new()
                 .name(format!("reader-{number}"))
@@ -136,7 +143,7 @@ impl Lanes {
         let (done, recorded) = oneshot::channel();
         self.send(Job::Record {
             operation: Box::new(draft.settle(result)),
-            done: Some(done),
+            done,
         });
         let _ = recorded.await;
     }
@@ -169,6 +176,7 @@ struct Reader {
     runtime: Runtime,
     jobs: Receiver<ReadJob>,
     writes: Sender<Job>,
+    backlog: Backlog,
 }
 
 impl Reader {
@@ -177,12 +185,9 @@ impl Reader {
         while let Ok(job) = self.jobs.recv() {
             let (session, result) = self.read(&job.guest, spare.take());
             spare = session;
-            let operation = Box::new(job.draft.settle(&result));
+            let operation = job.draft.settle(&result);
             let _ = job.reply.send(result);
-            let _ = self.writes.send(Job::Record {
-                operation,
-                done: None,
-            });
+            self.backlog.add(operation, &self.writes);
         }
     }
 

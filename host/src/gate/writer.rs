@@ -5,10 +5,11 @@
 //! whole transaction; then the calls before the failing one run again, because nobody has been
 //! told of them yet.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use tokio::sync::oneshot;
 use tollgate_sdk::ToolError;
 
@@ -21,6 +22,8 @@ use crate::storage::{Database, OpenError, Operation, Session};
 const MAX_BATCH: usize = 256;
 /// How long rows that nobody waits for may wait for company.
 const LINGER: Duration = Duration::from_millis(50);
+/// Rows that wait before those who add to them have to wait too.
+const MAX_BACKLOG: usize = 8_192;
 /// Bytes of one database page, SQLite's default.
 const PAGE: u64 = 4096;
 
@@ -32,14 +35,55 @@ pub(super) enum Job {
         draft: Box<Draft>,
         reply: oneshot::Sender<Result<Reply, ToolError>>,
     },
-    /// Record a call that ran elsewhere or was refused.
+    /// Record a call that ran elsewhere or was refused, and tell once its row is on disk or cannot
+    /// be put there.
     Record {
         operation: Box<Operation>,
-        /// Told once the row is on disk or could not be put there.
-        done: Option<oneshot::Sender<bool>>,
+        done: oneshot::Sender<()>,
     },
+    /// Rows wait in the backlog. Nobody waits for them.
+    Backlog,
     /// Commit what came before.
     Flush(oneshot::Sender<()>),
+}
+
+impl Job {
+    /// Whether somebody waits for the commit.
+    fn is_urgent(&self) -> bool {
+        !matches!(self, Job::Backlog)
+    }
+}
+
+/// Rows of `read` calls, which commit with whatever comes next, or alone after a while.
+#[derive(Clone, Default)]
+pub(super) struct Backlog(Arc<Mutex<Vec<Operation>>>);
+
+impl Backlog {
+    /// Adds a row. The writer is woken for the first one only, because a wake-up for each would cost
+    /// more than the row.
+    pub(super) fn add(&self, operation: Operation, writer: &Sender<Job>) {
+        let waiting = {
+            let mut rows = self.rows();
+            rows.push(operation);
+            rows.len()
+        };
+        if waiting == 1 {
+            let _ = writer.send(Job::Backlog);
+        } else if waiting >= MAX_BACKLOG {
+            // The disk does not keep up: whoever reads waits with it.
+            let (done, flushed) = oneshot::channel();
+            let _ = writer.send(Job::Flush(done));
+            let _ = flushed.blocking_recv();
+        }
+    }
+
+    fn take(&self) -> Vec<Operation> {
+        std::mem::take(&mut *self.rows())
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Vec<Operation>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Starts the writer.
@@ -47,6 +91,7 @@ pub(super) fn start(
     database: Database,
     runtime: Runtime,
     jobs: Receiver<Job>,
+    backlog: Backlog,
 ) -> Result<JoinHandle<()>, OpenError> {
     let session = Box::new(database.write_session()?);
     let mut writer = Writer {
@@ -58,7 +103,7 @@ pub(super) fn start(
         .name("writer".to_owned())
         .spawn(move || {
             while let Some(batch) = next_batch(&jobs) {
-                writer.commit(batch);
+                writer.commit(batch, &backlog.take());
             }
         })
         .expect("a thread can be started"))
@@ -69,26 +114,18 @@ fn next_batch(jobs: &Receiver<Job>) -> Option<Vec<Pending>> {
     let mut batch = vec![Pending::new(jobs.recv().ok()?)];
     let patience = Instant::now() + LINGER;
     loop {
-        let urgent = batch.iter().any(|pending| pending.job.is_urgent());
         while batch.len() < MAX_BATCH
             && let Ok(job) = jobs.try_recv()
         {
             batch.push(Pending::new(job));
         }
-        if urgent || batch.len() == MAX_BATCH {
+        if batch.len() == MAX_BATCH || batch.iter().any(|pending| pending.job.is_urgent()) {
             return Some(batch);
         }
         match jobs.recv_deadline(patience) {
             Ok(job) => batch.push(Pending::new(job)),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Some(batch),
         }
-    }
-}
-
-impl Job {
-    /// Whether somebody waits for the commit.
-    fn is_urgent(&self) -> bool {
-        !matches!(self, Job::Record { done: None, .. })
     }
 }
 
@@ -128,14 +165,14 @@ struct Writer {
 
 impl Writer {
     /// Runs a batch, commits it, and answers.
-    fn commit(&mut self, mut batch: Vec<Pending>) {
+    fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation]) {
         loop {
-            match self.attempt(&mut batch) {
+            match self.attempt(&mut batch, rows) {
                 Ok(Ok(())) => return answer(batch),
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => batch.iter_mut().for_each(Pending::forget_success),
                 Err(err) => {
-                    tracing::error!(%err, "a commit failed");
+                    tracing::error!(%err, rows = rows.len(), "a commit failed, and rows of reads with it");
                     self.abandon();
                     return fail(batch, &storage_failed(&err));
                 }
@@ -143,8 +180,12 @@ impl Writer {
         }
     }
 
-    fn attempt(&mut self, batch: &mut [Pending]) -> rusqlite::Result<Result<(), Lost>> {
-        self.session()?.begin_write()?;
+    fn attempt(&mut self, batch: &mut [Pending], rows: &[Operation]) -> rusqlite::Result<Result<(), Lost>> {
+        let session = self.session()?;
+        session.begin_write()?;
+        for row in rows {
+            session.record(row)?;
+        }
         for pending in batch.iter_mut() {
             if self.process(pending)?.is_err() {
                 return Ok(Err(Lost));
@@ -156,7 +197,7 @@ impl Writer {
 
     fn process(&mut self, pending: &mut Pending) -> rusqlite::Result<Result<(), Lost>> {
         match &pending.job {
-            Job::Flush(_) => {}
+            Job::Flush(_) | Job::Backlog => {}
             Job::Record { operation, .. } => self.session()?.record(operation)?,
             Job::Call { guest, draft, .. } => {
                 let result = match pending.settled.take() {
@@ -244,13 +285,10 @@ fn answer(batch: Vec<Pending>) {
                 let result = pending.settled.unwrap_or_else(|| Err(lost_transaction()));
                 let _ = reply.send(result);
             }
-            Job::Record { done: Some(done), .. } => {
-                let _ = done.send(true);
-            }
-            Job::Record { done: None, .. } => {}
-            Job::Flush(done) => {
+            Job::Record { done, .. } | Job::Flush(done) => {
                 let _ = done.send(());
             }
+            Job::Backlog => {}
         }
     }
 }
@@ -267,13 +305,12 @@ fn fail(batch: Vec<Pending>, failure: &ToolError) {
                     tool = operation.tool,
                     "a ledger row could not be written"
                 );
-                if let Some(done) = done {
-                    let _ = done.send(false);
-                }
+                let _ = done.send(());
             }
             Job::Flush(done) => {
                 let _ = done.send(());
             }
+            Job::Backlog => {}
         }
     }
 }
