@@ -68,6 +68,7 @@ CREATE TABLE task_store_reviews (
     reviewer_ref TEXT NOT NULL,
     verdict TEXT NOT NULL CHECK (verdict IN ('approved', 'changes_requested', 'blocked')),
     summary TEXT,
+    finding_count BIGINT NOT NULL,
     findings_json TEXT NOT NULL,
     spec_revision BIGINT NOT NULL,
     created_at TEXT NOT NULL,

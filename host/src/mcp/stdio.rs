@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
 
 use super::handler::Handler;
@@ -13,7 +14,7 @@ pub async fn serve(handler: Handler) -> anyhow::Result<()> {
     let service = match handler.serve((Repaired::new(read), write)).await {
         Ok(service) => service,
         // A client that leaves before it says anything is no failure.
-        Err(err) if matches!(err, rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(err) => return Err(err).context("the client did not begin a session"),
     };
     let stop = service.cancellation_token();

@@ -14,7 +14,7 @@ pub(crate) const TITLE: usize = 500;
 pub(crate) const PATH: usize = 2_000;
 /// Characters of a reason, a summary or a note.
 pub(crate) const TEXT: usize = 8_192;
-/// Characters of a spec in Markdown.
+/// Bytes of a spec in Markdown.
 pub(crate) const MARKDOWN: usize = 262_144;
 /// Bytes of the JSON of a payload, of findings, or of a structured spec.
 pub(crate) const JSON: usize = 65_536;
@@ -32,10 +32,15 @@ pub(crate) const ENTRIES: usize = 100;
 impl Refusals {
     /// Wants text that is neither blank nor too long.
     pub(crate) fn text(&mut self, field: &str, text: &str, max: usize) {
+        self.not_blank(field, text);
+        self.at_most(field, text.chars().count(), max, "characters");
+    }
+
+    /// Wants text that is not blank.
+    pub(crate) fn not_blank(&mut self, field: &str, text: &str) {
         if text.trim().is_empty() {
             self.add(Reason::argument(field, "is blank"));
         }
-        self.at_most(field, text.chars().count(), max, "characters");
     }
 
     /// Wants text, if there is some, that is neither blank nor too long.

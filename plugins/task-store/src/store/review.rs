@@ -31,9 +31,9 @@ pub(crate) struct Finding {
     pub artifact_uri: Option<String>,
 }
 
-/// A review of a spec or of an attempt.
+/// A review of a spec or of an attempt, without its findings.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Review {
+pub(crate) struct ReviewLine {
     /// The review's id.
     pub id: ReviewId,
     /// The task it is about.
@@ -50,22 +50,24 @@ pub(crate) struct Review {
     /// The conclusion in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// What the reviewer found.
-    pub findings: Vec<Finding>,
+    /// How much the reviewer found.
+    pub finding_count: u32,
     /// The revision of the spec that was reviewed.
     pub spec_revision: u32,
     /// When.
     pub created_at: Timestamp,
 }
 
-const COLUMNS: &str = "id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, findings_json, \
+/// The columns that [`ReviewLine`] is read from.
+const LINE: &str = "id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, finding_count, \
     spec_revision, created_at";
 
-impl TryFrom<Row> for Review {
-    type Error = DbError;
+/// How many columns [`LINE`] names.
+const LINE_COLUMNS: usize = 10;
 
-    fn try_from(row: Row) -> Result<Review, DbError> {
-        Ok(Review {
+impl ReviewLine {
+    fn read(row: &Row) -> Result<ReviewLine, DbError> {
+        Ok(ReviewLine {
             id: row.get(0)?,
             task_id: row.get(1)?,
             attempt_id: row.get(2)?,
@@ -73,38 +75,80 @@ impl TryFrom<Row> for Review {
             reviewer_ref: row.get(4)?,
             verdict: row.get(5)?,
             summary: row.get(6)?,
-            findings: json_column(&row, 7)?,
+            finding_count: row.get(7)?,
             spec_revision: row.get(8)?,
             created_at: row.get(9)?,
         })
     }
 }
 
+impl TryFrom<Row> for ReviewLine {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<ReviewLine, DbError> {
+        ReviewLine::read(&row)
+    }
+}
+
+/// A review with its findings.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Review {
+    /// Everything but the findings.
+    #[serde(flatten)]
+    pub line: ReviewLine,
+    /// What the reviewer found.
+    pub findings: Vec<Finding>,
+}
+
+impl TryFrom<Row> for Review {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Review, DbError> {
+        Ok(Review {
+            line: ReviewLine::read(&row)?,
+            findings: json_column(&row, LINE_COLUMNS)?,
+        })
+    }
+}
+
 /// Stores a new review.
 pub(crate) fn insert(db: &Db<'_>, review: &Review) -> Result<(), DbError> {
+    let Review { line, findings } = review;
     db.execute(
         "INSERT INTO task_store_reviews (id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, \
-         findings_json, spec_revision, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+         finding_count, spec_revision, created_at, findings_json) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         params![
-            review.id,
-            review.task_id,
-            review.attempt_id,
-            review.review_type,
-            review.reviewer_ref,
-            review.verdict,
-            review.summary,
-            json!(review.findings),
-            review.spec_revision,
-            review.created_at,
+            line.id,
+            line.task_id,
+            line.attempt_id,
+            line.review_type,
+            line.reviewer_ref,
+            line.verdict,
+            line.summary,
+            line.finding_count,
+            line.spec_revision,
+            line.created_at,
+            json!(findings),
         ],
     )?;
     Ok(())
 }
 
+/// The latest review of a task, of either type.
+pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId) -> Result<Option<Review>, DbError> {
+    db.query_one(
+        &format!(
+            "SELECT {LINE}, findings_json FROM task_store_reviews WHERE task_id = ?1 ORDER BY seq DESC LIMIT 1"
+        ),
+        params![task_id],
+    )
+}
+
 /// Up to `limit` reviews of a task, latest first.
-pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<Review>, DbError> {
+pub(crate) fn list(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<ReviewLine>, DbError> {
     db.query_as(
-        &format!("SELECT {COLUMNS} FROM task_store_reviews WHERE task_id = ?1 ORDER BY seq DESC LIMIT ?2"),
+        &format!("SELECT {LINE} FROM task_store_reviews WHERE task_id = ?1 ORDER BY seq DESC LIMIT ?2"),
         params![task_id, limit],
     )
 }

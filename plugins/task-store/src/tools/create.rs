@@ -24,7 +24,7 @@ pub(crate) struct TaskCreate {
     /// What the task is called.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// What it is to achieve, in Markdown.
+    /// What it is to achieve, in Markdown of at most 256 KiB.
     #[schemars(length(min = 1, max = MARKDOWN))]
     spec_markdown: String,
     /// Where it belongs: a registered workspace or any other label.
@@ -104,7 +104,7 @@ impl Tool for TaskCreate {
 pub(crate) struct TaskUpdateSpec {
     /// The task.
     task_id: TaskId,
-    /// What it is to achieve, in Markdown.
+    /// What it is to achieve, in Markdown of at most 256 KiB.
     #[schemars(length(min = 1, max = MARKDOWN))]
     spec_markdown: String,
     /// Parts of the spec that win over the Markdown.
@@ -173,7 +173,8 @@ fn refuse_frozen(caller: &Caller, refusals: &mut Refusals, task: &TaskHead) {
 
 /// Reads the spec and checks it.
 fn check_spec(refusals: &mut Refusals, markdown: &str, given: Option<Spec>) -> Spec {
-    refusals.text("spec_markdown", markdown, MARKDOWN);
+    refusals.not_blank("spec_markdown", markdown);
+    refusals.at_most("spec_markdown", markdown.len(), MARKDOWN, "bytes");
     let spec = Spec::read(markdown, given.unwrap_or_default());
     spec.check(refusals);
     spec

@@ -13,7 +13,7 @@ use crate::model::{ArtifactKind, AttemptId, EventType, ReviewType, TaskId, Verdi
 use crate::phase::Phase;
 use crate::role::{Action, Role};
 use crate::store::artifact::{self, Artifact};
-use crate::store::review::{self, Finding, Review};
+use crate::store::review::{self, Finding, Review, ReviewLine};
 use crate::store::task::{self, TaskHead};
 
 /// Append a checkpoint to a task's log: a heartbeat, a summary, a scheduled retry, a marker to recover
@@ -184,13 +184,13 @@ impl Tool for TaskAppendReview {
     const NAME: &'static str = "task_append_review";
     const TITLE: &'static str = "Append a review";
     const EFFECT: Effect = Effect::Write;
-    type Output = Review;
+    type Output = ReviewLine;
 
-    fn run(self, cx: &Cx<'_>) -> Result<Review, ToolError> {
+    fn run(self, cx: &Cx<'_>) -> Result<ReviewLine, ToolError> {
         let action = Action::AppendReview(self.review_type);
         let caller = Caller::writer(cx, action, &self.actor, self.actor_role)?;
         let task = self.check(cx, &caller)?;
-        let review = Review {
+        let line = ReviewLine {
             id: cx.new_id(),
             task_id: self.task_id,
             attempt_id: self.attempt_id,
@@ -198,19 +198,17 @@ impl Tool for TaskAppendReview {
             reviewer_ref: self.reviewer_ref,
             verdict: self.verdict,
             summary: self.summary,
-            findings: self.findings,
+            finding_count: u32::try_from(self.findings.len()).unwrap_or(u32::MAX),
             spec_revision: task.spec_revision,
             created_at: cx.now(),
         };
+        let findings = self.findings;
+        let review = Review { line, findings };
         review::insert(&cx.db, &review)?;
-        caller.log(
-            cx,
-            EventType::ReviewAppended,
-            &review.task_id,
-            review.attempt_id.as_ref(),
-            json!({"after": review}),
-        )?;
-        Ok(review)
+        let (event_type, payload) = (EventType::ReviewAppended, json!({"after": review}));
+        let line = review.line;
+        caller.log(cx, event_type, &line.task_id, line.attempt_id.as_ref(), payload)?;
+        Ok(line)
     }
 }
 

@@ -101,7 +101,7 @@ impl Tool for TaskRecover {
             task: task::get(db, id)?.ok_or(DbError::Internal)?,
             attempts_left: caller.config.retry.left(standing.task.attempts_used()),
             latest_attempt: attempt::latest(db, id, 1)?.pop(),
-            latest_review: review::latest(db, id, 1)?.pop(),
+            latest_review: review::latest(db, id)?,
             latest_approval: approval::latest(db, id, 1)?.pop(),
             latest_checkpoint: event::latest_checkpoint(db, id)?,
             latest_artifact: artifact::latest(db, id, 1)?.pop(),

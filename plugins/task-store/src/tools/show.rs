@@ -14,7 +14,7 @@ use crate::store::approval::{self, Approval};
 use crate::store::artifact::{self, Artifact};
 use crate::store::attempt::{self, Attempt};
 use crate::store::event::{self, Event, Page};
-use crate::store::review::{self, Review};
+use crate::store::review::{self, Review, ReviewLine};
 use crate::store::task::{self, Task};
 
 /// Show a task: phase, spec in parts, and its latest attempts, reviews, artifacts and approvals,
@@ -47,7 +47,7 @@ pub(crate) struct Snapshot {
     /// Its latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_attempt: Option<Attempt>,
-    /// Its latest review of either type.
+    /// Its latest review of either type, with its findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_review: Option<Review>,
     /// Its latest approval.
@@ -55,8 +55,8 @@ pub(crate) struct Snapshot {
     latest_approval: Option<Approval>,
     /// Up to 10 attempts.
     attempts: Vec<Attempt>,
-    /// Up to 10 reviews.
-    reviews: Vec<Review>,
+    /// Up to 10 reviews, without their findings.
+    reviews: Vec<ReviewLine>,
     /// Up to 10 artifacts.
     artifacts: Vec<Artifact>,
     /// Up to 10 approvals.
@@ -90,14 +90,14 @@ impl Tool for TaskGet {
 
         let mut truncated = Vec::new();
         let attempts = shown("attempts", attempt::latest(db, id, SHOWN + 1)?, &mut truncated);
-        let reviews = shown("reviews", review::latest(db, id, SHOWN + 1)?, &mut truncated);
+        let reviews = shown("reviews", review::list(db, id, SHOWN + 1)?, &mut truncated);
         let artifacts = shown("artifacts", artifact::latest(db, id, SHOWN + 1)?, &mut truncated);
         let approvals = shown("approvals", approval::latest(db, id, SHOWN + 1)?, &mut truncated);
         Ok(Snapshot {
             attempts_left: caller.config.retry.left(task.head.attempts_used()),
             task,
             latest_attempt: attempts.first().cloned(),
-            latest_review: reviews.first().cloned(),
+            latest_review: review::latest(db, id)?,
             latest_approval: approvals.first().cloned(),
             attempts,
             reviews,

@@ -191,6 +191,7 @@ fn valid(tool: &str) -> Value {
 #[test]
 fn sizes_end_where_they_say() {
     let text = |length: usize| json!("ä".repeat(length));
+    let ascii = |length: usize| json!("a".repeat(length));
     let list = |length: usize, entry: Value| Value::Array(vec![entry; length]);
     let labels = |length: usize| Value::Array((0..length).map(|n| json!(format!("l{n}"))).collect());
     let finding = |length: usize| json!([{"severity": "minor", "message": "m".repeat(length)}]);
@@ -199,7 +200,7 @@ fn sizes_end_where_they_say() {
     let cases: &[(&str, &str, Value, Value)] = &[
         ("task_create", "title", text(500), text(501)),
         ("task_create", "workspace", text(2_000), text(2_001)),
-        ("task_create", "spec_markdown", text(262_144), text(262_145)),
+        ("task_create", "spec_markdown", ascii(262_144), ascii(262_145)),
         ("task_create", "actor", text(200), text(201)),
         ("task_create", "labels", labels(32), labels(33)),
         ("task_create", "labels", list(1, text(64)), list(1, text(65))),
