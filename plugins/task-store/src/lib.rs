@@ -7,11 +7,6 @@
 //! What is legal is decided by pure functions in `phase`, `role`, `retry` and `config`; the tools
 //! gather facts for them and apply what they say.
 
-#![allow(
-    clippy::result_large_err,
-    reason = "a refusal is made at most once per call and carries all that its caller needs"
-)]
-
 mod arguments;
 mod caller;
 mod config;

@@ -97,11 +97,7 @@ impl Reader {
 
     fn enter(&mut self, level: HeadingLevel, heading: &str) {
         let (name, rest) = heading.split_once(':').unwrap_or((heading, ""));
-        let name = normal(name);
-        let part = match self.part {
-            Some(part) if part.is_scope() => Part::within_scope(&name).or_else(|| Part::named(&name)),
-            _ => Part::named(&name),
-        };
+        let part = self.part_named(name);
         if part.is_some() {
             self.part = part;
             self.level = Some(level);
@@ -109,6 +105,16 @@ impl Reader {
         } else if self.level.is_some_and(|above| level <= above) {
             self.part = None;
         }
+    }
+
+    /// The part that a heading names, with or without what it says in parentheses.
+    fn part_named(&self, heading: &str) -> Option<Part> {
+        let bare = heading.split('(').next().unwrap_or_default();
+        let in_scope = self.part.is_some_and(Part::is_scope);
+        [heading, bare].into_iter().map(normal).find_map(|name| {
+            let part = if in_scope { Part::within_scope(&name) } else { None };
+            part.or_else(|| Part::named(&name))
+        })
     }
 
     fn end_block(&mut self) {
@@ -210,7 +216,7 @@ mod tests {
     fn other_spellings_and_levels() {
         check(
             "Objective\n=========\nFirst.\n\nSecond.\n\n##### 2. IN-SCOPE:\n- a\n\n###### Non-Goals\n- b\n\n\
-             # Deliverables\n- c\n\n## Definition of Done\n### Functional\n- d\n  - e\n### Other\n- f\n\n# Risks & Mitigations\n- g\n",
+             # Deliverables (all of them)\n- c\n\n## Definition of Done\n### Functional\n- d\n  - e\n### Other\n- f\n\n# Risks & Mitigations\n- g\n",
             expect![[r#"
                 {
                   "goal": "First.\nSecond.",

@@ -34,36 +34,43 @@ impl TryFrom<Row> for Queued {
     }
 }
 
-/// Up to `limit` tasks in `execution_ready`, oldest first, after the one a cursor names. [`crate::retry::holds`] says the same of each as the query's condition.
+/// What decides whether an attempt may start, and for whose tasks to ask.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub policy: &'a Policy,
+    pub now: Timestamp,
+    pub workspace: Option<&'a String>,
+}
+
+/// Up to `limit` tasks in `execution_ready`, oldest first, after the one a cursor names. The condition says
+/// in SQL what [`holds`](crate::retry::holds) says of a single task.
 pub(crate) fn list(
     db: &Db<'_>,
+    wanted: &Wanted<'_>,
     queue: Queue,
-    policy: &Policy,
-    now: Timestamp,
-    workspace: Option<&String>,
     after: Option<&String>,
     limit: u32,
 ) -> Result<Vec<Queued>, DbError> {
-    let mut wanted = Where::new("t.phase = 'execution_ready'");
+    let mut tasks = Where::new("t.phase = 'execution_ready'");
     let startable = format!(
         "a.id IS NULL AND t.attempt_count - t.retry_base < {} AND coalesce(t.next_retry_at, '') <= {}",
-        wanted.param(&policy.max_attempts.get()),
-        wanted.param(&now),
+        tasks.param(&wanted.policy.max_attempts.get()),
+        tasks.param(&wanted.now),
     );
-    wanted.and_if("t.workspace =", workspace);
-    wanted.and_if("t.id >", after);
+    tasks.and_if("t.workspace =", wanted.workspace);
+    tasks.and_if("t.id >", after);
     let not = match queue {
         Queue::Ready => "",
         Queue::Waiting => "NOT",
     };
-    let limit = wanted.param(&limit);
+    let limit = tasks.param(&limit);
     db.query_as(
         &format!(
             "SELECT {HEAD}, a.id FROM task_store_tasks t \
              LEFT JOIN task_store_attempts a ON a.task_id = t.id AND a.status = 'running' \
              WHERE {} AND {not} ({startable}) ORDER BY t.id LIMIT {limit}",
-            wanted.sql
+            tasks.sql
         ),
-        &wanted.params,
+        &tasks.params,
     )
 }

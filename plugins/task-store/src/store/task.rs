@@ -335,21 +335,23 @@ pub(crate) fn list(
     after: Option<&String>,
     limit: u32,
 ) -> Result<Vec<TaskHead>, DbError> {
+    // The index of the labels is in the order of their tasks, so a list by label is read off it.
+    let (tables, id) = match filter.label {
+        Some(_) => (
+            "task_store_labels l JOIN task_store_tasks t ON t.id = l.task_id",
+            "l.task_id",
+        ),
+        None => ("task_store_tasks t", "t.id"),
+    };
     let mut wanted = Where::new("1 = 1");
+    wanted.and_if("l.label =", filter.label);
     wanted.and_if("t.phase =", filter.phase.as_ref());
     wanted.and_if("t.workspace =", filter.workspace);
-    wanted.and_if("t.id <", after);
-    let labels = match filter.label {
-        Some(label) => {
-            wanted.and("l.label =", label);
-            "JOIN task_store_labels l ON l.task_id = t.id"
-        }
-        None => "",
-    };
+    wanted.and_if(&format!("{id} <"), after);
     let limit = wanted.param(&limit);
     db.query_as(
         &format!(
-            "SELECT {HEAD} FROM task_store_tasks t {labels} WHERE {} ORDER BY t.id DESC LIMIT {limit}",
+            "SELECT {HEAD} FROM {tables} WHERE {} ORDER BY {id} DESC LIMIT {limit}",
             wanted.sql
         ),
         &wanted.params,

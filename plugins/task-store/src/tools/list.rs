@@ -12,7 +12,7 @@ use crate::model::TaskId;
 use crate::phase::Phase;
 use crate::retry::{Turn, holds};
 use crate::role::Role;
-use crate::store::queue::{self, Queue, Queued};
+use crate::store::queue::{self, Queue, Queued, Wanted};
 use crate::store::task::{self, Filter, TaskHead};
 
 /// A task in a list.
@@ -176,21 +176,15 @@ impl Tool for TaskListReady {
         let limit = self.limit.unwrap_or(20);
         refusals.limit("limit", limit, 1..=100);
         refusals.finish()?;
-        let page = |which, after, limit| {
-            let policy = &caller.config.retry;
-            queue::list(
-                &cx.db,
-                which,
-                policy,
-                cx.now(),
-                self.workspace.as_ref(),
-                after,
-                limit,
-            )
+        let wanted = Wanted {
+            policy: &caller.config.retry,
+            now: cx.now(),
+            workspace: self.workspace.as_ref(),
         };
-        let mut ready = page(Queue::Ready, self.cursor.as_ref(), limit + 1)?;
-        let waiting = match self.cursor {
-            None => page(Queue::Waiting, None, limit)?,
+        let after = self.cursor.as_ref();
+        let mut ready = queue::list(&cx.db, &wanted, Queue::Ready, after, limit + 1)?;
+        let waiting = match after {
+            None => queue::list(&cx.db, &wanted, Queue::Waiting, None, limit)?,
             Some(_) => Vec::new(),
         };
         let more = cut(&mut ready, limit);

@@ -161,7 +161,7 @@ fn the_circuit_opens_from_any_phase_but_the_last() {
         expect![[r#"
             ok {"task_id":"tsk_1","from_phase":"executing","phase":"circuit_open","circuit_status":"open","attempt_id":"att_1","legal_transitions":["execution_ready","failed"],"event_id":7,"replayed":false}
             ok {"task_id":"tsk_1","from_phase":"circuit_open","phase":"circuit_open","circuit_status":"open","attempt_id":"att_1","legal_transitions":["execution_ready","failed"],"replayed":true}
-            ok {"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"circuit_open","labels":[],"circuit_status":"open","current_attempt_id":"att_1","attempt_count":1,"spec_revision":1,"created_at":"2026-01-01T00:00:01.000Z","updated_at":"2026-01-01T00:00:07.000Z","spec":{"goal":"Ship it.","scope_in":["the server"],"scope_out":["the client"],"inputs":["the source"],"outputs":["a binary"],"acceptance":["it runs","it stops"],"risks":["none"]}},"attempts_left":2,"latest_attempt":{"id":"att_1","task_id":"tsk_1","ordinal":1,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":false,"started_at":"2026-01-01T00:00:05.000Z"},"latest_review":{"id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","findings":[],"spec_revision":1,"created_at":"2026-01-01T00:00:03.000Z"},"attempts":[{"id":"att_1","task_id":"tsk_1","ordinal":1,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":false,"started_at":"2026-01-01T00:00:05.000Z"}],"reviews":[{"id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","findings":[],"spec_revision":1,"created_at":"2026-01-01T00:00:03.000Z"}],"artifacts":[],"approvals":[]}
+            ok {"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"circuit_open","labels":[],"circuit_status":"open","current_attempt_id":"att_1","attempt_count":1,"spec_revision":1,"created_at":"2026-01-01T00:00:01.000Z","updated_at":"2026-01-01T00:00:07.000Z","spec":{"goal":"Ship it.","scope_in":["the server"],"scope_out":["the client"],"inputs":["the source"],"outputs":["a binary"],"acceptance":["it runs","it stops"],"risks":["none"]}},"attempts_left":2,"latest_attempt":{"id":"att_1","task_id":"tsk_1","ordinal":1,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":false,"started_at":"2026-01-01T00:00:05.000Z"},"latest_review":{"id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","finding_count":0,"spec_revision":1,"created_at":"2026-01-01T00:00:03.000Z","findings":[]},"attempts":[{"id":"att_1","task_id":"tsk_1","ordinal":1,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":false,"started_at":"2026-01-01T00:00:05.000Z"}],"reviews":[{"id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","finding_count":0,"spec_revision":1,"created_at":"2026-01-01T00:00:03.000Z"}],"artifacts":[],"approvals":[]}
             # Leaving it closes it.
             ok {"task_id":"tsk_1","from_phase":"circuit_open","phase":"failed","circuit_status":"closed","attempt_id":"att_1","legal_transitions":[],"event_id":8}
             err WRONG_PHASE: task_open_circuit does not work in failed {"phase":"failed","allowed_phases":["spec_draft","spec_review","execution_ready","executing","spec_gate","quality_gate","awaiting_approval","ready_to_resume","circuit_open"]}
@@ -187,12 +187,17 @@ fn a_transition_opens_the_circuit_too() {
     check_after(
         EXECUTING,
         "
+        - finish att_1 failed
         move tsk_1 executing circuit_open
         move tsk_1 circuit_open execution_ready
+        # Nothing is left of the wait.
+        start tsk_1
         ",
         expect![[r#"
-            ok {"task_id":"tsk_1","from_phase":"executing","phase":"circuit_open","circuit_status":"open","attempt_id":"att_1","legal_transitions":["execution_ready","failed"],"event_id":7}
-            ok {"task_id":"tsk_1","from_phase":"circuit_open","phase":"execution_ready","circuit_status":"closed","attempt_id":"att_1","legal_transitions":["executing","failed"],"event_id":8}
+            ok {"task_id":"tsk_1","from_phase":"executing","phase":"circuit_open","circuit_status":"open","attempt_id":"att_1","legal_transitions":["execution_ready","failed"],"event_id":8}
+            ok {"task_id":"tsk_1","from_phase":"circuit_open","phase":"execution_ready","circuit_status":"closed","attempt_id":"att_1","legal_transitions":["executing","failed"],"event_id":9}
+            # Nothing is left of the wait.
+            ok {"attempt":{"id":"att_2","task_id":"tsk_1","ordinal":2,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":false,"started_at":"2026-01-01T00:00:10.000Z"},"attempts_left":2,"next_call":{"tool":"task_transition","arguments":{"task_id":"tsk_1","from_phase":"execution_ready","to_phase":"executing","reason":"an attempt is running","actor":"boss","actor_role":"orchestrator"}}}
         "#]],
     );
 }

@@ -24,6 +24,7 @@ fn titles(session: &Session, tool: &str, list: &str, arguments: &Value) -> Vec<S
             let task = task.get("task").unwrap_or(task);
             titles.push(task["title"].as_str().unwrap().to_owned());
         }
+        assert!(titles.len() < 1_000, "the pages never end");
         match page.get("next_cursor") {
             Some(cursor) => arguments["cursor"] = cursor.clone(),
             None => return titles,
@@ -103,7 +104,8 @@ fn ready_and_waiting_tasks() {
         task_list_ready
         - finish att_1 failed
         task_list_ready
-        +29000
+        +28000
+        # The very moment it was to wait for.
         task_list_ready {"workspace": "main", "actor": "cron", "actor_role": "orchestrator"}
         task_list_ready {"workspace": "other"}
         - start tsk_1
@@ -119,11 +121,12 @@ fn ready_and_waiting_tasks() {
             ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:04.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}]}
             ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:06.000Z"},"waiting_for":[{"code":"ATTEMPT_RUNNING","message":"attempt att_1 is still running"}]}]}
             ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"waiting_for":[{"code":"RETRY_TOO_EARLY","message":"the next attempt may start at 2026-01-01T00:00:38.000Z"}]}]}
+            # The very moment it was to wait for.
             ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"cron","actor_role":"orchestrator"}}}]}
             ok {"ready":[]}
             # The next attempt is the last.
-            ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:42.000Z"},"escalate":true,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}]}
-            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:02:45.000Z"},"waiting_for":[{"code":"RETRIES_EXHAUSTED","message":"all 3 attempts are used","next_call":{"tool":"task_open_circuit","arguments":{"task_id":"tsk_1","reason":"all attempts are used","actor":"orchestrator","actor_role":"orchestrator"}}}]}]}
+            ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:41.000Z"},"escalate":true,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}]}
+            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:02:44.000Z"},"waiting_for":[{"code":"RETRIES_EXHAUSTED","message":"all 3 attempts are used","next_call":{"tool":"task_open_circuit","arguments":{"task_id":"tsk_1","reason":"all attempts are used","actor":"orchestrator","actor_role":"orchestrator"}}}]}]}
         "#]],
     );
 }
@@ -152,6 +155,12 @@ fn what_is_ready_can_be_started() {
         titles(&session, "task_list_ready", "ready", &json!({"limit": 1})),
         ["t1", "t4", "t5"]
     );
+    // The waiting tasks come with the first page only.
+    let first = reply(&session, r#"task_list_ready {"limit": 1}"#);
+    assert_eq!(first["waiting"][0]["task"]["id"], "tsk_2");
+    let next = json!({"limit": 1, "cursor": first["next_cursor"]});
+    let second = reply(&session, &format!("task_list_ready {next}"));
+    assert_eq!(second.get("waiting"), None);
     let list = reply(&session, "task_list_ready");
     for task in list["ready"].as_array().unwrap() {
         let call = serde_json::from_value(task["next_call"].clone()).unwrap();

@@ -1,10 +1,5 @@
 //! The pack through its tools, over SQLite.
 
-#![allow(
-    clippy::result_large_err,
-    reason = "a refusal is made at most once per call and carries all that its caller needs"
-)]
-
 mod harness;
 
 mod approvals;
@@ -16,4 +11,5 @@ mod random;
 mod refusals;
 mod reviews;
 mod roles;
+mod show;
 mod table;

@@ -56,7 +56,7 @@ fn a_review_outside_spec_review_names_its_attempt() {
               - ATTEMPT_REQUIRED (attempt_id): only a spec review in spec_review goes without attempt_id
             err ATTEMPT_REQUIRED: only a spec review in spec_review goes without attempt_id
               - ATTEMPT_REQUIRED (attempt_id): only a spec review in spec_review goes without attempt_id
-            ok {"id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","findings":[],"spec_revision":1,"created_at":"2026-01-01T00:00:05.000Z"}
+            ok {"id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","finding_count":0,"spec_revision":1,"created_at":"2026-01-01T00:00:05.000Z"}
             err ATTEMPT_NOT_FOUND: attempt att_1 does not exist or belongs to another task
               - ATTEMPT_NOT_FOUND (attempt_id): attempt att_1 does not exist or belongs to another task
         "#]],
@@ -79,13 +79,15 @@ fn findings_are_kept_and_checked() {
         task_append_review {"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "quality", "reviewer_ref": "eye", "verdict": "blocked", "summary": "no", "findings": [{"severity": "critical", "message": "it panics", "file": "a.rs", "line": 3}, {"severity": "minor", "message": "a typo", "artifact_uri": "out.diff"}], "actor": "eye", "actor_role": "quality_reviewer"}
         task_append_review {"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "quality", "reviewer_ref": "eye", "verdict": "blocked", "findings": [{"severity": "critical", "message": ""}, {"severity": "minor", "message": "x", "file": " "}], "actor": "eye", "actor_role": "quality_reviewer"}
         task_append_review {"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "quality", "reviewer_ref": "eye", "verdict": "blocked", "findings": [{"severity": "critical"}], "actor": "eye", "actor_role": "quality_reviewer"}
+        task_events {"task_id": "tsk_1", "after_id": 6}
         "#,
         expect![[r#"
-            ok {"id":"rev_2","task_id":"tsk_1","attempt_id":"att_1","review_type":"quality","reviewer_ref":"eye","verdict":"blocked","summary":"no","findings":[{"severity":"critical","message":"it panics","file":"a.rs","line":3},{"severity":"minor","message":"a typo","artifact_uri":"out.diff"}],"spec_revision":1,"created_at":"2026-01-01T00:00:07.000Z"}
+            ok {"id":"rev_2","task_id":"tsk_1","attempt_id":"att_1","review_type":"quality","reviewer_ref":"eye","verdict":"blocked","summary":"no","finding_count":2,"spec_revision":1,"created_at":"2026-01-01T00:00:07.000Z"}
             err INVALID_ARGUMENTS: findings[0].message is blank; and 1 more reason
               - INVALID_ARGUMENTS (findings[0].message): findings[0].message is blank
               - INVALID_ARGUMENTS (findings[1].file): findings[1].file is blank
             err INVALID_ARGUMENTS: the arguments do not fit task_append_review: missing field `message` at line 1 column 152
+            ok {"events":[{"id":7,"task_id":"tsk_1","attempt_id":"att_1","event_type":"review.appended","actor":"eye","actor_role":"quality_reviewer","payload":{"after":{"id":"rev_2","task_id":"tsk_1","attempt_id":"att_1","review_type":"quality","reviewer_ref":"eye","verdict":"blocked","summary":"no","finding_count":2,"spec_revision":1,"created_at":"2026-01-01T00:00:07.000Z","findings":[{"severity":"critical","message":"it panics","file":"a.rs","line":3},{"severity":"minor","message":"a typo","artifact_uri":"out.diff"}]}},"created_at":"2026-01-01T00:00:07.000Z"}]}
         "#]],
     );
 }
