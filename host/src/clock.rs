@@ -6,6 +6,9 @@ use std::time::UNIX_EPOCH;
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970 UTC.
     fn now_ms(&self) -> i64;
+    /// Milliseconds since the machine's start, time asleep included. Nobody can set this clock, and
+    /// all processes of the machine see the same.
+    fn boot_ms(&self) -> i64;
     /// A new identifier, `prefix_` and 26 characters that sort by time of making.
     fn new_id(&self, prefix: &str) -> String;
 }
@@ -22,6 +25,13 @@ impl Clock for SystemClock {
             .ok()
             .and_then(|since| i64::try_from(since.as_millis()).ok())
             .unwrap_or_default()
+    }
+
+    fn boot_ms(&self) -> i64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        now.tv_sec
+            .saturating_mul(1000)
+            .saturating_add(now.tv_nsec / 1_000_000)
     }
 
     fn new_id(&self, prefix: &str) -> String {

@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use tollgate_sdk::Timestamp;
 
 use crate::builtin;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, PackConfig};
+use crate::core_tools;
 use crate::data_dir::DataDir;
 use crate::gate::Gate;
+use crate::liveness::Host;
 use crate::packs::compile::Compiler;
 use crate::packs::{Catalog, Loader, Origin, Selection, Source};
 use crate::sandbox::Sandbox;
@@ -45,7 +48,17 @@ pub async fn open(
     )?;
     let sources = sources(config, &choice.packs)?;
     let catalog = Catalog::load(&loader, sources, &choice.selection).await;
-    Ok(Gate::open(Arc::new(catalog), sandbox, &database, clock)?)
+    let host = Host::join(&data, clock.new_id("hst"))?;
+    host.bury_the_dead(&database, &Timestamp::from_ms(clock.now_ms()).to_string())?;
+    let gate = Gate::open(
+        Arc::new(catalog),
+        sandbox,
+        &database,
+        clock,
+        config.envelope.settings(),
+        host,
+    )?;
+    Ok(gate)
 }
 
 /// The built-in packs, then those of the configuration by name.
@@ -66,7 +79,7 @@ fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
     }
     let unknown: Vec<&str> = wanted
         .iter()
-        .filter(|want| !sources.iter().any(|source| source.name == **want))
+        .filter(|want| *want != core_tools::PACK && !sources.iter().any(|source| source.name == **want))
         .map(String::as_str)
         .collect();
     anyhow::ensure!(

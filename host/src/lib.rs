@@ -5,11 +5,14 @@
 pub mod builtin;
 pub mod clock;
 pub mod config;
+pub mod core_tools;
 pub mod data_dir;
 pub mod deadline;
+pub mod envelope;
 pub mod gate;
 pub mod hash;
 pub mod host;
+pub mod liveness;
 pub mod mcp;
 pub mod packs;
 pub mod sandbox;

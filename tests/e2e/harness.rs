@@ -274,9 +274,24 @@ pub(crate) fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
     CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments)
 }
 
-fn kill(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+/// Kills a process and waits until it has let go of everything it held.
+fn kill(number: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(number).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let is_running = || {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat"));
+        stat.is_ok_and(|stat| {
+            !stat
+                .rsplit(')')
+                .next()
+                .unwrap_or_default()
+                .trim_start()
+                .starts_with('Z')
+        })
+    };
+    while is_running() {
+        std::thread::yield_now();
+    }
 }
 
 /// A connection on which any bytes can be sent.

@@ -3,6 +3,7 @@
 mod arguments;
 mod cli;
 mod crash;
+mod envelopes;
 mod harness;
 mod hostile;
 mod http;

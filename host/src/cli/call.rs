@@ -32,6 +32,7 @@ impl Call {
             tool: self.tool,
             arguments,
             malformed: Vec::new(),
+            envelope: None,
             caller: Caller {
                 client: Some("tollgate call".to_owned()),
                 connection: gate.new_connection(),

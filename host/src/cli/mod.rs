@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tollgate::config::Config;
+use tollgate::core_tools;
 use tollgate::gate::Gate;
 use tollgate::host::{self, Choice};
 use tollgate::packs::{Selection, Tier, compile};
@@ -83,7 +84,7 @@ enum Command {
 /// Which tools exist and are listed.
 #[derive(Debug, Args)]
 struct Filters {
-    /// Load only these packs
+    /// Load only these packs, `core` being the host's own tools
     #[arg(long, value_delimiter = ',', value_name = "PACK,…", env = "TOLLGATE_PACKS")]
     packs: Vec<String>,
     /// Have only tools that match a pattern; they are listed whatever their tier
@@ -114,6 +115,7 @@ impl Filters {
         Ok(Choice {
             packs: self.packs.clone(),
             selection: Selection {
+                core: self.packs.is_empty() || self.packs.iter().any(|pack| pack == core_tools::PACK),
                 tools: self.tools.clone(),
                 exclude: self.exclude_tools.clone(),
                 read_only: self.read_only || config.server.read_only,

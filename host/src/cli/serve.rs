@@ -38,7 +38,12 @@ impl Serve {
                 })
                 .await?;
             }
-            None => mcp::serve_stdio(handler()).await?,
+            None => {
+                let handler = handler();
+                let connection = handler.connection().to_owned();
+                mcp::serve_stdio(handler).await?;
+                gate.end_connection(&connection).await;
+            }
         }
         gate.flush().await;
         Ok(ExitCode::SUCCESS)

@@ -28,7 +28,7 @@ impl Tools {
                 .map(|tool| {
                     json!({
                         "name": tool.spec.name,
-                        "pack": tool.pack.manifest.name,
+                        "pack": tool.pack_name(),
                         "effect": tool.spec.effect,
                         "tier": tool.spec.tier,
                         "title": tool.spec.title,
@@ -45,7 +45,7 @@ impl Tools {
                 .map(|tool| {
                     vec![
                         tool.spec.name.clone(),
-                        tool.pack.manifest.name.clone(),
+                        tool.pack_name().to_owned(),
                         tool.spec.effect.as_str().to_owned(),
                         format!("{:?}", tool.spec.tier).to_lowercase(),
                         tool.spec.title.clone(),

@@ -231,6 +231,12 @@ process = "cargo"
             http = "127.0.0.1:8765"
             tier = "full"
             read_only = true
+            [envelope]
+            require = "writes"
+            max_mutations = 1
+            max_test_runs = 1
+            max_duration_sec = 1
+            ceiling = { max_mutations = 1, max_test_runs = 1, max_duration_sec = 1 }
             [packs.mine]
             enabled = true
             source = "mine.wasm"

@@ -11,6 +11,8 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::core_tools::{EnvelopeSettings, Require};
+use crate::envelope;
 use crate::packs::{Grants, Tier};
 use crate::sandbox::Limits;
 
@@ -49,6 +51,8 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// How clients are served.
     pub server: Server,
+    /// Envelopes: defaults and ceilings.
+    pub envelope: EnvelopeConfig,
     /// Settings of packs, built in or not, by name.
     pub packs: BTreeMap<String, PackConfig>,
 }
@@ -63,6 +67,32 @@ pub struct Server {
     pub tier: Option<Tier>,
     /// Only tools that read exist.
     pub read_only: bool,
+}
+
+/// The `[envelope]` table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EnvelopeConfig {
+    require: Require,
+    max_mutations: Option<i64>,
+    max_test_runs: Option<i64>,
+    max_duration_sec: Option<i64>,
+    ceiling: envelope::Limits,
+}
+
+impl EnvelopeConfig {
+    /// What the gate works with.
+    pub fn settings(&self) -> EnvelopeSettings {
+        EnvelopeSettings {
+            require: self.require,
+            default: envelope::Limits {
+                max_mutations: self.max_mutations,
+                max_test_runs: self.max_test_runs,
+                max_duration_sec: self.max_duration_sec,
+            },
+            ceiling: self.ceiling,
+        }
+    }
 }
 
 /// One `[packs.NAME]` table.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tollgate_sdk::{Blocker, NextCall, ToolError};
+use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
 use super::Reply;
 use crate::clock::Clock;
+use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
-use crate::packs::Pack;
+use crate::packs::{Body, Pack};
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
 use crate::sandbox::state::{CallState, Transactions};
@@ -29,10 +30,11 @@ const MAX_REPLY: usize = 1 << 20;
 /// A call that was admitted. It may run more than once: if a neighbour in its batch costs the
 /// whole transaction, it runs again in the next.
 pub(super) struct GuestCall {
-    pub(super) pack: Arc<Pack>,
+    pub(super) body: Body,
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) context: wit::Context,
+    pub(super) connection: String,
     pub(super) time: Duration,
     pub(super) cancel: Cancel,
 }
@@ -42,6 +44,8 @@ pub(super) struct GuestCall {
 pub(super) struct Runtime {
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) settings: Arc<EnvelopeSettings>,
+    pub(super) host_id: Arc<str>,
 }
 
 /// How a call left its worker: with the session it borrowed, unless the host itself panicked.
@@ -58,7 +62,10 @@ impl Runtime {
         if call.cancel.is_cancelled() {
             return (Some(session), Err(cancelled(call)));
         }
-        let run = AssertUnwindSafe(|| self.run_in_store(call, session, transactions));
+        let run = AssertUnwindSafe(|| match &call.body {
+            Body::Guest(pack) => self.run_in_store(call, pack, session, transactions),
+            Body::Core(tool) => self.run_core(call, tool, session),
+        });
         match std::panic::catch_unwind(run) {
             Ok((session, result)) => (Some(session), result),
             Err(_) => {
@@ -78,32 +85,59 @@ impl Runtime {
         }
     }
 
+    /// The time as RFC 3339 text.
+    pub(super) fn now(&self) -> String {
+        Timestamp::from_ms(self.clock.now_ms()).to_string()
+    }
+
+    /// Runs a tool of the host's own.
+    fn run_core(
+        &self,
+        call: &GuestCall,
+        tool: &CoreTool,
+        session: Box<Session>,
+    ) -> (Box<Session>, Result<Reply, ToolError>) {
+        let cx = CoreCx {
+            session: &session,
+            now: self.now(),
+            boot_ms: self.clock.boot_ms(),
+            new_id: &|prefix| self.clock.new_id(prefix),
+            settings: &self.settings,
+            host_id: &self.host_id,
+            connection: &call.connection,
+        };
+        let result = (tool.call)(&cx, &call.arguments)
+            .and_then(|(structured, text)| read_reply(core_tools::PACK, wit::Reply { structured, text }));
+        (session, result)
+    }
+
     fn run_in_store(
         &self,
         call: &GuestCall,
+        pack: &Pack,
         session: Box<Session>,
         transactions: Transactions,
     ) -> (Box<Session>, Result<Reply, ToolError>) {
         let deadline = Deadline::after(call.time, call.cancel.clone());
-        session.enter(&call.pack.namespace, &deadline);
+        session.enter(&pack.namespace, &deadline);
         let state = CallState::new(
-            call.pack.namespace.clone(),
+            pack.namespace.clone(),
             session,
             deadline.clone(),
             Arc::clone(&self.clock),
             transactions,
-            &call.pack.limits,
+            &pack.limits,
         );
         let mut store = state.into_store(&self.sandbox);
         let running = self.sandbox.running();
-        let called = invoke(call, &mut store);
+        let called = invoke(call, pack, &mut store);
         drop(running);
         let state = store.into_data();
         state.log_output();
         let result = match called {
-            Ok(Ok(reply)) => read_reply(call, reply),
+            Ok(Ok(reply)) => read_reply(&pack.manifest.name, reply),
             Ok(Err(err)) => Err(read_error(err)),
-            Err(trap) => Err(name_trap(call, &trap, &state, &deadline)),
+            Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
         };
         state.session.leave();
         (state.session, result)
@@ -112,17 +146,25 @@ impl Runtime {
 
 fn invoke(
     call: &GuestCall,
+    pack: &Pack,
     store: &mut Store<CallState>,
 ) -> wasmtime::Result<Result<wit::Reply, wit::ToolError>> {
-    let instance = call.pack.pre().instantiate(&mut *store)?;
+    let instance = pack.pre().instantiate(&mut *store)?;
     instance
         .tollgate_host_pack()
         .call_call(store, &call.context, &call.tool, &call.arguments)
 }
 
 /// A trap, an interruption or a limit, as the caller sees it. The log has the whole story.
-fn name_trap(call: &GuestCall, trap: &wasmtime::Error, state: &CallState, deadline: &Deadline) -> ToolError {
-    let pack = call.pack.manifest.name.as_str();
+fn name_trap(
+    call: &GuestCall,
+    pack: &Pack,
+    trap: &wasmtime::Error,
+    state: &CallState,
+    deadline: &Deadline,
+) -> ToolError {
+    let limits = &pack.limits;
+    let pack = pack.manifest.name.as_str();
     tracing::warn!(
         op_id = call.context.op_id,
         pack,
@@ -139,7 +181,7 @@ fn name_trap(call: &GuestCall, trap: &wasmtime::Error, state: &CallState, deadli
             format!("pack `{pack}` asked for more memory than it may have"),
         )
         .remediation("Ask for less at once; the operator can raise limits.memory_mib of the pack.")
-        .context("limit_bytes", call.pack.limits.memory),
+        .context("limit_bytes", limits.memory),
         (Some(Exceeded::Table), _) => ToolError::new(
             "TABLE_LIMIT",
             format!("pack `{pack}` grew a table past its limit"),
@@ -176,13 +218,10 @@ fn cancelled(call: &GuestCall) -> ToolError {
         .context("tool", call.tool.as_str())
 }
 
-fn read_reply(call: &GuestCall, said: wit::Reply) -> Result<Reply, ToolError> {
+fn read_reply(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
     let bad = |why: String| {
-        ToolError::new(
-            "BAD_REPLY",
-            format!("pack `{}` replied badly: {why}", call.pack.manifest.name),
-        )
-        .remediation("Report the operation's id to the pack's author.")
+        ToolError::new("BAD_REPLY", format!("pack `{pack}` replied badly: {why}"))
+            .remediation("Report the operation's id to the pack's author.")
     };
     if said.structured.len() > MAX_REPLY {
         return Err(

@@ -9,9 +9,9 @@ use tollgate_sdk::ToolError;
 
 use super::guest::{GuestCall, Runtime};
 use super::writer::{self, Backlog, Job};
-use super::{Draft, Reply};
-use crate::clock::Clock;
-use crate::sandbox::Sandbox;
+use super::{Draft, Reply, Settled, admission};
+use crate::core_tools;
+use crate::envelope::Charge;
 use crate::sandbox::state::Transactions;
 use crate::storage::{Database, OpenError, Session};
 
@@ -20,7 +20,7 @@ const READERS: usize = 8;
 /// `run` calls at once.
 const RUNNERS: usize = 8;
 
-type Answer = oneshot::Sender<Result<Reply, ToolError>>;
+type Answer = oneshot::Sender<Settled>;
 
 struct ReadJob {
     guest: GuestCall,
@@ -39,15 +39,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    pub(super) fn open(
-        database: &Database,
-        sandbox: &Arc<Sandbox>,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Lanes, OpenError> {
-        let runtime = Runtime {
-            sandbox: Arc::clone(sandbox),
-            clock: Arc::clone(clock),
-        };
+    pub(super) fn open(database: &Database, runtime: Runtime) -> Result<Lanes, OpenError> {
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
         let (reads, read_jobs) = crossbeam_channel::unbounded();
@@ -82,29 +74,40 @@ impl Lanes {
     }
 
     /// Runs a call on a snapshot. Its row follows later.
-    pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Result<Reply, ToolError> {
+    pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Settled {
         let (reply, answer) = oneshot::channel();
         if let Some(reads) = &self.reads {
             let _ = reads.send(ReadJob { guest, draft, reply });
         }
-        answer.await.unwrap_or_else(|_| Err(stopping()))
+        answer.await.unwrap_or_else(|_| Settled::refused(stopping()))
     }
 
     /// Runs a call as a transaction that commits with its row.
-    pub(super) async fn write(&self, guest: GuestCall, draft: Draft) -> Result<Reply, ToolError> {
+    pub(super) async fn write(&self, guest: GuestCall, draft: Draft) -> Settled {
         let (reply, answer) = oneshot::channel();
         self.send(Job::Call {
             guest: Box::new(guest),
             draft: Box::new(draft),
             reply,
         });
-        answer.await.unwrap_or_else(|_| Err(stopping()))
+        answer.await.unwrap_or_else(|_| Settled::refused(stopping()))
     }
 
-    /// Runs a call outside any transaction. Its row is on disk before the reply.
-    pub(super) async fn run(&self, guest: GuestCall, draft: Draft) -> Result<Reply, ToolError> {
+    /// Runs a call outside any transaction. It is admitted before, and its row is on disk before the
+    /// reply.
+    pub(super) async fn run(&self, guest: GuestCall, draft: Draft) -> Settled {
         let Ok(_permit) = self.runners.acquire().await else {
-            return Err(stopping());
+            return Settled::refused(stopping());
+        };
+        let (reply, admitted) = oneshot::channel();
+        self.send(Job::Admit {
+            draft: Box::new(draft.clone()),
+            reply,
+        });
+        let standing = match admitted.await {
+            Ok(Ok(standing)) => standing,
+            Ok(Err(refused)) => return refused,
+            Err(_) => return Settled::refused(stopping()),
         };
         let runtime = self.runtime.clone();
         let database = self.database.clone();
@@ -120,16 +123,27 @@ impl Lanes {
             }
             result
         });
-        let result = ran.await.unwrap_or_else(|_| Err(stopping()));
-        self.record(&draft, &result).await;
-        result
+        let mut settled = Settled::of(ran.await.unwrap_or_else(|_| Err(stopping())));
+        settled.standing = standing;
+        self.record(&draft, &settled).await;
+        settled
     }
 
     /// Records a call that was refused before any guest ran.
-    pub(super) async fn refuse(&self, draft: Draft, refusal: ToolError) -> Result<Reply, ToolError> {
-        let result = Err(refusal);
-        self.record(&draft, &result).await;
-        result
+    pub(super) async fn refuse(&self, draft: Draft, refusal: ToolError) -> Settled {
+        let settled = Settled::refused(refusal);
+        self.record(&draft, &settled).await;
+        settled
+    }
+
+    /// Marks what a connection left open as interrupted.
+    pub(super) async fn interrupt(&self, connection: &str) {
+        let (done, interrupted) = oneshot::channel();
+        self.send(Job::Interrupt {
+            connection: connection.to_owned(),
+            done,
+        });
+        let _ = interrupted.await;
     }
 
     /// Waits until what was queued is on disk.
@@ -139,10 +153,10 @@ impl Lanes {
         let _ = flushed.await;
     }
 
-    async fn record(&self, draft: &Draft, result: &Result<Reply, ToolError>) {
+    async fn record(&self, draft: &Draft, settled: &Settled) {
         let (done, recorded) = oneshot::channel();
         self.send(Job::Record {
-            operation: Box::new(draft.settle(result)),
+            operation: Box::new(draft.settle(settled)),
             done,
         });
         let _ = recorded.await;
@@ -183,24 +197,56 @@ impl Reader {
     fn work(self) {
         let mut spare: Option<Box<Session>> = None;
         while let Ok(job) = self.jobs.recv() {
-            let (session, result) = self.read(&job.guest, spare.take());
+            let (session, settled) = self.read(&job.guest, &job.draft, spare.take());
             spare = session;
-            let operation = job.draft.settle(&result);
-            let _ = job.reply.send(result);
+            let operation = job.draft.settle(&settled);
+            let _ = job.reply.send(settled);
             self.backlog.add(operation, &self.writes);
         }
     }
 
-    fn read(&self, guest: &GuestCall, spare: Option<Box<Session>>) -> super::guest::Finished {
+    fn read(
+        &self,
+        guest: &GuestCall,
+        draft: &Draft,
+        spare: Option<Box<Session>>,
+    ) -> (Option<Box<Session>>, Settled) {
+        let failed = |err: &rusqlite::Error| (None, Settled::refused(writer::storage_failed(err)));
         let session = match spare.map_or_else(|| self.database.read_session().map(Box::new), Ok) {
             Ok(session) => session,
-            Err(err) => return (None, Err(writer::storage_failed(&err.into_cause()))),
+            Err(err) => return failed(&err.into_cause()),
         };
         if let Err(err) = session.begin_read() {
-            return (None, Err(writer::storage_failed(&err)));
+            return failed(&err);
         }
-        let (session, result) = self.runtime.run(guest, session, Transactions::WholeCall);
+        let mut settled = match self.admit(draft, &session) {
+            Ok(settled) => settled,
+            Err(err) => return failed(&err),
+        };
+        let mut session = Some(session);
+        if settled.result.is_ok()
+            && let Some(lent) = session.take()
+        {
+            (session, settled.result) = self.runtime.run(guest, lent, Transactions::WholeCall);
+        }
         // A session whose snapshot does not end cleanly is not used again.
-        (session.filter(|session| session.commit().is_ok()), result)
+        (session.filter(|session| session.commit().is_ok()), settled)
+    }
+
+    /// Whether the call's envelope lets it read. Reading costs nothing.
+    fn admit(&self, draft: &Draft, session: &Session) -> rusqlite::Result<Settled> {
+        let mut settled = Settled::of(Ok(Reply::default()));
+        let Some(envelope) = &draft.operation.envelope_id else {
+            return Ok(settled);
+        };
+        let Some(standing) = session.standing(envelope)? else {
+            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
+        };
+        settled.standing = Some(standing);
+        if let Err(refusal) = standing.admit(Charge::Nothing, self.runtime.clock.boot_ms()) {
+            settled.limit = Some(refusal);
+            settled.result = Err(admission::refused(envelope, &standing, refusal));
+        }
+        Ok(settled)
     }
 }

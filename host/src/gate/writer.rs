@@ -14,9 +14,12 @@ use tokio::sync::oneshot;
 use tollgate_sdk::ToolError;
 
 use super::guest::{GuestCall, Runtime};
-use super::{Draft, Reply};
+use super::{Draft, Mutation, Reply, Settled, admission};
+use crate::core_tools;
+use crate::envelope::{Charge, Standing, State};
+use crate::packs::{Body, Effect};
 use crate::sandbox::state::Transactions;
-use crate::storage::{Database, OpenError, Operation, Session};
+use crate::storage::{Admission, Database, OpenError, Operation, Session};
 
 /// Most jobs of one commit.
 const MAX_BATCH: usize = 256;
@@ -33,7 +36,18 @@ pub(super) enum Job {
     Call {
         guest: Box<GuestCall>,
         draft: Box<Draft>,
-        reply: oneshot::Sender<Result<Reply, ToolError>>,
+        reply: oneshot::Sender<Settled>,
+    },
+    /// Admit a `run` call and remember that it is about to start. Answers with its envelope's standing,
+    /// or with the refusal, which is recorded then.
+    Admit {
+        draft: Box<Draft>,
+        reply: oneshot::Sender<Result<Option<Standing>, Settled>>,
+    },
+    /// Mark what a connection left open as interrupted.
+    Interrupt {
+        connection: String,
+        done: oneshot::Sender<()>,
     },
     /// Record a call that ran elsewhere or was refused, and tell once its row is on disk or cannot
     /// be put there.
@@ -132,17 +146,25 @@ fn next_batch(jobs: &Receiver<Job>) -> Option<Vec<Pending>> {
 /// A job and, once it ran, its result.
 struct Pending {
     job: Job,
-    settled: Option<Result<Reply, ToolError>>,
+    /// What the guest came to. A failure has no rows and stands even if the transaction is lost.
+    result: Option<Result<Reply, ToolError>>,
+    /// What is answered once it is committed.
+    settled: Option<Settled>,
 }
 
 impl Pending {
     fn new(job: Job) -> Pending {
-        Pending { job, settled: None }
+        Pending {
+            job,
+            result: None,
+            settled: None,
+        }
     }
 
     /// Forgets a success whose rows are gone. Refusals and failures have no rows and stay.
     fn forget_success(&mut self) {
-        self.settled.take_if(|result| result.is_ok());
+        self.result.take_if(|result| result.is_ok());
+        self.settled = None;
     }
 }
 
@@ -181,10 +203,11 @@ impl Writer {
     }
 
     fn attempt(&mut self, batch: &mut [Pending], rows: &[Operation]) -> rusqlite::Result<Result<(), Lost>> {
+        let now = self.runtime.now();
         let session = self.session()?;
         session.begin_write()?;
         for row in rows {
-            session.record(row)?;
+            record(session, row, &now)?;
         }
         for pending in batch.iter_mut() {
             if self.process(pending)?.is_err() {
@@ -196,25 +219,95 @@ impl Writer {
     }
 
     fn process(&mut self, pending: &mut Pending) -> rusqlite::Result<Result<(), Lost>> {
+        let now = self.runtime.now();
         match &pending.job {
             Job::Flush(_) | Job::Backlog => {}
-            Job::Record { operation, .. } => self.session()?.record(operation)?,
+            Job::Record { operation, .. } => {
+                let session = self.session()?;
+                record(session, operation, &now)?;
+                session.fulfil(&operation.op_id)?;
+            }
+            Job::Interrupt { connection, .. } => {
+                let host_id = Arc::clone(&self.runtime.host_id);
+                let session = self.session()?;
+                session.interrupt_envelopes(&host_id, Some(connection), &now, "DISCONNECTED")?;
+            }
+            Job::Admit { draft, .. } => {
+                let settled = self.admit(draft, &now)?;
+                let session = self.session()?;
+                match &settled.result {
+                    Err(_) => session.record(&draft.settle(&settled))?,
+                    Ok(_) => session.intend(&draft.operation)?,
+                }
+                pending.settled = Some(settled);
+            }
             Job::Call { guest, draft, .. } => {
-                let result = match pending.settled.take() {
-                    Some(settled) => settled,
-                    None => match self.run(guest)? {
-                        Ran::Kept(result) => result,
-                        Ran::Lost(failure) => {
-                            pending.settled = Some(Err(failure));
-                            return Ok(Err(Lost));
-                        }
-                    },
-                };
-                self.session()?.record(&draft.settle(&result))?;
-                pending.settled = Some(result);
+                let mut settled = self.admit(draft, &now)?;
+                if settled.result.is_ok() {
+                    settled.result = match pending.result.take() {
+                        Some(result) => result,
+                        None => match self.run(guest)? {
+                            Ran::Kept(result) => result,
+                            Ran::Lost(failure) => {
+                                pending.result = Some(Err(failure));
+                                return Ok(Err(Lost));
+                            }
+                        },
+                    };
+                    pending.result = Some(settled.result.clone());
+                    settled.mutation = self.mutation(draft, &settled.result)?;
+                }
+                self.session()?.record(&draft.settle(&settled))?;
+                pending.settled = Some(settled);
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Counts a call in its envelope. The result is the refusal, or a success still without content.
+    fn admit(&mut self, draft: &Draft, now: &str) -> rusqlite::Result<Settled> {
+        let mut settled = Settled::of(Ok(Reply::default()));
+        let Some(envelope) = &draft.operation.envelope_id else {
+            return Ok(settled);
+        };
+        let boot_ms = self.runtime.clock.boot_ms();
+        match self.session()?.admit(envelope, draft.charge, boot_ms, now)? {
+            Admission::Admitted(standing) => settled.standing = Some(standing),
+            Admission::Refused(standing, refusal) => {
+                settled.standing = Some(standing);
+                settled.limit = Some(refusal);
+                settled.result = Err(admission::refused(envelope, &standing, refusal));
+            }
+            Admission::Unknown => settled.result = Err(core_tools::unknown_envelope(envelope)),
+        }
+        Ok(settled)
+    }
+
+    /// The fingerprint of what a call changed, and whether its envelope has seen it before.
+    fn mutation(
+        &mut self,
+        draft: &Draft,
+        result: &Result<Reply, ToolError>,
+    ) -> rusqlite::Result<Option<Mutation>> {
+        let session = self.session()?;
+        let changes = session.take_changes();
+        if draft.charge == Charge::Nothing || result.is_err() {
+            return Ok(None);
+        }
+        let text = format!(
+            "{}\n{}\n{changes:?}",
+            draft.operation.tool, draft.operation.args_hash
+        );
+        let mut mutation = Mutation {
+            fingerprint: crate::hash::sha256_hex(text.as_bytes()),
+            changed: changes.into_keys().collect(),
+            repeated: None,
+        };
+        if let Some(envelope) = &draft.operation.envelope_id {
+            mutation.repeated = session.repeated_mutation(envelope, &mutation.fingerprint)?;
+            session.note_mutation(envelope, &mutation.fingerprint)?;
+        }
+        Ok(Some(mutation))
     }
 
     /// Runs one call under its savepoint.
@@ -222,9 +315,11 @@ impl Writer {
         let session = self.session.take().map_or_else(|| self.reopen(), Ok)?;
         session.savepoint()?;
         let before = session.pages()?;
-        let quota = i64::try_from(guest.pack.limits.storage / PAGE).unwrap_or(i64::MAX);
-        let used = session.used_pages(&guest.pack.namespace)?;
-        session.limit_growth(quota - used)?;
+        if let Body::Guest(pack) = &guest.body {
+            let quota = i64::try_from(pack.limits.storage / PAGE).unwrap_or(i64::MAX);
+            session.limit_growth(quota - session.used_pages(&pack.namespace)?)?;
+        }
+        drop(session.take_changes());
         let (session, result) = self.runtime.run(guest, session, Transactions::WholeCall);
         let Some(session) = session else {
             // The connection went down with the panic, and the transaction with it.
@@ -241,8 +336,10 @@ impl Writer {
         session.lift_limit()?;
         if result.is_ok() {
             let grown = session.pages()? - before;
-            if grown != 0 {
-                session.book_pages(&guest.pack.namespace, grown)?;
+            if grown != 0
+                && let Body::Guest(pack) = &guest.body
+            {
+                session.book_pages(&pack.namespace, grown)?;
             }
             session.release()?;
         } else {
@@ -277,15 +374,38 @@ impl Writer {
     }
 }
 
+/// Writes a row, and closes the envelope whose time a read found to be over.
+fn record(session: &Session, operation: &Operation, now: &str) -> rusqlite::Result<()> {
+    if let (Some(envelope), Some(limit)) = (&operation.envelope_id, &operation.limit_triggered)
+        && operation.effect == Effect::Read
+    {
+        session.close_envelope(envelope, State::ClosedFailed, now, Some(limit), None)?;
+    }
+    session.record(operation)
+}
+
 fn answer(batch: Vec<Pending>) {
     for pending in batch {
         // A caller that is gone needs no answer; its row is in the ledger.
         match pending.job {
             Job::Call { reply, .. } => {
-                let result = pending.settled.unwrap_or_else(|| Err(lost_transaction()));
-                let _ = reply.send(result);
+                let _ = reply.send(
+                    pending
+                        .settled
+                        .unwrap_or_else(|| Settled::refused(lost_transaction())),
+                );
             }
-            Job::Record { done, .. } | Job::Flush(done) => {
+            Job::Admit { reply, .. } => {
+                let settled = pending
+                    .settled
+                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
+                let _ = reply.send(if settled.result.is_ok() {
+                    Ok(settled.standing)
+                } else {
+                    Err(settled)
+                });
+            }
+            Job::Record { done, .. } | Job::Interrupt { done, .. } | Job::Flush(done) => {
                 let _ = done.send(());
             }
             Job::Backlog => {}
@@ -297,7 +417,10 @@ fn fail(batch: Vec<Pending>, failure: &ToolError) {
     for pending in batch {
         match pending.job {
             Job::Call { reply, .. } => {
-                let _ = reply.send(Err(failure.clone()));
+                let _ = reply.send(Settled::refused(failure.clone()));
+            }
+            Job::Admit { reply, .. } => {
+                let _ = reply.send(Err(Settled::refused(failure.clone())));
             }
             Job::Record { operation, done } => {
                 tracing::error!(
@@ -307,7 +430,7 @@ fn fail(batch: Vec<Pending>, failure: &ToolError) {
                 );
                 let _ = done.send(());
             }
-            Job::Flush(done) => {
+            Job::Interrupt { done, .. } | Job::Flush(done) => {
                 let _ = done.send(());
             }
             Job::Backlog => {}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -37,6 +37,11 @@ impl Handler {
         }
     }
 
+    /// The connection's id.
+    pub fn connection(&self) -> &str {
+        &self.connection
+    }
+
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller {
             identity: None,
@@ -44,6 +49,9 @@ impl Handler {
                 .client_info()
                 .map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
             connection: self.connection.clone(),
+            stateful: context
+                .protocol_version()
+                .is_some_and(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str()),
             request_id: Some(crate::text::cut(&context.id.to_string(), 100).to_owned()),
         }
     }
@@ -83,6 +91,7 @@ impl ServerHandler for Handler {
             tool: request.name.into_owned(),
             arguments: request.arguments.unwrap_or_default(),
             malformed: malformed(&context),
+            envelope: context.meta.get("tollgate/envelope_id").cloned(),
             caller: self.caller(&context),
             cancel: cancel.clone(),
         };
@@ -114,16 +123,52 @@ fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
 }
 
 fn result(outcome: Outcome) -> CallToolResult {
-    let mut meta = MetaObject::new();
-    meta.0.insert("tollgate/op_id".to_owned(), outcome.op_id.into());
-    let ms = u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX);
-    meta.0.insert("tollgate/duration_ms".to_owned(), ms.into());
+    let meta = meta(&outcome);
     let mut result = match outcome.result {
         Ok(reply) => success(reply),
         Err(err) => failure(&err),
     };
     result.meta = Some(meta);
     result
+}
+
+/// What every reply says beside its result: which operation it was, what is left, what it repeated.
+fn meta(outcome: &Outcome) -> MetaObject {
+    let mut meta = MetaObject::new();
+    let mut add = |key: &str, value: Value| meta.0.insert(format!("tollgate/{key}"), value);
+    add("op_id", outcome.op_id.as_str().into());
+    add(
+        "duration_ms",
+        u64::try_from(outcome.duration.as_millis())
+            .unwrap_or(u64::MAX)
+            .into(),
+    );
+    if let Some(envelope) = &outcome.envelope_id {
+        add("envelope_id", envelope.as_str().into());
+    }
+    if let Some(standing) = &outcome.standing {
+        let counter = |used: i64, limit: Option<i64>| match limit {
+            Some(limit) => json!({"used": used, "limit": limit, "left": (limit - used).max(0)}),
+            None => json!({"used": used}),
+        };
+        add(
+            "budget",
+            json!({
+                "mutations": counter(standing.mutations, standing.limits.max_mutations),
+                "test_runs": counter(standing.test_runs, standing.limits.max_test_runs),
+            }),
+        );
+    }
+    if let Some(mutation) = &outcome.mutation {
+        let mut note = json!({"fingerprint": mutation.fingerprint, "changed": mutation.changed});
+        match mutation.repeated {
+            Some(1) => note["no_op"] = true.into(),
+            Some(period) => note["oscillation"] = json!({"period": period}),
+            None => {}
+        }
+        add("mutation", note);
+    }
+    meta
 }
 
 fn success(reply: Reply) -> CallToolResult {

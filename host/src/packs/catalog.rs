@@ -4,13 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde_json::json;
 
 use super::load::{LoadError, Loader, Pack, Source};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
+use crate::core_tools::{self, CoreTool};
+
+/// The argument that names the envelope a call belongs to.
+pub const ENVELOPE_ARGUMENT: &str = "envelope_id";
 
 /// Which of the loaded tools exist and are listed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Selection {
+    /// The host's own tools exist.
+    pub core: bool,
     /// Globs; when there are any, only tools that match one exist.
     pub tools: Vec<String>,
     /// Globs; tools that match one do not exist.
@@ -23,12 +30,46 @@ pub struct Selection {
 
 /// A tool that exists.
 pub struct ToolEntry {
-    /// Whose it is.
-    pub pack: Arc<Pack>,
-    /// What it is.
+    /// What runs it.
+    pub body: Body,
+    /// What it is, as it is listed.
     pub spec: ToolSpec,
     /// Checks its arguments.
     pub arguments: jsonschema::Validator,
+    /// The gate takes `envelope_id` out of its arguments. Tools that have an argument of that name
+    /// themselves keep it.
+    pub correlated: bool,
+}
+
+impl Default for Selection {
+    fn default() -> Selection {
+        Selection {
+            core: true,
+            tools: Vec::new(),
+            exclude: Vec::new(),
+            read_only: false,
+            tier: None,
+        }
+    }
+}
+
+/// What runs a tool.
+#[derive(Clone)]
+pub enum Body {
+    /// A component.
+    Guest(Arc<Pack>),
+    /// The host itself.
+    Core(&'static CoreTool),
+}
+
+impl ToolEntry {
+    /// Whose it is.
+    pub fn pack_name(&self) -> &str {
+        match &self.body {
+            Body::Guest(pack) => &pack.manifest.name,
+            Body::Core(_) => core_tools::PACK,
+        }
+    }
 }
 
 /// All packs of a host and their tools.
@@ -50,17 +91,21 @@ impl Catalog {
             aliases: BTreeMap::new(),
             tier: listed_tier(selection),
         };
+        let core = core_tools::all().iter().filter(|_| selection.core);
+        for tool in core {
+            catalog.add_tool(Body::Core(tool), (tool.spec)(), selection);
+        }
         let known = loader.packs_with_tables();
         let loading = sources.into_iter().map(|source| loader.load(source));
         for result in futures::future::join_all(loading).await {
             let admitted = result.and_then(|pack| {
                 catalog.check_free(&pack, &known)?;
-                let tools = entries(&pack)?;
+                check_schemas(&pack)?;
                 loader.migrate(&pack)?;
-                Ok((pack, tools))
+                Ok(pack)
             });
             match admitted {
-                Ok((pack, tools)) => catalog.add(pack, tools, selection),
+                Ok(pack) => catalog.add(pack, selection),
                 Err(failure) => catalog.failures.push(failure),
             }
         }
@@ -142,6 +187,9 @@ impl Catalog {
 
     /// The pack that declares a name and does not exclude it.
     fn claimant(&self, name: &str) -> Option<&str> {
+        if core_tools::all().iter().any(|tool| (tool.spec)().name == name) {
+            return Some(core_tools::PACK);
+        }
         self.packs.iter().find_map(|pack| {
             let excluded = globs(&pack.exclude);
             let declares = pack.manifest.tools.iter().any(|tool| {
@@ -152,31 +200,61 @@ impl Catalog {
         })
     }
 
-    fn add(&mut self, pack: Pack, tools: Vec<(ToolSpec, jsonschema::Validator)>, selection: &Selection) {
+    fn add(&mut self, pack: Pack, selection: &Selection) {
         let pack = Arc::new(pack);
-        let wanted = globs(&selection.tools);
-        let excluded = globs(&selection.exclude);
-        let excluded_here = globs(&pack.exclude);
-        for (spec, arguments) in tools {
-            let exists = (selection.tools.is_empty() || wanted.is_match(&spec.name))
-                && !excluded.is_match(&spec.name)
-                && !excluded_here.is_match(&spec.name)
-                && (!selection.read_only || spec.effect == Effect::Read);
-            if !exists {
-                continue;
+        let excluded = globs(&pack.exclude);
+        for spec in &pack.manifest.tools {
+            if !excluded.is_match(&spec.name) {
+                self.add_tool(Body::Guest(Arc::clone(&pack)), spec.clone(), selection);
             }
-            for alias in &spec.aliases {
-                self.aliases.insert(alias.clone(), spec.name.clone());
-            }
-            let entry = ToolEntry {
-                pack: Arc::clone(&pack),
-                spec,
-                arguments,
-            };
-            self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
         }
         self.packs.push(pack);
     }
+
+    fn add_tool(&mut self, body: Body, mut spec: ToolSpec, selection: &Selection) {
+        let exists = (selection.tools.is_empty() || globs(&selection.tools).is_match(&spec.name))
+            && !globs(&selection.exclude).is_match(&spec.name)
+            && (!selection.read_only || spec.effect == Effect::Read);
+        // Compiled once before, when the pack was checked.
+        let schema = serde_json::Value::Object(spec.input_schema.clone());
+        let (true, Ok(arguments)) = (exists, jsonschema::validator_for(&schema)) else {
+            return;
+        };
+        let correlated = matches!(body, Body::Guest(_)) && offer_envelope(&mut spec);
+        for alias in &spec.aliases {
+            self.aliases.insert(alias.clone(), spec.name.clone());
+        }
+        let entry = ToolEntry {
+            body,
+            spec,
+            arguments,
+            correlated,
+        };
+        self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
+    }
+}
+
+/// Adds `envelope_id` to the listed arguments of a tool that may change something. Tools that only
+/// read take it too, unlisted, to keep their definitions short. Whether the argument is the gate's.
+fn offer_envelope(spec: &mut ToolSpec) -> bool {
+    let effect = spec.effect;
+    let Some(properties) = spec
+        .input_schema
+        .get_mut("properties")
+        .and_then(|value| value.as_object_mut())
+    else {
+        return true;
+    };
+    if properties.contains_key(ENVELOPE_ARGUMENT) {
+        return false;
+    }
+    if effect != Effect::Read {
+        properties.insert(
+            ENVELOPE_ARGUMENT.to_owned(),
+            json!({"type": "string", "description": "The envelope this call belongs to."}),
+        );
+    }
+    true
 }
 
 /// Naming tools says enough about which to list.
@@ -188,21 +266,26 @@ fn listed_tier(selection: &Selection) -> Tier {
     }
 }
 
-fn entries(pack: &Pack) -> Result<Vec<(ToolSpec, jsonschema::Validator)>, LoadError> {
-    pack.manifest
+/// Every input schema must be one that arguments can be checked against.
+fn check_schemas(pack: &Pack) -> Result<(), LoadError> {
+    let problems: Vec<String> = pack
+        .manifest
         .tools
         .iter()
-        .map(|spec| {
+        .filter_map(|spec| {
             let schema = serde_json::Value::Object(spec.input_schema.clone());
-            match jsonschema::validator_for(&schema) {
-                Ok(validator) => Ok((spec.clone(), validator)),
-                Err(err) => {
-                    let problem = format!("tool {}: its input schema is no JSON Schema: {err}", spec.name);
-                    Err(LoadError::new(&pack.manifest.name, &pack.origin, vec![problem]))
-                }
-            }
+            let err = jsonschema::validator_for(&schema).err()?;
+            Some(format!(
+                "tool {}: its input schema is no JSON Schema: {err}",
+                spec.name
+            ))
         })
-        .collect()
+        .collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(LoadError::new(&pack.manifest.name, &pack.origin, problems))
+    }
 }
 
 /// Globs that were checked when the configuration was read; one that is none matches nothing.

@@ -19,7 +19,7 @@ const MAX_INSTRUCTIONS: usize = 4 << 10;
 const RESERVED: &[&str] = &["core", "sqlite", "tollgate"];
 
 /// How the host runs a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// One snapshot.

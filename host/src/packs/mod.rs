@@ -9,7 +9,7 @@ mod load;
 mod manifest;
 mod version;
 
-pub use catalog::{Catalog, Selection, ToolEntry};
+pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
 pub use grants::Grants;
 pub use load::{LoadError, Loader, Origin, Pack, Source};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};

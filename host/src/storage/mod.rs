@@ -5,17 +5,21 @@
 //! their namespace first, and SQLite itself refuses what lies outside.
 
 mod access;
+mod envelopes;
 mod ledger;
 mod migrate;
+mod operations;
 mod session;
 mod statement;
 
 use std::path::{Path, PathBuf};
 
 pub use access::Namespace;
-pub use ledger::Operation;
+pub use envelopes::{Admission, Envelope, EnvelopeFilter};
+pub use ledger::{Broken, Head, OpType, Operation, Verified};
 pub use migrate::{MigrationError, Step};
-pub use session::{OpenError, Session};
+pub use operations::{OperationFilter, StoredOperation};
+pub use session::{Changes, OpenError, Session};
 pub use statement::SqlError;
 
 /// Where the database is, and how to open sessions on it.

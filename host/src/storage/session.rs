@@ -1,11 +1,13 @@
 //! One hardened connection.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::Action;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 use thiserror::Error;
@@ -58,7 +60,11 @@ pub struct Session {
 struct State {
     mode: Mutex<Mode>,
     deadline: Mutex<Option<Deadline>>,
+    changes: Mutex<Changes>,
 }
+
+/// Rows that a component's call changed, by table: inserted, updated, deleted.
+pub type Changes = BTreeMap<String, [u64; 3]>;
 
 impl Session {
     pub(super) fn open(path: &Path, access: Access) -> Result<Session, OpenError> {
@@ -81,6 +87,7 @@ impl Session {
         let state = Arc::new(State {
             mode: Mutex::new(Mode::Host),
             deadline: Mutex::new(None),
+            changes: Mutex::new(Changes::new()),
         });
         let seen = Arc::clone(&state);
         db.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
@@ -91,6 +98,12 @@ impl Session {
             PROGRESS_INTERVAL,
             Some(move || lock(&seen.deadline).as_ref().is_some_and(Deadline::is_over)),
         )?;
+        if access == Access::Write {
+            let seen = Arc::clone(&state);
+            db.update_hook(Some(move |action: Action, _: &str, table: &str, _: i64| {
+                count(&seen, action, table);
+            }))?;
+        }
         Ok(Session {
             db,
             state,
@@ -102,6 +115,11 @@ impl Session {
     pub fn enter(&self, namespace: &Namespace, deadline: &Deadline) {
         *lock(&self.state.mode) = Mode::Component(namespace.clone());
         *lock(&self.state.deadline) = Some(deadline.clone());
+    }
+
+    /// What the component's statements changed since the last look.
+    pub fn take_changes(&self) -> Changes {
+        std::mem::take(&mut *lock(&self.state.changes))
     }
 
     /// Prepares the host's own statements from now on, without a deadline.
@@ -229,6 +247,26 @@ impl Session {
 
     fn host_value(&self, sql: &str) -> rusqlite::Result<i64> {
         self.db.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    }
+}
+
+fn count(state: &State, action: Action, table: &str) {
+    if !matches!(*lock(&state.mode), Mode::Component(_)) {
+        return;
+    }
+    let kind = match action {
+        Action::SQLITE_INSERT => 0,
+        Action::SQLITE_UPDATE => 1,
+        _ => 2,
+    };
+    let mut changes = lock(&state.changes);
+    match changes.get_mut(table) {
+        Some(counts) => counts[kind] += 1,
+        None => {
+            let mut counts = [0; 3];
+            counts[kind] = 1;
+            changes.insert(table.to_owned(), counts);
+        }
     }
 }
 

@@ -39,6 +39,10 @@ misbehaviour!(
     SpinWriting, "spinner_spin_writing", Write, |_| spin()
 );
 misbehaviour!(
+    /// Loop for ever outside any transaction.
+    SpinRunning, "spinner_spin_running", Run, |_| spin()
+);
+misbehaviour!(
     /// Allocate until there is no more.
     Grow, "spinner_grow", Read, |_| grow()
 );
@@ -108,6 +112,7 @@ const PACK: Pack = Pack {
         Answer,
         Spin,
         SpinWriting,
+        SpinRunning,
         Grow,
         Recurse,
         Panic,

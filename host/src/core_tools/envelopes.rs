@@ -1,0 +1,355 @@
+//! `envelope_open`, `envelope_close`, `envelope_get`, `envelope_list`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate_sdk::{NextCall, ToolError};
+
+use super::operations::{self, ReportView};
+use super::{CoreCx, Tool, storage};
+use crate::envelope::{Limits, Standing, State};
+use crate::packs::{Effect, Tier};
+use crate::storage::{Envelope, EnvelopeFilter};
+
+/// Open an envelope: a bounded piece of work. Pass its id as envelope_id with each call that belongs to it. Limits you do
+/// not name are the operator's.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Open {
+    /// The workspace it is about.
+    #[schemars(length(max = 128))]
+    workspace: Option<String>,
+    /// A few words for who reads the ledger.
+    #[schemars(length(max = 200))]
+    label: Option<String>,
+    /// Limits, each at most the operator's ceiling.
+    limits: Option<Limits>,
+}
+
+impl Tool for Open {
+    const NAME: &'static str = "envelope_open";
+    const TITLE: &'static str = "Open an envelope";
+    const EFFECT: Effect = Effect::Write;
+    const TIER: Tier = Tier::Core;
+    type Output = EnvelopeView;
+
+    fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {
+        let asked = self.limits.unwrap_or_default();
+        let limits =
+            Limits::granted(&asked, &cx.settings.default, &cx.settings.ceiling).map_err(|problems| {
+                ToolError::new("LIMIT_INVALID", "these limits cannot be had")
+                    .remediation("Ask for limits from 1 up to the operator's ceiling, or leave them out.")
+                    .blockers(problems)
+            })?;
+        let envelope = Envelope {
+            id: (cx.new_id)("env"),
+            standing: Standing {
+                state: State::Open,
+                limits,
+                mutations: 0,
+                test_runs: 0,
+                opened_boot_ms: cx.boot_ms,
+            },
+            workspace: self.workspace,
+            label: self.label,
+            note: None,
+            opened_at: cx.now.clone(),
+            closed_at: None,
+            closed_by: None,
+            git_head: None,
+            closed_git_head: None,
+            last_mutation_fingerprint: None,
+            last_failure_fingerprint: None,
+            host_id: cx.host_id.to_owned(),
+            connection: cx.connection.to_owned(),
+        };
+        cx.session.open_envelope(&envelope).map_err(storage)?;
+        Ok(EnvelopeView::of(envelope, cx.boot_ms))
+    }
+}
+
+/// How the work ended.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    Success,
+    Failed,
+}
+
+/// Close an envelope for good, and get the report of what happened in it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Close {
+    /// The envelope.
+    envelope_id: String,
+    /// How the work ended.
+    outcome: Outcome,
+    /// A few words for who reads the ledger.
+    #[schemars(length(max = 2000))]
+    note: Option<String>,
+}
+
+/// A closed envelope and its report.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Closed {
+    /// The envelope.
+    envelope: EnvelopeView,
+    /// What happened in it.
+    report: ReportView,
+}
+
+impl Tool for Close {
+    const NAME: &'static str = "envelope_close";
+    const TITLE: &'static str = "Close an envelope";
+    const EFFECT: Effect = Effect::Write;
+    const TIER: Tier = Tier::Core;
+    type Output = Closed;
+
+    fn run(self, cx: &CoreCx<'_>) -> Result<Closed, ToolError> {
+        let envelope = find(cx, &self.envelope_id)?;
+        if envelope.standing.state != State::Open {
+            return Err(closed(&envelope));
+        }
+        let state = match self.outcome {
+            Outcome::Success => State::ClosedSuccess,
+            Outcome::Failed => State::ClosedFailed,
+        };
+        cx.session
+            .close_envelope(&self.envelope_id, state, &cx.now, None, self.note.as_deref())
+            .map_err(storage)?;
+        let envelope = find(cx, &self.envelope_id)?;
+        let report = operations::report(cx, &envelope)?;
+        Ok(Closed {
+            envelope: EnvelopeView::of(envelope, cx.boot_ms),
+            report,
+        })
+    }
+
+    fn text(output: &Closed) -> Option<String> {
+        Some(output.report.text.clone())
+    }
+}
+
+/// Show an envelope: its state, what is used and left, its last fingerprints.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Get {
+    /// The envelope.
+    envelope_id: String,
+}
+
+impl Tool for Get {
+    const NAME: &'static str = "envelope_get";
+    const TITLE: &'static str = "Show an envelope";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Core;
+    type Output = EnvelopeView;
+
+    fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {
+        Ok(EnvelopeView::of(find(cx, &self.envelope_id)?, cx.boot_ms))
+    }
+}
+
+/// List envelopes, newest first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    /// Only those in this state.
+    state: Option<State>,
+    /// Only those about this workspace.
+    workspace: Option<String>,
+    /// How many at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+    /// Where the last page ended.
+    cursor: Option<String>,
+}
+
+fn default_limit() -> u32 {
+    20
+}
+
+/// A page of envelopes.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Page {
+    /// Newest first.
+    envelopes: Vec<EnvelopeView>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+impl Tool for List {
+    const NAME: &'static str = "envelope_list";
+    const TITLE: &'static str = "List envelopes";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Standard;
+    type Output = Page;
+
+    fn run(self, cx: &CoreCx<'_>) -> Result<Page, ToolError> {
+        let before = match &self.cursor {
+            None => None,
+            Some(id) => {
+                let last = find(cx, id)?;
+                Some((last.opened_at, last.id))
+            }
+        };
+        let filter = EnvelopeFilter {
+            state: self.state,
+            workspace: self.workspace,
+            before,
+        };
+        let limit = self.limit.clamp(1, 100);
+        let mut envelopes = cx.session.envelopes(&filter, limit + 1).map_err(storage)?;
+        let more = envelopes.len() > limit as usize;
+        envelopes.truncate(limit as usize);
+        Ok(Page {
+            next_cursor: envelopes
+                .last()
+                .filter(|_| more)
+                .map(|envelope| envelope.id.clone()),
+            envelopes: envelopes
+                .into_iter()
+                .map(|envelope| EnvelopeView::of(envelope, cx.boot_ms))
+                .collect(),
+        })
+    }
+}
+
+/// An envelope as clients see it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct EnvelopeView {
+    /// `env_…`
+    pub(super) id: String,
+    /// OPEN or how it was closed.
+    pub(super) state: State,
+    /// The workspace it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workspace: Option<String>,
+    /// Its owner's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) label: Option<String>,
+    /// What its owner said at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) note: Option<String>,
+    /// What it may use.
+    pub(super) limits: Limits,
+    /// What it used.
+    pub(super) counters: Counters,
+    /// What it used of each limit, in percent.
+    pub(super) used_percent: Percents,
+    /// Its time is over; the next call closes it.
+    pub(super) expired: bool,
+    /// The repository when it was opened.
+    pub(super) repo_snapshot: RepoSnapshot,
+    /// When it was opened.
+    pub(super) opened_at: String,
+    /// When it was closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) closed_at: Option<String>,
+    /// Why it was closed, if not by its owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) closed_by: Option<String>,
+    /// The newest mutation's fingerprint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_mutation_fingerprint: Option<String>,
+    /// The newest failure's fingerprint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_failure_fingerprint: Option<String>,
+}
+
+/// Counters of an envelope.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct Counters {
+    /// Calls that may have changed something.
+    pub(super) mutation_count: i64,
+    /// Test runs.
+    pub(super) test_run_count: i64,
+    /// Whole seconds it has been open, or was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) open_sec: Option<i64>,
+}
+
+/// Use of each limit there is, in percent.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct Percents {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mutations: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test_runs: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<i64>,
+}
+
+/// The repository at one moment.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct RepoSnapshot {
+    /// The commit, if the envelope is about a Git work tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git_head: Option<String>,
+}
+
+impl EnvelopeView {
+    pub(super) fn of(envelope: Envelope, boot_ms: i64) -> EnvelopeView {
+        let standing = envelope.standing;
+        let is_open = standing.state == State::Open;
+        let open_sec = is_open.then(|| standing.open_sec(boot_ms));
+        let percent =
+            |used: i64, limit: Option<i64>| limit.map(|limit| used.saturating_mul(100) / limit.max(1));
+        EnvelopeView {
+            id: envelope.id,
+            state: standing.state,
+            workspace: envelope.workspace,
+            label: envelope.label,
+            note: envelope.note,
+            limits: standing.limits,
+            used_percent: Percents {
+                mutations: percent(standing.mutations, standing.limits.max_mutations),
+                test_runs: percent(standing.test_runs, standing.limits.max_test_runs),
+                duration: open_sec.and_then(|used| percent(used, standing.limits.max_duration_sec)),
+            },
+            counters: Counters {
+                mutation_count: standing.mutations,
+                test_run_count: standing.test_runs,
+                open_sec,
+            },
+            expired: is_open && standing.is_expired(boot_ms),
+            repo_snapshot: RepoSnapshot {
+                git_head: envelope.git_head,
+            },
+            opened_at: envelope.opened_at,
+            closed_at: envelope.closed_at,
+            closed_by: envelope.closed_by,
+            last_mutation_fingerprint: envelope.last_mutation_fingerprint,
+            last_failure_fingerprint: envelope.last_failure_fingerprint,
+        }
+    }
+}
+
+/// An envelope by its id, or a refusal that says how to find it.
+pub(super) fn find(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
+    cx.session
+        .envelope(id)
+        .map_err(storage)?
+        .ok_or_else(|| unknown(id))
+}
+
+/// There is no envelope of this id.
+pub(crate) fn unknown(id: &str) -> ToolError {
+    let id = crate::text::clean(crate::text::cut(id, 64));
+    ToolError::new("UNKNOWN_ENVELOPE", format!("there is no envelope {id}"))
+        .remediation("List envelopes, or open one.")
+        .next_call(NextCall::new("envelope_open", json!({})))
+}
+
+fn closed(envelope: &Envelope) -> ToolError {
+    ToolError::new(
+        "ENVELOPE_CLOSED",
+        format!("envelope {} is {}", envelope.id, envelope.standing.state.as_str()),
+    )
+    .remediation("A closed envelope stays closed; open another for more work.")
+    .context("envelope_id", envelope.id.as_str())
+    .context("state", envelope.standing.state.as_str())
+    .next_call(NextCall::new("envelope_open", json!({})))
+}

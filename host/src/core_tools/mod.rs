@@ -1,0 +1,159 @@
+//! The host's own tools, pack name `core`: envelopes and the ledger. They take the same path as
+//! every other tool and cost nothing.
+
+mod envelopes;
+mod operations;
+
+use std::sync::OnceLock;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tollgate_sdk::ToolError;
+
+use crate::envelope::Limits;
+use crate::packs::{Effect, Tier, ToolSpec};
+use crate::storage::Session;
+
+pub(crate) use envelopes::unknown as unknown_envelope;
+
+/// The owner's name of these tools.
+pub const PACK: &str = "core";
+
+/// What a call of a core tool works with.
+pub struct CoreCx<'a> {
+    /// In the host's own mode, inside the call's transaction or snapshot.
+    pub session: &'a Session,
+    /// RFC 3339.
+    pub now: String,
+    /// See [`Clock::boot_ms`](crate::clock::Clock::boot_ms).
+    pub boot_ms: i64,
+    /// Makes identifiers.
+    pub new_id: &'a dyn Fn(&str) -> String,
+    /// What the operator says about envelopes.
+    pub settings: &'a EnvelopeSettings,
+    /// This host process.
+    pub host_id: &'a str,
+    /// The caller's connection.
+    pub connection: &'a str,
+}
+
+/// Defaults and ceilings of envelopes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EnvelopeSettings {
+    /// Which calls must belong to one.
+    pub require: Require,
+    /// Limits of one that asks for none.
+    pub default: Limits,
+    /// Limits that no client gets past.
+    pub ceiling: Limits,
+}
+
+/// Which calls must belong to an envelope.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Require {
+    /// None.
+    #[default]
+    Never,
+    /// Those that may change something.
+    Writes,
+    /// All.
+    Always,
+}
+
+/// A core tool: like a pack's, but over the host's own session.
+trait Tool: DeserializeOwned + JsonSchema {
+    const NAME: &'static str;
+    const TITLE: &'static str;
+    const EFFECT: Effect;
+    const TIER: Tier;
+    type Output: Serialize + JsonSchema;
+    fn run(self, cx: &CoreCx<'_>) -> Result<Self::Output, ToolError>;
+    fn text(_output: &Self::Output) -> Option<String> {
+        None
+    }
+}
+
+/// One row of the table.
+pub struct CoreTool {
+    /// Its definition.
+    pub spec: fn() -> ToolSpec,
+    /// Reads the arguments, runs the tool, and returns the reply as JSON and, if that reads badly, as
+    /// text.
+    pub call: fn(&CoreCx<'_>, &str) -> Result<(String, Option<String>), ToolError>,
+}
+
+impl CoreTool {
+    const fn of<T: Tool>() -> CoreTool {
+        CoreTool {
+            spec: spec::<T>,
+            call: call::<T>,
+        }
+    }
+}
+
+/// Every core tool.
+pub fn all() -> &'static [CoreTool] {
+    static TOOLS: OnceLock<Vec<CoreTool>> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        vec![
+            CoreTool::of::<envelopes::Open>(),
+            CoreTool::of::<envelopes::Close>(),
+            CoreTool::of::<envelopes::Get>(),
+            CoreTool::of::<envelopes::List>(),
+            CoreTool::of::<operations::Query>(),
+            CoreTool::of::<operations::Report>(),
+        ]
+    })
+}
+
+fn spec<T: Tool>() -> ToolSpec {
+    let mut input = object(tollgate_sdk::input_schema::<T>());
+    let description = match input.remove("description") {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    ToolSpec {
+        name: T::NAME.to_owned(),
+        title: T::TITLE.to_owned(),
+        description,
+        effect: T::EFFECT,
+        tier: T::TIER,
+        destructive: false,
+        idempotent: T::EFFECT == Effect::Read,
+        open_world: false,
+        input_schema: input,
+        output_schema: object(tollgate_sdk::output_schema::<T::Output>()),
+        aliases: Vec::new(),
+    }
+}
+
+fn object(schema: Value) -> Map<String, Value> {
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<(String, Option<String>), ToolError> {
+    let tool: T = serde_json::from_str(arguments).map_err(|err| {
+        ToolError::new(
+            "INVALID_ARGUMENTS",
+            format!("the arguments do not fit {}: {err}", T::NAME),
+        )
+    })?;
+    let output = tool.run(cx)?;
+    let text = T::text(&output);
+    let json = serde_json::to_string(&output)
+        .map_err(|err| ToolError::new("HOST_FAILED", format!("the reply could not be written: {err}")))?;
+    Ok((json, text))
+}
+
+/// A failure of the host's own storage, as the caller sees it.
+fn storage(err: rusqlite::Error) -> ToolError {
+    tracing::error!(%err, "a core tool's statement failed");
+    ToolError::new("STORAGE_FAILED", "storage failed")
+        .remediation("Look at the host's log under the operation's id.")
+}

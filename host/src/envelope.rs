@@ -1,0 +1,308 @@
+//! Envelopes: the pure rules of what one admits, and what its limits may be.
+
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::Blocker;
+
+/// Where an envelope is in its life. A closed one never opens again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum State {
+    /// Calls may belong to it.
+    Open,
+    /// Its owner closed it as done.
+    ClosedSuccess,
+    /// Its owner closed it as failed, or a limit did.
+    ClosedFailed,
+    /// Its connection or its host went away.
+    ClosedInterrupted,
+}
+
+impl State {
+    /// As it is stored and shown.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::Open => "OPEN",
+            State::ClosedSuccess => "CLOSED_SUCCESS",
+            State::ClosedFailed => "CLOSED_FAILED",
+            State::ClosedInterrupted => "CLOSED_INTERRUPTED",
+        }
+    }
+
+    /// The state of a stored text.
+    pub fn parse(text: &str) -> Option<State> {
+        [
+            State::Open,
+            State::ClosedSuccess,
+            State::ClosedFailed,
+            State::ClosedInterrupted,
+        ]
+        .into_iter()
+        .find(|state| state.as_str() == text)
+    }
+}
+
+/// Limits of an envelope. Absent: counted, not limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Most calls that may change something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_mutations: Option<i64>,
+    /// Most test runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_test_runs: Option<i64>,
+    /// Longest time it is open, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration_sec: Option<i64>,
+}
+
+impl Limits {
+    /// What a client asked for, completed by the defaults and held to the ceiling. The error names
+    /// every limit that cannot be had.
+    pub fn granted(asked: &Limits, default: &Limits, ceiling: &Limits) -> Result<Limits, Vec<Blocker>> {
+        let mut problems = Vec::new();
+        let mut grant = |name: &str, asked: Option<i64>, default: Option<i64>, ceiling: Option<i64>| {
+            let wanted = asked.or(default);
+            match (wanted, ceiling) {
+                (Some(limit), _) if limit < 1 => {
+                    problems.push(refused(name, format!("{name} is {limit}; it must be at least 1")));
+                    None
+                }
+                (Some(limit), Some(ceiling)) if limit > ceiling && asked.is_some() => {
+                    problems.push(refused(
+                        name,
+                        format!("{name} is {limit}; the operator allows at most {ceiling}"),
+                    ));
+                    None
+                }
+                (Some(limit), Some(ceiling)) => Some(limit.min(ceiling)),
+                (wanted, ceiling) => wanted.or(ceiling),
+            }
+        };
+        let limits = Limits {
+            max_mutations: grant(
+                "max_mutations",
+                asked.max_mutations,
+                default.max_mutations,
+                ceiling.max_mutations,
+            ),
+            max_test_runs: grant(
+                "max_test_runs",
+                asked.max_test_runs,
+                default.max_test_runs,
+                ceiling.max_test_runs,
+            ),
+            max_duration_sec: grant(
+                "max_duration_sec",
+                asked.max_duration_sec,
+                default.max_duration_sec,
+                ceiling.max_duration_sec,
+            ),
+        };
+        if problems.is_empty() {
+            Ok(limits)
+        } else {
+            Err(problems)
+        }
+    }
+}
+
+fn refused(name: &str, message: String) -> Blocker {
+    Blocker::new("LIMIT_INVALID", message).field(format!("limits.{name}"))
+}
+
+/// What a call costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charge {
+    /// It reads, or is about envelopes themselves.
+    Nothing,
+    /// It may change something.
+    Mutation,
+    /// It runs tests.
+    TestRun,
+}
+
+/// An envelope as admission sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Where it is in its life.
+    pub state: State,
+    /// What it may use.
+    pub limits: Limits,
+    /// Mutations so far.
+    pub mutations: i64,
+    /// Test runs so far.
+    pub test_runs: i64,
+    /// When it was opened, by the clock that counts from the machine's start, in milliseconds.
+    pub opened_boot_ms: i64,
+}
+
+/// Why an envelope does not admit a call. The call does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is closed.
+    Closed(State),
+    /// No mutation is left. Closes the envelope.
+    Mutations {
+        /// How many it had.
+        limit: i64,
+    },
+    /// No test run is left. The envelope stays open.
+    TestRuns {
+        /// How many it had.
+        limit: i64,
+    },
+    /// Its time is over. Closes the envelope.
+    Duration {
+        /// How long it had, in seconds.
+        limit: i64,
+        /// How long it was open, in seconds.
+        used: i64,
+    },
+}
+
+impl Refusal {
+    /// The code that callers and the ledger see.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Refusal::Closed(_) => "ENVELOPE_CLOSED",
+            Refusal::Mutations { .. } => "MUTATION_BUDGET_EXHAUSTED",
+            Refusal::TestRuns { .. } => "TEST_BUDGET_EXHAUSTED",
+            Refusal::Duration { .. } => "DURATION_EXCEEDED",
+        }
+    }
+
+    /// Whether a limit was reached, rather than the envelope closed before.
+    pub const fn is_limit(self) -> bool {
+        !matches!(self, Refusal::Closed(_))
+    }
+
+    /// Whether it ends the envelope.
+    pub const fn closes(self) -> bool {
+        matches!(self, Refusal::Mutations { .. } | Refusal::Duration { .. })
+    }
+}
+
+impl Standing {
+    /// How long it has been open, in whole seconds.
+    pub fn open_sec(&self, boot_ms: i64) -> i64 {
+        boot_ms.saturating_sub(self.opened_boot_ms).max(0) / 1000
+    }
+
+    /// Whether its time is over.
+    pub fn is_expired(&self, boot_ms: i64) -> bool {
+        self.limits
+            .max_duration_sec
+            .is_some_and(|limit| self.open_sec(boot_ms) >= limit)
+    }
+
+    /// The standing after one more call, or why there is none.
+    pub fn admit(mut self, charge: Charge, boot_ms: i64) -> Result<Standing, Refusal> {
+        if self.state != State::Open {
+            return Err(Refusal::Closed(self.state));
+        }
+        if let Some(limit) = self.limits.max_duration_sec.filter(|_| self.is_expired(boot_ms)) {
+            return Err(Refusal::Duration {
+                limit,
+                used: self.open_sec(boot_ms),
+            });
+        }
+        match charge {
+            Charge::Nothing => {}
+            Charge::Mutation => {
+                if let Some(limit) = self.limits.max_mutations.filter(|&limit| self.mutations >= limit) {
+                    return Err(Refusal::Mutations { limit });
+                }
+                self.mutations += 1;
+            }
+            Charge::TestRun => {
+                if let Some(limit) = self.limits.max_test_runs.filter(|&limit| self.test_runs >= limit) {
+                    return Err(Refusal::TestRuns { limit });
+                }
+                self.test_runs += 1;
+            }
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn charge() -> impl Strategy<Value = Charge> {
+        prop_oneof![
+            Just(Charge::Nothing),
+            Just(Charge::Mutation),
+            Just(Charge::TestRun)
+        ]
+    }
+
+    proptest! {
+        /// However calls come, no limit is passed, and what is admitted is what is counted.
+        #[test]
+        fn no_limit_is_passed_by_one(
+            max_mutations in proptest::option::of(1_i64..20),
+            max_test_runs in proptest::option::of(1_i64..20),
+            max_duration_sec in proptest::option::of(1_i64..50),
+            calls in proptest::collection::vec((charge(), 0_i64..3_000), 0..100),
+        ) {
+            let mut standing = Standing {
+                state: State::Open,
+                limits: Limits { max_mutations, max_test_runs, max_duration_sec },
+                mutations: 0,
+                test_runs: 0,
+                opened_boot_ms: 1_000_000,
+            };
+            let (mut now, mut mutations, mut test_runs) = (1_000_000, 0, 0);
+            for (charge, pause) in calls {
+                now += pause;
+                match standing.admit(charge, now) {
+                    Ok(next) => {
+                        standing = next;
+                        mutations += i64::from(charge == Charge::Mutation);
+                        test_runs += i64::from(charge == Charge::TestRun);
+                        prop_assert!(max_duration_sec.is_none_or(|limit| (now - 1_000_000) / 1000 < limit));
+                    }
+                    Err(refusal) if refusal.closes() => standing.state = State::ClosedFailed,
+                    Err(Refusal::TestRuns { .. }) => prop_assert_eq!(standing.state, State::Open),
+                    Err(refusal) => prop_assert_eq!(refusal, Refusal::Closed(State::ClosedFailed)),
+                }
+                prop_assert_eq!((standing.mutations, standing.test_runs), (mutations, test_runs));
+                prop_assert!(max_mutations.is_none_or(|limit| mutations <= limit));
+                prop_assert!(max_test_runs.is_none_or(|limit| test_runs <= limit));
+            }
+        }
+    }
+
+    #[test]
+    fn limits_are_held_to_the_ceiling() {
+        let ceiling = Limits {
+            max_mutations: Some(10),
+            max_test_runs: None,
+            max_duration_sec: Some(60),
+        };
+        let default = Limits {
+            max_mutations: Some(50),
+            ..Limits::default()
+        };
+        let none = Limits::default();
+        let granted = Limits::granted(&none, &default, &ceiling).unwrap();
+        assert_eq!(
+            granted,
+            Limits {
+                max_mutations: Some(10),
+                max_test_runs: None,
+                max_duration_sec: Some(60)
+            }
+        );
+        let asked = Limits {
+            max_mutations: Some(11),
+            max_test_runs: Some(0),
+            max_duration_sec: Some(-1),
+        };
+        assert_eq!(Limits::granted(&asked, &default, &ceiling).unwrap_err().len(), 3);
+    }
+}

@@ -1,0 +1,158 @@
+//! Which envelope a call belongs to, and what it is told when the envelope does not admit it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+use tollgate_sdk::{Blocker, NextCall, ToolError};
+
+use super::Caller;
+use crate::core_tools::Require;
+use crate::envelope::{Charge, Refusal, Standing};
+use crate::packs::{Body, ENVELOPE_ARGUMENT, Effect, ToolEntry};
+use crate::storage::OpType;
+
+/// The envelope that each stateful connection opened last and has not closed.
+#[derive(Default)]
+pub(super) struct Connections(Mutex<HashMap<String, String>>);
+
+impl Connections {
+    pub(super) fn opened(&self, connection: &str, envelope: &str) {
+        self.map().insert(connection.to_owned(), envelope.to_owned());
+    }
+
+    pub(super) fn closed(&self, connection: &str, envelope: &str) {
+        let mut map = self.map();
+        if map.get(connection).is_some_and(|current| current == envelope) {
+            map.remove(connection);
+        }
+    }
+
+    pub(super) fn ended(&self, connection: &str) {
+        self.map().remove(connection);
+    }
+
+    fn current(&self, connection: &str) -> Option<String> {
+        self.map().get(connection).cloned()
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a call of a tool costs its envelope.
+pub(super) fn charge(tool: &ToolEntry) -> Charge {
+    match (&tool.body, tool.spec.effect) {
+        (Body::Core(_), _) | (_, Effect::Read) => Charge::Nothing,
+        _ if matches!(tool.spec.name.as_str(), "test_run" | "test_report") => Charge::TestRun,
+        _ => Charge::Mutation,
+    }
+}
+
+/// What a call of a tool is recorded as.
+pub(super) fn op_type(tool: &ToolEntry) -> OpType {
+    match (&tool.body, charge(tool)) {
+        (Body::Core(_), _) => OpType::Control,
+        (_, Charge::Nothing) => OpType::Query,
+        (_, Charge::Mutation) => OpType::Mutation,
+        (_, Charge::TestRun) => OpType::TestRun,
+    }
+}
+
+/// Takes the envelope out of the arguments, or out of the request's `_meta`, or from the connection.
+pub(super) fn correlate(
+    tool: &ToolEntry,
+    arguments: &mut Map<String, Value>,
+    meta: Option<Value>,
+    caller: &Caller,
+    connections: &Connections,
+    require: Require,
+) -> Result<Option<String>, ToolError> {
+    if matches!(tool.body, Body::Core(_)) {
+        return Ok(None);
+    }
+    let argument = if tool.correlated {
+        arguments.remove(ENVELOPE_ARGUMENT)
+    } else {
+        None
+    };
+    let argument = text("the argument envelope_id", argument)?;
+    let meta = text("_meta tollgate/envelope_id", meta)?;
+    if let (Some(argument), Some(meta)) = (&argument, &meta)
+        && argument != meta
+    {
+        return Err(ToolError::new(
+            "ENVELOPE_CONFLICT",
+            "the argument and the _meta name different envelopes",
+        )
+        .remediation("Name the envelope once, or the same twice.")
+        .context("argument", argument.as_str())
+        .context("meta", meta.as_str()));
+    }
+    let default = || {
+        if caller.stateful {
+            connections.current(&caller.connection)
+        } else {
+            None
+        }
+    };
+    let envelope = argument.or(meta).or_else(default);
+    let required = match require {
+        Require::Never => false,
+        Require::Writes => tool.spec.effect != Effect::Read,
+        Require::Always => true,
+    };
+    if envelope.is_none() && required {
+        return Err(
+            ToolError::new("ENVELOPE_REQUIRED", "calls must belong to an envelope here")
+                .remediation("Open an envelope and pass its id as envelope_id.")
+                .next_call(NextCall::new("envelope_open", json!({}))),
+        );
+    }
+    Ok(envelope)
+}
+
+fn text(what: &str, value: Option<Value>) -> Result<Option<String>, ToolError> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(
+            ToolError::new("INVALID_ARGUMENTS", format!("{what} must be text"))
+                .remediation("Pass the id that envelope_open returned.")
+                .blocker(
+                    Blocker::new("INVALID_FIELD", format!("{what} must be text")).field(ENVELOPE_ARGUMENT),
+                ),
+        ),
+    }
+}
+
+/// A refusal by an envelope.
+pub(super) fn refused(envelope: &str, standing: &Standing, refusal: Refusal) -> ToolError {
+    let message = match refusal {
+        Refusal::Closed(state) => format!("envelope {envelope} is {}", state.as_str()),
+        Refusal::Mutations { limit } => {
+            format!("envelope {envelope} had {limit} mutations and all are used; it is closed now")
+        }
+        Refusal::TestRuns { limit } => {
+            format!("envelope {envelope} had {limit} test runs and all are used; other calls go on")
+        }
+        Refusal::Duration { limit, .. } => {
+            format!("envelope {envelope} had {limit} s and they are over; it is closed now")
+        }
+    };
+    let (limit, used) = match refusal {
+        Refusal::Closed(_) => (None, None),
+        Refusal::Mutations { limit } => (Some(limit), Some(standing.mutations)),
+        Refusal::TestRuns { limit } => (Some(limit), Some(standing.test_runs)),
+        Refusal::Duration { limit, used } => (Some(limit), Some(used)),
+    };
+    let mut err = ToolError::new(refusal.code(), message)
+        .remediation("Report what was reached to your owner; more work wants another envelope.")
+        .context("envelope_id", envelope)
+        .next_call(NextCall::new("ledger_report", json!({ "envelope_id": envelope })));
+    if let (Some(limit), Some(used)) = (limit, used) {
+        err = err.context("limit", limit).context("used", used);
+    }
+    err
+}
