@@ -15,7 +15,7 @@ pub(crate) struct Row {
     effect: String,
     success: Option<bool>,
     error_code: Option<String>,
-    duration_us: i64,
+    duration_ms: f64,
 }
 
 /// The place of the last row before the demo; 0 if there is no ledger yet.
@@ -33,7 +33,7 @@ pub(crate) fn last_seq(database: &Path) -> anyhow::Result<i64> {
 pub(crate) fn since(database: &Path, seq: i64) -> anyhow::Result<Vec<Row>> {
     let db = open(database)?;
     let mut statement = db.prepare(
-        "SELECT seq, tool, effect, success, error_code, duration_us FROM core_operations
+        "SELECT seq, tool, effect, success, error_code, duration_ms FROM core_operations
          WHERE seq > ?1 ORDER BY seq",
     )?;
     let rows = statement.query_map([seq], |row| {
@@ -43,7 +43,7 @@ pub(crate) fn since(database: &Path, seq: i64) -> anyhow::Result<Vec<Row>> {
             effect: row.get(2)?,
             success: row.get(3)?,
             error_code: row.get(4)?,
-            duration_us: row.get(5)?,
+            duration_ms: row.get(5)?,
         })
     })?;
     rows.collect::<Result<_, _>>()
@@ -83,7 +83,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
         let success = row
             .success
             .map_or("?", |success| if success { "yes" } else { "no" });
-        let duration = format!("{}.{:03}", row.duration_us / 1000, row.duration_us % 1000);
+        let duration = format!("{:.3}", row.duration_ms);
         let code = row.error_code.as_deref().unwrap_or("");
         lines.push(line([
             &row.seq.to_string(),
