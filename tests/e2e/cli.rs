@@ -118,3 +118,50 @@ fn flags_win_over_environment_and_file() {
     assert!(core < standard && standard <= full, "{core} {standard} {full}");
     assert_eq!(count(&["--tier", "core"], Some("full")), core);
 }
+
+#[test]
+fn the_ledger_can_be_read_and_verified() {
+    let place = Place::new();
+    assert!(place.run(&["call", "task_create", CREATE]).status.success());
+    assert_eq!(
+        place
+            .run(&["call", "task_get", r#"{"task_id":"x"}"#])
+            .status
+            .code(),
+        Some(1)
+    );
+    let print = |arguments: &[&str]| String::from_utf8(place.run(arguments).stdout).unwrap();
+    let tail = print(&["ledger", "tail"]);
+    assert!(
+        tail.contains("task_create") && tail.contains("TASK_NOT_FOUND"),
+        "{tail}"
+    );
+    let failed = print(&["ledger", "query", "--failed"]);
+    assert!(!failed.contains("task_create"), "{failed}");
+    let exported = print(&["ledger", "export"]);
+    let head: Value = serde_json::from_str(exported.lines().last().unwrap()).unwrap();
+    let head = format!(
+        "{}:{}",
+        head["head"]["seq"],
+        head["head"]["hash"].as_str().unwrap()
+    );
+    assert!(place.run(&["ledger", "verify", "--head", &head]).status.success());
+    assert_eq!(place.ledger().len(), 2, "looking leaves no row");
+
+    place.sql("DROP TRIGGER core_operations_no_update");
+    place.sql("UPDATE core_operations SET tool = 'task_get' WHERE seq = 1 RETURNING seq");
+    let output = place.run(&["ledger", "verify"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("row 1: the row was changed"));
+}
+
+#[test]
+fn envelopes_are_shown() {
+    let place = Place::new();
+    place.call(
+        "envelope_open",
+        &json!({"label": "mine", "limits": {"max_mutations": 3}}),
+    );
+    let shown = String::from_utf8(place.run(&["envelopes"]).stdout).unwrap();
+    assert!(shown.contains("mine") && shown.contains("0/3"), "{shown}");
+}

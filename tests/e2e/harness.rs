@@ -181,6 +181,10 @@ fn warm() -> &'static Path {
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             config.push_str(&format!("[packs.{name}]\nsource = {path:?}\n"));
         }
+        // The cache is kept from run to run, the database is not: migrations change while they are written.
+        for name in ["tollgate.db", "tollgate.db-wal", "tollgate.db-shm"] {
+            let _ = std::fs::remove_file(warm.join("data").join(name));
+        }
         let file = warm.join("tollgate.toml");
         std::fs::write(&file, config).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))

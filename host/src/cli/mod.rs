@@ -1,6 +1,7 @@
 //! The command line: one file for each command.
 
 mod call;
+mod ledger;
 mod out;
 mod packs;
 mod serve;
@@ -76,6 +77,11 @@ enum Command {
     /// Show and check packs
     #[command(subcommand)]
     Packs(packs::Packs),
+    /// Look into the ledger
+    #[command(subcommand)]
+    Ledger(ledger::Ledger),
+    /// Show the envelopes
+    Envelopes(ledger::Envelopes),
     /// Compile a component from standard input to standard output
     #[command(name = compile::SUBCOMMAND, hide = true)]
     CompileComponent,
@@ -149,6 +155,8 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Call(call) => call.run(global).await,
         Command::Tools(tools) => tools.run(global).await,
         Command::Packs(packs) => packs.run(global).await,
+        Command::Ledger(ledger) => ledger.run(global).await,
+        Command::Envelopes(envelopes) => envelopes.run(global),
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
     }
 }
