@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{HttpServer, Place, Session, params};
+use crate::harness::{HttpServer, Place, Session, params, until};
 
 async fn open(session: &Session, limits: Value) -> String {
     let opened = session
@@ -68,9 +68,7 @@ async fn a_call_after_the_last_second_is_refused() {
     let session = place.serve(&["--tier", "full"]).await;
     let id = open(&session, json!({"max_duration_sec": 1})).await;
     // The envelope says itself when its time is over.
-    while session.ok("envelope_get", json!({"envelope_id": id})).await["expired"] == false {
-        tokio::task::yield_now().await;
-    }
+    until(async || session.ok("envelope_get", json!({"envelope_id": id})).await["expired"] == true).await;
     let refusal = session.refused("task_list", json!({"envelope_id": id})).await;
     assert_eq!(refusal["code"], "DURATION_EXCEEDED");
     // The write commits after the row that closed the envelope.
@@ -198,10 +196,7 @@ async fn only_what_is_dead_is_interrupted() {
     // A client that leaves interrupts only what it opened.
     alive.close().await;
     let mine = open(&newcomer, json!({})).await;
-    while state(&kept).await == "OPEN" {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(state(&kept).await, "CLOSED_INTERRUPTED");
+    until(async || state(&kept).await == "CLOSED_INTERRUPTED").await;
     assert_eq!(state(&mine).await, "OPEN");
     newcomer.close().await;
 }
@@ -243,9 +238,7 @@ async fn a_run_call_that_died_leaves_one_operation_of_unknown_outcome() {
     let call = params("spinner_spin_running", json!({"envelope_id": id}));
     let spinning = session.client().call_tool(call);
     let killer = async {
-        while place.sql("SELECT count(*) FROM core_intents") == ["0"] {
-            tokio::task::yield_now().await;
-        }
+        until(async || place.sql("SELECT count(*) FROM core_intents") == ["1"]).await;
         session.kill();
     };
     let (spun, ()) = tokio::join!(spinning, killer);

@@ -271,6 +271,17 @@ impl Session {
     }
 }
 
+/// Waits until something holds, which must be soon.
+pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let soon = std::time::Duration::from_secs(30);
+    let waiting = async {
+        while !holds().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(soon, waiting).await.expect("it never came");
+}
+
 pub(crate) fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
     let Value::Object(arguments) = arguments else {
         panic!("arguments are an object");

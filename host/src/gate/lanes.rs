@@ -199,9 +199,10 @@ impl Reader {
         while let Ok(job) = self.jobs.recv() {
             let (session, settled) = self.read(&job.guest, &job.draft, spare.take());
             spare = session;
-            let operation = job.draft.settle(&settled);
+            // The row is queued before the reply leaves, so a later call of the same client finds what
+            // this one did to its envelope.
+            self.backlog.add(job.draft.settle(&settled), &self.writes);
             let _ = job.reply.send(settled);
-            self.backlog.add(operation, &self.writes);
         }
     }
 
