@@ -1,2 +1,112 @@
-//! Placeholder.
-fn main() {}
+//! The bench: what the gate costs, each figure beside a baseline measured in the same run.
+//!
+//! Targets are for orientation. A figure that misses one is shown as such and nothing more; only a
+//! call that fails, or a server that does, ends the bench with an error.
+
+mod baseline;
+mod client;
+mod figure;
+mod machine;
+mod native;
+mod report;
+mod sample;
+mod workload;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand};
+
+use figure::{Effort, Setup};
+use report::Report;
+
+/// Measure what the gate costs.
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(flatten)]
+    measure: Option<Measure>,
+    #[command(subcommand)]
+    server: Option<Server>,
+}
+
+#[derive(Debug, Args)]
+struct Measure {
+    /// The tollgate to measure, a release build
+    #[arg(long, value_name = "FILE")]
+    server: PathBuf,
+    /// Fewer and shorter rounds
+    #[arg(long)]
+    quick: bool,
+    /// Where databases go; what a commit costs depends on the disk [default: a temporary directory]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// The servers that tollgate is compared with. The bench starts them itself.
+#[derive(Debug, Subcommand)]
+enum Server {
+    /// Serve the same tools natively, without gate, sandbox or ledger
+    PlainServer {
+        /// A database that does not exist yet
+        #[arg(long, value_name = "FILE")]
+        db: PathBuf,
+    },
+    /// Serve constant replies
+    NullServer {
+        /// A JSON object with the reply for each task and tool
+        #[arg(long, value_name = "JSON")]
+        replies: String,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse() {
+        Cli {
+            server: Some(Server::PlainServer { db }),
+            ..
+        } => baseline::serve_plain(&db),
+        Cli {
+            server: Some(Server::NullServer { replies }),
+            ..
+        } => baseline::serve_null(&replies),
+        Cli {
+            measure: Some(measure),
+            ..
+        } => run(&measure),
+        Cli { .. } => Err(anyhow::anyhow!(
+            "say which server to measure: --server target/release/tollgate"
+        )),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(err) => {
+            let _ = writeln!(std::io::stderr().lock(), "bench: {err:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(measure: &Measure) -> anyhow::Result<()> {
+    let executable = std::path::absolute(&measure.server).context("--server is no path")?;
+    anyhow::ensure!(executable.is_file(), "there is no {}", executable.display());
+    let effort = if measure.quick {
+        Effort::QUICK
+    } else {
+        Effort::FULL
+    };
+    let setup = Setup::new(executable, measure.dir.as_deref(), effort)?;
+    let mut report = Report::new();
+    report.text(&machine::describe());
+    report.text(&format!(
+        "{effort}; medians with the smallest and the largest round"
+    ));
+    figure::in_process::measure(&setup, &mut report)?;
+    figure::stdio::measure(&setup, &mut report)?;
+    figure::start::measure(&setup, &mut report)?;
+    figure::memory::measure(&setup, &mut report)?;
+    report.summary();
+    Ok(())
+}

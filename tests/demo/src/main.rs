@@ -76,8 +76,9 @@ async fn run(console: &Console, args: Args) -> anyhow::Result<()> {
     console.lines(&ledger::table(&rows));
     ledger::check(&rows, &seen)?;
     console.say(
-        "The rows are as many as the calls above, each with its outcome. They hold hashes of arguments and \
-         results, never their content, and triggers keep them from being changed or removed.",
+        "The rows are as many as the calls above, each with its outcome. A read's row follows its reply, so \
+         it may come after the row of a later write. The rows hold hashes of arguments and results, never \
+         their content, and triggers keep them from being changed or removed.",
     );
     console.scene("Connect your own client");
     console.lines(&connect::instructions(&launch.executable));

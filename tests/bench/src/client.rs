@@ -1,0 +1,196 @@
+//! A client that does as little as it can, so that the figures are the server's.
+//!
+//! It writes JSON-RPC lines into a child process's pipe, keeps a number of calls in flight, and
+//! reads each reply just far enough to match its id and to see that it is no refusal.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+use crate::workload::{Request, Tools};
+
+/// The revision that the client speaks.
+const PROTOCOL: &str = "2025-11-25";
+/// Bytes that are read at once.
+const BUFFER: usize = 256 << 10;
+
+/// A server in a child process, and the session with it.
+pub(crate) struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    line: Vec<u8>,
+    next_id: usize,
+}
+
+/// A reply, as far as it is looked at.
+#[derive(Deserialize)]
+struct Reply {
+    id: Option<usize>,
+    result: Option<Outcome>,
+    error: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome {
+    #[serde(default)]
+    is_error: bool,
+}
+
+impl Client {
+    /// Starts a server and begins a session.
+    pub(crate) fn start(mut command: Command) -> anyhow::Result<Client> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("{command:?} could not be started"))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let mut client = Client {
+            child,
+            input,
+            output: BufReader::with_capacity(BUFFER, output.context("the server has no output")?),
+            line: Vec::new(),
+            next_id: 0,
+        };
+        let about = json!({"name": "tollgate-bench", "version": env!("CARGO_PKG_VERSION")});
+        let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": about});
+        client.request("initialize", params)?;
+        client.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")?;
+        Ok(client)
+    }
+
+    /// How many tools the server lists.
+    pub(crate) fn list_tools(&mut self) -> anyhow::Result<usize> {
+        let listed = self.request("tools/list", json!({}))?;
+        listed
+            .pointer("/tools")
+            .and_then(Value::as_array)
+            .map(Vec::len)
+            .context("no tools were listed")
+    }
+
+    /// Makes calls with so many in flight, and returns how long all of them took.
+    pub(crate) fn run(&mut self, requests: &[Request], in_flight: usize) -> anyhow::Result<Duration> {
+        let first = self.next_id;
+        let lines: Vec<Vec<u8>> = requests.iter().map(|request| self.call_line(request)).collect();
+        let mut open = vec![true; lines.len()];
+        let started = Instant::now();
+        let mut left = lines.iter();
+        let mut ready: Vec<u8> = left.by_ref().take(in_flight).flatten().copied().collect();
+        for _ in &lines {
+            // Replies that are here already are read before anything is sent, so that sending
+            // wakes the server once for several calls, as it would with many clients.
+            if !ready.is_empty() && !self.output.buffer().contains(&b'\n') {
+                self.send(&ready)?;
+                ready.clear();
+            }
+            let id = self.read_outcome()?;
+            let expected = id.checked_sub(first).and_then(|index| open.get_mut(index));
+            anyhow::ensure!(
+                expected.is_some_and(std::mem::take),
+                "a reply to {id}, which is not open"
+            );
+            ready.extend(left.next().into_iter().flatten());
+        }
+        Ok(started.elapsed())
+    }
+
+    /// The server's process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends the session and waits until the server is gone.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        self.input = None;
+        let status = self.child.wait().context("the server cannot be waited for")?;
+        anyhow::ensure!(status.success(), "the server ended with {status}");
+        Ok(())
+    }
+
+    fn request(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
+        let id = self.take_id();
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send(format!("{request}\n").as_bytes())?;
+        loop {
+            self.read_line()?;
+            let mut reply: Value = serde_json::from_slice(&self.line).context("the server wrote no JSON")?;
+            if reply.get("id") == Some(&json!(id)) {
+                return match reply.get_mut("result") {
+                    Some(result) => Ok(result.take()),
+                    None => Err(anyhow::anyhow!("{method} failed: {reply}")),
+                };
+            }
+        }
+    }
+
+    fn call_line(&mut self, request: &Request) -> Vec<u8> {
+        let params = json!({"name": request.tool, "arguments": request.arguments});
+        let id = self.take_id();
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        format!("{call}\n").into_bytes()
+    }
+
+    /// Reads until there is a reply, and returns its id.
+    fn read_outcome(&mut self) -> anyhow::Result<usize> {
+        loop {
+            self.read_line()?;
+            let reply: Reply = serde_json::from_slice(&self.line).context("the server wrote no reply")?;
+            let failed = reply.error.is_some() || reply.result.is_some_and(|outcome| outcome.is_error);
+            anyhow::ensure!(!failed, "a call failed: {}", String::from_utf8_lossy(&self.line));
+            if let Some(id) = reply.id {
+                return Ok(id);
+            }
+        }
+    }
+
+    fn read_line(&mut self) -> anyhow::Result<()> {
+        self.line.clear();
+        let read = self
+            .output
+            .read_until(b'\n', &mut self.line)
+            .context("the server cannot be read")?;
+        anyhow::ensure!(read > 0, "the server closed its output");
+        Ok(())
+    }
+
+    fn send(&mut self, lines: &[u8]) -> anyhow::Result<()> {
+        let input = self.input.as_mut().context("the session has ended")?;
+        input.write_all(lines).context("the server does not read")
+    }
+
+    fn take_id(&mut self) -> usize {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+}
+
+impl Tools for Client {
+    fn call(&mut self, request: &Request) -> anyhow::Result<Value> {
+        let params = json!({"name": request.tool, "arguments": request.arguments});
+        let mut result = self.request("tools/call", params)?;
+        anyhow::ensure!(
+            result.get("isError") != Some(&json!(true)),
+            "{} failed: {result}",
+            request.tool
+        );
+        Ok(result
+            .get_mut("structuredContent")
+            .map(Value::take)
+            .unwrap_or_default())
+    }
+}
+
+impl Drop for Client {
+    /// Leaves no server behind when the bench fails.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

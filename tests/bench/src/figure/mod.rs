@@ -1,0 +1,143 @@
+//! The figures, and what they share.
+
+pub(crate) mod in_process;
+pub(crate) mod memory;
+pub(crate) mod start;
+pub(crate) mod stdio;
+
+use std::fmt;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::Value;
+use tempfile::{NamedTempFile, TempDir};
+
+use crate::workload::{CONFIG_FILE, Kind, Request, Seeded};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    name: &'static str,
+    rounds: usize,
+    /// Reads of one round.
+    reads: usize,
+    /// Writes of one round.
+    writes: usize,
+    warm_starts: usize,
+    cold_starts: usize,
+}
+
+impl Effort {
+    pub(crate) const FULL: Effort = Effort {
+        name: "full",
+        rounds: 9,
+        reads: 2_000,
+        writes: 300,
+        warm_starts: 15,
+        cold_starts: 5,
+    };
+    pub(crate) const QUICK: Effort = Effort {
+        name: "quick",
+        rounds: 3,
+        reads: 500,
+        writes: 100,
+        warm_starts: 5,
+        cold_starts: 2,
+    };
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Effort {
+            name,
+            rounds,
+            reads,
+            writes,
+            ..
+        } = self;
+        write!(
+            f,
+            "{name} run: {rounds} rounds of {reads} reads and {writes} writes"
+        )
+    }
+}
+
+/// What every figure is measured with.
+pub(crate) struct Setup {
+    executable: PathBuf,
+    place: TempDir,
+    config: NamedTempFile,
+    effort: Effort,
+}
+
+impl Setup {
+    pub(crate) fn new(executable: PathBuf, dir: Option<&Path>, effort: Effort) -> anyhow::Result<Setup> {
+        let place = match dir {
+            Some(dir) => TempDir::with_prefix_in("tollgate-bench-", dir),
+            None => TempDir::with_prefix("tollgate-bench-"),
+        };
+        let place = place.context("there is no place for databases")?;
+        let mut config = NamedTempFile::with_suffix_in(".toml", &place)?;
+        config.write_all(CONFIG_FILE.as_bytes())?;
+        Ok(Setup {
+            executable,
+            place,
+            config,
+            effort,
+        })
+    }
+
+    /// A directory of its own for one measurement.
+    fn fresh_dir(&self) -> anyhow::Result<TempDir> {
+        TempDir::new_in(&self.place).context("a directory cannot be made")
+    }
+
+    /// How tollgate is started.
+    fn tollgate(&self, data_dir: &Path) -> Command {
+        let mut command = Command::new(&self.executable);
+        for (name, _) in std::env::vars_os() {
+            // Otherwise a filter in somebody's environment would change what is measured.
+            if name.to_string_lossy().starts_with("TOLLGATE_") {
+                command.env_remove(name);
+            }
+        }
+        command.arg("--config").arg(self.config.path());
+        command.arg("--data-dir").arg(data_dir).arg("serve");
+        command
+    }
+
+    /// How the server without gate and sandbox is started, over a new database.
+    fn plain(&self, dir: &Path) -> anyhow::Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("plain-server").arg("--db").arg(dir.join("plain.db"));
+        Ok(command)
+    }
+
+    /// How the server with constant replies is started.
+    fn null(&self, replies: &Value) -> anyhow::Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .arg("null-server")
+            .arg("--replies")
+            .arg(replies.to_string());
+        Ok(command)
+    }
+}
+
+/// One round's calls of one kind.
+fn requests(kind: Kind, seeded: &Seeded, effort: &Effort) -> Vec<Request> {
+    let calls = if kind == Kind::Create {
+        effort.writes
+    } else {
+        effort.reads
+    };
+    (0..calls).map(|number| kind.request(seeded, number)).collect()
+}
+
+/// What one of so many calls took, in microseconds.
+fn per_call(all: Duration, calls: usize) -> f64 {
+    all.as_secs_f64() * 1e6 / calls as f64
+}

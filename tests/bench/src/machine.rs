@@ -1,0 +1,78 @@
+//! The machine: what it is, one core of it, and how much memory a process has.
+
+use anyhow::Context as _;
+
+/// Clock ticks in a second, as the kernel counts processor time for everybody.
+const TICKS: f64 = 100.0;
+
+/// Lines about where and how the figures were measured.
+pub(crate) fn describe() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = read("/proc/sys/kernel/osrelease").unwrap_or_else(|_| "unknown".to_owned());
+    let profile = if cfg!(debug_assertions) {
+        "debug (figures mean little)"
+    } else {
+        "release"
+    };
+    let load = read("/proc/loadavg").unwrap_or_default();
+    format!(
+        "{} {}, kernel {}, {cores} cores, {}, profile {profile}\n\
+         load before the start: {} (anything near a busy core makes the figures worse than they are)",
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        kernel.trim(),
+        option_env!("BENCH_RUSTC").unwrap_or("rustc unknown"),
+        load.split(' ').next().unwrap_or_default(),
+    )
+}
+
+/// Runs `body` on a thread that is bound to one core, as everything is that it starts.
+pub(crate) fn on_one_core<T: Send>(body: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    let bound = || {
+        // The last one: interrupts tend to be on the first.
+        let core = core_affinity::get_core_ids().and_then(|cores| cores.last().copied());
+        let core = core.context("the cores of this machine are not known")?;
+        anyhow::ensure!(
+            core_affinity::set_for_current(core),
+            "a thread could not be bound to a core"
+        );
+        body()
+    };
+    std::thread::scope(|scope| {
+        scope
+            .spawn(bound)
+            .join()
+            .map_err(|_| anyhow::anyhow!("a measurement panicked"))?
+    })
+}
+
+/// The resident memory of a process, in MiB.
+pub(crate) fn resident_mib(process: u32) -> anyhow::Result<f64> {
+    let status = read(&format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    Ok(kib.context("the process has no VmRSS")? / 1024.0)
+}
+
+/// The processor time that a process has used, in seconds.
+pub(crate) fn processor_seconds(process: u32) -> anyhow::Result<f64> {
+    let stat = read(&format!("/proc/{process}/stat"))?;
+    // The name comes second and may hold anything, so fields are counted from its end.
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let ticks = |field: usize| fields.get(field).and_then(|text| text.parse::<f64>().ok());
+    let (user, system) = ticks(11).zip(ticks(12)).context("the process has no times")?;
+    Ok((user + system) / TICKS)
+}
+
+fn read(path: &str) -> anyhow::Result<String> {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the kernel's own files have fixed paths"
+    )]
+    std::fs::read_to_string(path).with_context(|| format!("{path} cannot be read"))
+}

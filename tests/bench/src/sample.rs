@@ -1,0 +1,70 @@
+//! Repeated measurements of one thing, and fair turns between things that are compared.
+
+/// What some rounds measured.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sample(Vec<f64>);
+
+impl Sample {
+    fn push(&mut self, value: f64) {
+        self.0.push(value);
+        self.0.sort_by(f64::total_cmp);
+    }
+
+    /// The middle round, or the mean of the two in the middle.
+    pub(crate) fn median(&self) -> f64 {
+        let middle = self.0.len() / 2;
+        match (
+            self.0.len() % 2,
+            self.0.get(middle.saturating_sub(1)),
+            self.0.get(middle),
+        ) {
+            (0, Some(below), Some(above)) => (below + above) / 2.0,
+            (_, _, Some(median)) => *median,
+            _ => f64::NAN,
+        }
+    }
+
+    /// The smallest round.
+    pub(crate) fn min(&self) -> f64 {
+        self.0.first().copied().unwrap_or(f64::NAN)
+    }
+
+    /// The largest round.
+    pub(crate) fn max(&self) -> f64 {
+        self.0.last().copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// One round of one contestant.
+pub(crate) type Round<'a> = Box<dyn FnMut() -> anyhow::Result<f64> + 'a>;
+
+/// Lets contestants take turns, so that whatever else the machine does hits all of them. The first
+/// turn of each warms up and is not counted.
+pub(crate) fn take_turns<const N: usize>(
+    rounds: usize,
+    mut contestants: [Round<'_>; N],
+) -> anyhow::Result<[Sample; N]> {
+    let mut samples = [const { Sample(Vec::new()) }; N];
+    for round in 0..=rounds {
+        for (contestant, sample) in contestants.iter_mut().zip(&mut samples) {
+            let value = contestant()?;
+            if round > 0 {
+                sample.push(value);
+            }
+        }
+    }
+    Ok(samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle_and_the_warm_up_does_not_count() {
+        let mut values = [99.0, 3.0, 1.0, 2.0, 10.0].into_iter();
+        let contestant: Round<'_> = Box::new(|| Ok(values.next().unwrap()));
+        let [sample] = take_turns(4, [contestant]).unwrap();
+        assert_eq!((sample.min(), sample.median(), sample.max()), (1.0, 2.5, 10.0));
+    }
+}
