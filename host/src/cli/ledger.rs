@@ -168,8 +168,20 @@ async fn tail(session: &Session, global: &Global, lines: u32, follow: bool) -> a
     let mut operations = session.operations(&OperationFilter::default(), lines)?;
     operations.reverse();
     print(&operations, global);
-    let mut last = operations.last().map_or(0, |operation| operation.seq);
-    while follow {
+    if follow {
+        follow_after(
+            session,
+            global,
+            operations.last().map_or(0, |operation| operation.seq),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// Shows new operations as they come, until the process is ended.
+async fn follow_after(session: &Session, global: &Global, mut last: i64) -> anyhow::Result<()> {
+    loop {
         tokio::time::sleep(FOLLOW).await;
         let filter = OperationFilter {
             after: Some(last),
@@ -180,7 +192,6 @@ async fn tail(session: &Session, global: &Global, lines: u32, follow: bool) -> a
             out::print(&line(&operation, global));
         }
     }
-    Ok(())
 }
 
 fn verify(session: &Session, global: &Global, head: Option<&str>) -> anyhow::Result<ExitCode> {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{Reply, ToolError};
 
 use crate::envelope::Limits;
 use crate::packs::{Effect, Tier, ToolSpec};
@@ -80,9 +80,8 @@ trait Tool: DeserializeOwned + JsonSchema {
 pub struct CoreTool {
     /// Its definition.
     pub spec: fn() -> ToolSpec,
-    /// Reads the arguments, runs the tool, and returns the reply as JSON and, if that reads badly, as
-    /// text.
-    pub call: fn(&CoreCx<'_>, &str) -> Result<(String, Option<String>), ToolError>,
+    /// Reads the arguments, runs the tool, and returns the reply.
+    pub call: fn(&CoreCx<'_>, &str) -> Result<Reply, ToolError>,
 }
 
 impl CoreTool {
@@ -137,7 +136,7 @@ fn object(schema: Value) -> Map<String, Value> {
     }
 }
 
-fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<(String, Option<String>), ToolError> {
+fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     let tool: T = serde_json::from_str(arguments).map_err(|err| {
         ToolError::new(
             "INVALID_ARGUMENTS",
@@ -146,9 +145,9 @@ fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<(String, Option<Str
     })?;
     let output = tool.run(cx)?;
     let text = T::text(&output);
-    let json = serde_json::to_string(&output)
+    let structured = serde_json::to_string(&output)
         .map_err(|err| ToolError::new("HOST_FAILED", format!("the reply could not be written: {err}")))?;
-    Ok((json, text))
+    Ok(Reply { structured, text })
 }
 
 /// A failure of the host's own storage, as the caller sees it.

@@ -106,8 +106,10 @@ impl Runtime {
             host_id: &self.host_id,
             connection: &call.connection,
         };
-        let result = (tool.call)(&cx, &call.arguments)
-            .and_then(|(structured, text)| read_reply(core_tools::PACK, wit::Reply { structured, text }));
+        let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
+            let (structured, text) = (reply.structured, reply.text);
+            read_reply(core_tools::PACK, wit::Reply { structured, text })
+        });
         (session, result)
     }
 

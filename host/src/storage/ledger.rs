@@ -1,7 +1,7 @@
 //! The ledger's rows and the chain of hashes that holds them together.
 //!
 //! Each row's hash covers its content, its place and the hash of the row before it. A row that was
-//! changed, removed, inserted or replaced breaks the chain at a place that [`verify`] names.
+//! changed, removed, inserted or replaced breaks the chain at a place that [`Session::verify`] names.
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use serde::{Deserialize, Serialize};
