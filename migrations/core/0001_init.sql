@@ -83,7 +83,7 @@ CREATE TABLE core_operations (
     prev_hash TEXT NOT NULL,
     hash TEXT NOT NULL
 );
-CREATE INDEX core_operations_by_envelope ON core_operations (envelope_id, seq);
+CREATE INDEX core_operations_by_envelope ON core_operations (envelope_id, seq) WHERE envelope_id IS NOT NULL;
 
 CREATE TRIGGER core_operations_no_update BEFORE UPDATE ON core_operations
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
@@ -95,8 +95,7 @@ BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 
 -- A row can only come after the last one, so none is slipped in or replaced.
 CREATE TRIGGER core_operations_in_order BEFORE INSERT ON core_operations
-WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM (
-    SELECT max(seq) AS seq FROM core_operations UNION ALL SELECT max(seq) FROM core_anchors))
+WHEN NEW.seq <> coalesce((SELECT max(seq) FROM core_operations), (SELECT max(seq) FROM core_anchors), 0) + 1
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 
 -- Where pruning stopped: the last removed row and its hash, from which the chain goes on.

@@ -18,7 +18,8 @@ pub(crate) fn all() -> anyhow::Result<()> {
         .args(warnings))?;
     step("clippy, components");
     run(cargo()
-        .args(["clippy", "--target", WASM, "--package", "task-store", "--lib"])
+        .args(["clippy", "--target", WASM, "--lib"])
+        .args(["--package", "task-store", "--package", "convergence"])
         .args(warnings))?;
     run(cargo()
         .args(["clippy", "--target", WASM, "--package", "guests", "--examples"])

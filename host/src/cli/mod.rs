@@ -133,6 +133,8 @@ impl Filters {
 
 /// Runs the command line.
 pub(crate) fn main() -> ExitCode {
+    // Whatever this process creates is its user's alone, the database too.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let cli = Cli::parse();
     log_to_stderr(&cli.global);
     let result = match cli.command {

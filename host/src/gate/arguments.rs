@@ -1,5 +1,7 @@
 //! What is checked about a call's arguments before any guest runs: everything at once.
 
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, ToolError};
 
@@ -66,21 +68,12 @@ pub(super) fn check(
     if tool.arguments.is_valid(arguments) {
         return Ok(());
     }
-    let blockers = tool
+    let blockers: Vec<Blocker> = tool
         .arguments
         .iter_errors(arguments)
+        .flat_map(|err| problems(&err))
         .take(MAX_PROBLEMS)
-        .map(|err| {
-            let message = crate::text::clean(crate::text::cut(&err.to_string(), MAX_QUOTE));
-            let field = err.instance_path().to_string();
-            let field = field.trim_start_matches('/').replace('/', ".");
-            let blocker = Blocker::new("INVALID_FIELD", message);
-            if field.is_empty() {
-                blocker
-            } else {
-                blocker.field(field)
-            }
-        });
+        .collect();
     Err(
         refusal(tool, "INVALID_ARGUMENTS", "the arguments do not fit the tool")
             .remediation("Correct every field named in blockers and call again.")
@@ -90,6 +83,43 @@ pub(super) fn check(
 
 fn refusal(tool: &ToolEntry, code: &str, message: &str) -> ToolError {
     ToolError::new(code, message).context("tool", tool.spec.name.as_str())
+}
+
+/// One problem for each field that an error is about.
+fn problems(err: &ValidationError<'_>) -> Vec<Blocker> {
+    let at = err.instance_path().to_string();
+    let at = at.trim_start_matches('/').replace('/', ".");
+    let field = |name: &str| {
+        if at.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{at}.{name}")
+        }
+    };
+    match err.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            vec![problem(&field(name), format!("{name} is required"))]
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
+            .iter()
+            .map(|name| problem(&field(name), format!("{name} is not an argument of this tool")))
+            .collect(),
+        ValidationErrorKind::MaxLength { limit } => {
+            vec![problem(&at, format!("it is longer than {limit} characters"))]
+        }
+        _ => vec![problem(&at, err.to_string())],
+    }
+}
+
+fn problem(field: &str, message: String) -> Blocker {
+    let message = crate::text::clean(crate::text::cut(&message, MAX_QUOTE));
+    let blocker = Blocker::new("INVALID_FIELD", message);
+    if field.is_empty() {
+        blocker
+    } else {
+        blocker.field(crate::text::cut(field, MAX_QUOTE))
+    }
 }
 
 fn is_deeper(value: &Value, depth: usize) -> bool {

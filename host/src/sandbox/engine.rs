@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use wasmtime::component::Linker;
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use super::limits;
 use super::state::CallState;
@@ -88,6 +88,7 @@ fn pooling_engine() -> wasmtime::Result<Engine> {
         .max_tables_per_component(u32::try_from(limits::TABLES)?)
         .max_unused_warm_slots(memories)
         .linear_memory_keep_resident(KEPT_MEMORY)
+        .pagemap_scan(Enabled::Auto)
         .table_keep_resident(64 << 10);
     let mut pooling = config();
     pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));

@@ -182,7 +182,11 @@ pub struct Head {
 impl Session {
     /// Adds a row to the ledger, after the last one.
     pub fn record(&self, operation: &Operation) -> rusqlite::Result<()> {
-        let head = self.head()?;
+        // Nobody else writes while the transaction is open, so only its first row asks for the head.
+        let head = match self.known_head.take() {
+            Some(head) => head,
+            None => self.head()?,
+        };
         let seq = head.seq + 1;
         let values = operation.values();
         let mut hasher = RowHasher::new(seq, &head.hash);
@@ -201,7 +205,9 @@ impl Session {
         }
         statement.raw_bind_parameter(COLUMNS + 2, &head.hash)?;
         statement.raw_bind_parameter(COLUMNS + 3, &hash)?;
-        statement.raw_execute().map(drop)
+        statement.raw_execute()?;
+        self.known_head.set(Some(Head { seq, hash }));
+        Ok(())
     }
 
     /// The end of the chain, which an anchor holds when everything was pruned.
@@ -472,9 +478,11 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let database = Database::open(&place.path().join("t.db")).unwrap();
         let session = database.write_session().unwrap();
+        session.begin_write().unwrap();
         for number in 0..count {
             session.record(&operation(&format!("op_{number}"))).unwrap();
         }
+        session.commit().unwrap();
         (place, session)
     }
 

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use thiserror::Error;
 
 use super::access::{self, Mode, Namespace};
+use super::ledger::Head;
 use crate::deadline::Deadline;
 
 /// How long a session waits for another process's write transaction.
@@ -54,6 +55,8 @@ pub struct Session {
     pub(super) db: Connection,
     state: Arc<State>,
     page_limit: Cell<i64>,
+    /// The end of the ledger as the open transaction sees it, once it wrote a row.
+    pub(super) known_head: Cell<Option<Head>>,
 }
 
 /// What the authorizer and the progress handler look at.
@@ -108,6 +111,7 @@ impl Session {
             db,
             state,
             page_limit: Cell::new(MAX_PAGES),
+            known_head: Cell::new(None),
         })
     }
 
@@ -152,6 +156,7 @@ impl Session {
 
     /// Starts a write transaction, waiting for that of another process.
     pub fn begin_write(&self) -> rusqlite::Result<()> {
+        self.known_head.set(None);
         self.host_statement("BEGIN IMMEDIATE")
     }
 
@@ -283,6 +288,9 @@ fn harden(db: &Connection) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false)?;
+    // Plans that do not depend on bound values. Without it SQLite prepares a cached statement anew
+    // for each call, because clearing its bindings counts as a change of plan.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     for (limit, value) in [
         (Limit::SQLITE_LIMIT_LENGTH, 1_000_000),
         (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),

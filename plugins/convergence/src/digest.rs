@@ -1,0 +1,43 @@
+//! SHA-256 over fields that cannot run into each other.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+/// Hashes fields, each behind its length.
+pub(crate) struct Encoder(Sha256);
+
+impl Encoder {
+    /// `tag` says what is hashed and in which version, so that no two kinds of hash agree by chance.
+    pub(crate) fn new(tag: &str) -> Encoder {
+        let mut encoder = Encoder(Sha256::new());
+        encoder.field(tag.as_bytes());
+        encoder
+    }
+
+    pub(crate) fn field(&mut self, bytes: &[u8]) {
+        self.count(bytes.len());
+        self.0.update(bytes);
+    }
+
+    /// A field that may be missing, which is not the same as empty.
+    pub(crate) fn optional(&mut self, bytes: Option<&[u8]>) {
+        self.count(usize::from(bytes.is_some()));
+        bytes.into_iter().for_each(|bytes| self.field(bytes));
+    }
+
+    /// How many of something follow.
+    pub(crate) fn count(&mut self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.0.update(count.to_be_bytes());
+    }
+
+    /// The hash, in hexadecimal.
+    pub(crate) fn finish(self) -> String {
+        let mut text = String::with_capacity(64);
+        for byte in self.0.finalize() {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+}

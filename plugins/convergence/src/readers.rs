@@ -1,0 +1,175 @@
+//! Reads what test tools write: which tool it was, and what it came to.
+
+mod cargo_test;
+mod command;
+mod generic;
+mod go_json;
+mod go_test;
+mod jest;
+mod junit_xml;
+mod nextest;
+mod node_test;
+mod pytest;
+mod rustc;
+mod tap;
+mod tap_yaml;
+mod unittest;
+mod vitest;
+
+use serde::{Deserialize, Serialize};
+
+use crate::normalise::Normaliser;
+use crate::report::{Findings, TestReport};
+use crate::text;
+
+/// A format of test output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reader {
+    /// `cargo test`: the text of libtest.
+    CargoTest,
+    /// `cargo nextest run`.
+    Nextest,
+    /// pytest.
+    Pytest,
+    /// Python's `unittest`.
+    Unittest,
+    /// Jest.
+    Jest,
+    /// Vitest.
+    Vitest,
+    /// `node --test` with the reporter `spec` or `dot`; with `tap` it is [`Reader::Tap`].
+    NodeTest,
+    /// `go test`, with and without `-json`.
+    GoTest,
+    /// JUnit's XML, which many tools can write.
+    JunitXml,
+    /// The Test Anything Protocol, versions 12 to 14.
+    Tap,
+    /// Anything else: the exit code decides, and the lines that look like errors are what failed.
+    Generic,
+}
+
+/// A finished test run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Run<'a> {
+    /// What it wrote, standard output and standard error together or one behind the other. A head
+    /// or a tail of it will do.
+    pub output: &'a [u8],
+    /// What it ended with, if it ended by itself.
+    pub exit_code: Option<i32>,
+    /// The command as one would type it. May be empty.
+    pub command: &'a str,
+    /// Which reader to use, if the caller knows.
+    pub reader: Option<Reader>,
+}
+
+/// What a reader of one format consists of.
+struct Format {
+    reader: Reader,
+    /// Whether a text looks as if the tool wrote it.
+    recognises: fn(&str) -> bool,
+    read: fn(&str, &Normaliser) -> Findings,
+}
+
+/// Every format, the most distinct first: several quote the output of others.
+const FORMATS: &[Format] = &[
+    Format {
+        reader: Reader::JunitXml,
+        recognises: junit_xml::recognises,
+        read: junit_xml::read,
+    },
+    Format {
+        reader: Reader::GoTest,
+        recognises: go_test::recognises,
+        read: go_test::read,
+    },
+    Format {
+        reader: Reader::Nextest,
+        recognises: nextest::recognises,
+        read: nextest::read,
+    },
+    Format {
+        reader: Reader::CargoTest,
+        recognises: cargo_test::recognises,
+        read: cargo_test::read,
+    },
+    Format {
+        reader: Reader::Pytest,
+        recognises: pytest::recognises,
+        read: pytest::read,
+    },
+    Format {
+        reader: Reader::Tap,
+        recognises: tap::recognises,
+        read: tap::read,
+    },
+    Format {
+        reader: Reader::Vitest,
+        recognises: vitest::recognises,
+        read: vitest::read,
+    },
+    Format {
+        reader: Reader::Jest,
+        recognises: jest::recognises,
+        read: jest::read,
+    },
+    Format {
+        reader: Reader::NodeTest,
+        recognises: node_test::recognises,
+        read: node_test::read,
+    },
+    Format {
+        reader: Reader::Unittest,
+        recognises: unittest::recognises,
+        read: unittest::read,
+    },
+];
+
+/// Reads a test run.
+#[must_use]
+pub fn read(run: &Run<'_>, normaliser: &Normaliser) -> TestReport {
+    let text = text::clean(run.output);
+    let format = detect(run, &text);
+    let mut findings = (format.read)(&text, normaliser);
+    if run.exit_code != Some(0)
+        && !findings.no_tests
+        && findings.failing.is_empty()
+        && findings.errors.is_empty()
+    {
+        findings
+            .errors
+            .extend(generic::error(&text, run.exit_code, normaliser));
+    }
+    if format.reader == Reader::Generic {
+        findings.complete = run.exit_code == Some(0);
+    }
+    findings.report(format.reader, run.exit_code)
+}
+
+/// The reader the caller named; else that of the command, unless the output is plainly of another
+/// tool; else that of the output.
+fn detect(run: &Run<'_>, text: &str) -> &'static Format {
+    let of = |reader| {
+        FORMATS
+            .iter()
+            .find(|format| format.reader == reader)
+            .unwrap_or(&GENERIC)
+    };
+    if let Some(reader) = run.reader {
+        return of(reader);
+    }
+    let by_command = command::reader(run.command).map(of);
+    let by_content = || FORMATS.iter().find(|format| (format.recognises)(text));
+    match by_command {
+        Some(format) if (format.recognises)(text) => format,
+        _ => by_content().or(by_command).unwrap_or(&GENERIC),
+    }
+}
+
+/// What reads the rest: only [`generic::error`] looks at it.
+static GENERIC: Format = Format {
+    reader: Reader::Generic,
+    recognises: |_| true,
+    read: |_, _| Findings::default(),
+};

@@ -1,0 +1,80 @@
+//! Any other output: the lines that look like errors.
+
+use crate::normalise::Normaliser;
+use crate::report::Failure;
+use crate::trace::{self, Trace};
+
+/// How much of the end of an output is looked at, in bytes.
+const MAX_TAIL: usize = 64 * 1024;
+/// How many lines that look like errors stand for a stack where there is none.
+const MAX_LINES: usize = 20;
+
+const WORDS: &[&str] = &[
+    "error",
+    "fail",
+    "panic",
+    "exception",
+    "assert",
+    "fatal",
+    "not ok",
+    "undefined",
+    "cannot",
+    "could not",
+    "no such",
+    "not found",
+    "denied",
+    "expected",
+    "segmentation",
+    "abort",
+    "killed",
+    "unable",
+    "illegal",
+];
+
+/// What a run without readable tests says went wrong.
+pub(super) fn error(text: &str, exit_code: Option<i32>, normaliser: &Normaliser) -> Option<Failure> {
+    let text = tail(text);
+    let mut lines = suspicious(text);
+    // Where a run was killed is chance, so that its last lines tell nothing.
+    if lines.is_empty() && exit_code.is_some() {
+        lines = last(text);
+    }
+    let mut trace = trace::any(text, normaliser);
+    if trace.kind.is_none() {
+        trace = Trace {
+            message: lines.join("\n"),
+            ..Trace::default()
+        };
+        lines.iter().for_each(|line| trace.keep(normaliser.text(line)));
+    }
+    (!trace.is_empty()).then(|| trace.failure(normaliser, ""))
+}
+
+/// The end of a text, from the start of a line on.
+fn tail(text: &str) -> &str {
+    let mut start = text.len().saturating_sub(MAX_TAIL);
+    while !text.is_char_boundary(start) {
+        start = start.saturating_add(1);
+    }
+    text.get(start..).unwrap_or(text)
+}
+
+fn filled(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
+/// The lines that look like errors.
+fn suspicious(text: &str) -> Vec<&str> {
+    let names_error = |line: &&str| {
+        let line = crate::text::head(line, 500).0.to_lowercase();
+        WORDS.iter().any(|word| line.contains(word))
+    };
+    filled(text).filter(names_error).take(MAX_LINES).collect()
+}
+
+/// The last lines.
+fn last(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = filled(text).rev().take(3).collect();
+    lines.reverse();
+    lines
+}

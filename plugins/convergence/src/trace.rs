@@ -1,0 +1,154 @@
+//! Exceptions, panics and their stacks, as the languages write them.
+
+pub(crate) mod go;
+pub(crate) mod js;
+pub(crate) mod python;
+pub(crate) mod rust;
+
+use crate::normalise::Normaliser;
+use crate::report::Failure;
+use crate::text;
+
+/// How many frames of a stack are kept.
+const MAX_FRAMES: usize = 30;
+/// How many characters of a frame.
+const MAX_FRAME: usize = 200;
+/// How many lines of a message.
+const MAX_LINES: usize = 4;
+/// How many characters of a message.
+const MAX_MESSAGE: usize = 300;
+/// How many of them before what differs between runs is taken out.
+const MAX_RAW_MESSAGE: usize = 1_000;
+/// How many characters of the type of an exception.
+const MAX_KIND: usize = 100;
+
+/// What is known about one failure besides its name. Nothing in it is normalised but the frames.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trace {
+    pub kind: Option<String>,
+    pub message: String,
+    pub frames: Vec<String>,
+}
+
+impl Trace {
+    /// Adds the frame of a function in a file. Frames of the language itself and of test tools say
+    /// nothing about a failure and differ between versions; a recursion counts once.
+    pub(crate) fn push(&mut self, normaliser: &Normaliser, path: &str, function: Option<&str>) {
+        let path = normaliser.path(path);
+        let function = function
+            .map(|function| normaliser.text(function.trim()))
+            .unwrap_or_default();
+        if is_runtime(&path, &function) {
+            return;
+        }
+        self.keep(match (path.is_empty(), function.is_empty()) {
+            (_, true) => path,
+            (true, false) => function,
+            (false, false) => format!("{path} in {function}"),
+        });
+    }
+
+    /// Adds what stands for a frame and is normalised.
+    pub(crate) fn keep(&mut self, frame: String) {
+        let (frame, _) = text::head(&frame, MAX_FRAME);
+        let repeats = self.frames.last().is_some_and(|last| last == frame);
+        if self.frames.len() < MAX_FRAMES && !frame.is_empty() && !repeats {
+            self.frames.push(frame.to_owned());
+        }
+    }
+
+    /// Whether nothing was found.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kind.is_none() && self.message.trim().is_empty() && self.frames.is_empty()
+    }
+
+    /// The failure of what `name` names.
+    pub(crate) fn failure(self, normaliser: &Normaliser, name: &str) -> Failure {
+        let kind = self.kind.map(|kind| normaliser.kind(&kind));
+        Failure {
+            name: normaliser.name(name),
+            exception_type: kind
+                .map(|kind| text::head(&kind, MAX_KIND).0.to_owned())
+                .filter(|kind| !kind.is_empty()),
+            message_head: first_lines(
+                &normaliser.text(&first_lines(&self.message, MAX_RAW_MESSAGE)),
+                MAX_MESSAGE,
+            ),
+            stack: self.frames,
+        }
+    }
+}
+
+/// The first lines of a message that say something, up to so many characters.
+fn first_lines(message: &str, limit: usize) -> String {
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<&str> = lines.take(MAX_LINES).collect();
+    text::head(&lines.join("\n"), limit).0.to_owned()
+}
+
+/// How the paths of frames start that are of a language or a test tool.
+const RUNTIME_PATHS: &[&str] = &[
+    "node:",
+    "internal/",
+    "native",
+    "<anonymous>",
+    "index ",
+    "library/",
+    "rustc/",
+    "_pytest/",
+    "pluggy/",
+    "xdist/",
+    "python/importlib/",
+    "python/unittest/",
+    "python/runpy.py",
+    "<frozen ",
+    "go/testing/",
+    "go/runtime/",
+    "_testmain.go",
+    "node_modules/jest",
+    "node_modules/@jest/",
+    "node_modules/vitest/",
+    "node_modules/@vitest/",
+    "node_modules/tape/",
+    "node_modules/tap/",
+    "node_modules/@tapjs/",
+    "node_modules/@babel/",
+];
+
+/// How their functions start.
+const RUNTIME_FUNCTIONS: &[&str] = &[
+    "core::",
+    "std::",
+    "alloc::",
+    "test::",
+    "__rustc",
+    "rust_begin_unwind",
+    "<fn() -> ",
+    "testing.",
+    "runtime.",
+    "panic(",
+];
+
+fn is_runtime(path: &str, function: &str) -> bool {
+    RUNTIME_PATHS.iter().any(|start| path.starts_with(start))
+        || RUNTIME_FUNCTIONS.iter().any(|start| function.starts_with(start))
+}
+
+/// What some text says about a failure in whichever language it is.
+pub(crate) fn any(text: &str, normaliser: &Normaliser) -> Trace {
+    let languages = [rust::read, go::read, python::read, js::read];
+    languages
+        .iter()
+        .find_map(|read| read(text, normaliser))
+        .unwrap_or_else(|| Trace {
+            message: text.to_owned(),
+            ..Trace::default()
+        })
+}
+
+/// Whether a word is the name of a type such as `calc.RatioError`.
+pub(crate) fn is_type(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && chars.all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '$'))
+}

@@ -1,0 +1,324 @@
+//! What Git writes, and the fingerprint of it.
+
+use std::fmt::Write as _;
+
+use convergence::git::{
+    Change, FileStat, Listing, RepoPath, Symbol, parse_diff, parse_numstat, parse_paths, parse_raw,
+    parse_staged, parse_status,
+};
+use expect_test::{Expect, expect};
+
+use crate::harness;
+
+fn check<T>(listing: &Listing<T>, line: impl Fn(&T) -> String, expected: &Expect) {
+    let mut log = String::new();
+    for entry in &listing.entries {
+        let _ = writeln!(log, "{}", line(entry));
+    }
+    assert!(listing.complete);
+    expected.assert_eq(&log);
+}
+
+fn changes(listing: &Listing<Change>, expected: &Expect) {
+    let line = |change: &Change| {
+        let mode = change
+            .mode
+            .map_or_else(|| "-".to_owned(), |mode| format!("{mode:06o}"));
+        let content = change.content.as_deref().map_or("-", |content| &content[..7]);
+        format!("{:?} {mode} {content} {}", change.status, change.path.one_line())
+    };
+    check(listing, line, expected);
+}
+
+#[test]
+fn the_state_of_a_work_tree_is_read() {
+    changes(
+        &parse_status(&harness::git("status")),
+        &expect![[r#"
+        Added 100644 d5f7fc3 added.txt
+        Modified 100644 - bytes:caf\xe9.txt
+        Modified 100644 - calc.py
+        Deleted - - gone.txt
+        Modified 100644 - größe.txt
+        Deleted - - kept.txt
+        Modified 160000 - library
+        Modified 100644 - line\nend.txt
+        Modified 120000 - link
+        Added 100644 b6c35e4 new name.go
+        Deleted - - old name.go
+        Modified 100644 - picture.png
+        Modified 100755 - run.sh
+        Modified 100644 - src/ratio.rs
+        Modified 100644 294186e staged.txt
+        Untracked - - kept.txt
+        Untracked - - new/file.txt
+    "#]],
+    );
+}
+
+#[test]
+fn a_rename_is_a_path_that_went_and_one_that_came() {
+    changes(
+        &parse_status(&harness::git("status-renames")),
+        &expect![[r#"
+        Added 100644 d5f7fc3 added.txt
+        Modified 100644 - bytes:caf\xe9.txt
+        Modified 100644 - calc.py
+        Deleted - - gone.txt
+        Modified 100644 - größe.txt
+        Deleted - - kept.txt
+        Modified 160000 - library
+        Modified 100644 - line\nend.txt
+        Modified 120000 - link
+        Deleted - - old name.go
+        Added 100644 b6c35e4 new name.go
+        Modified 100644 - picture.png
+        Modified 100755 - run.sh
+        Modified 100644 - src/ratio.rs
+        Modified 100644 294186e staged.txt
+        Untracked - - kept.txt
+        Untracked - - new/file.txt
+    "#]],
+    );
+}
+
+#[test]
+fn a_merge_leaves_conflicts() {
+    changes(
+        &parse_status(&harness::git("status-merge")),
+        &expect![[r#"
+        Conflicted 100644 - calc.py
+    "#]],
+    );
+    let staged = |listing: &Listing<convergence::git::Staged>, expected: &Expect| {
+        check(
+            listing,
+            |entry| {
+                format!(
+                    "{:06o} {} {} {}",
+                    entry.mode,
+                    &entry.content[..7],
+                    entry.stage,
+                    entry.path.one_line()
+                )
+            },
+            expected,
+        );
+    };
+    staged(
+        &parse_staged(&harness::git("ls-files-merge")),
+        &expect![[r#"
+        100644 9709358 1 calc.py
+        100644 db047f3 2 calc.py
+        100644 9108089 3 calc.py
+    "#]],
+    );
+    staged(
+        &parse_staged(&harness::git("ls-files")),
+        &expect![[r#"
+        100644 f89d64d 0 .gitignore
+        100644 6c8710f 0 .gitmodules
+        100644 d5f7fc3 0 added.txt
+        100644 0cd16da 0 bytes:caf\xe9.txt
+        100644 52e63cf 0 calc.py
+        100644 286c5f5 0 gone.txt
+        100644 fac4e1f 0 größe.txt
+        160000 9a03d17 0 library
+        100644 7898192 0 line\nend.txt
+        120000 72ad13c 0 link
+        100644 b6c35e4 0 new name.go
+        100644 c866266 0 picture.png
+        100644 1a24852 0 run.sh
+        100644 e9ceb40 0 src/ratio.rs
+        100644 294186e 0 staged.txt
+    "#]],
+    );
+}
+
+#[test]
+fn what_differs_from_a_commit_is_read() {
+    changes(
+        &parse_raw(&harness::git("raw")),
+        &expect![[r#"
+        Added 100644 d5f7fc3 added.txt
+        Modified 100644 - bytes:caf\xe9.txt
+        Modified 100644 - calc.py
+        Deleted - - gone.txt
+        Modified 100644 - größe.txt
+        Deleted - - kept.txt
+        Modified 160000 - library
+        Modified 100644 - line\nend.txt
+        Modified 120000 - link
+        Added 100644 b6c35e4 new name.go
+        Deleted - - old name.go
+        Modified 100644 - picture.png
+        Modified 100755 - run.sh
+        Modified 100644 - src/ratio.rs
+        Modified 100644 294186e staged.txt
+    "#]],
+    );
+    changes(
+        &parse_raw(&harness::git("raw-renames")),
+        &expect![[r#"
+        Added 100644 d5f7fc3 added.txt
+        Modified 100644 - bytes:caf\xe9.txt
+        Modified 100644 - calc.py
+        Deleted - - gone.txt
+        Modified 100644 - größe.txt
+        Deleted - - kept.txt
+        Modified 160000 - library
+        Modified 100644 - line\nend.txt
+        Modified 120000 - link
+        Deleted - - old name.go
+        Added 100644 b6c35e4 new name.go
+        Modified 100644 - picture.png
+        Modified 100755 - run.sh
+        Modified 100644 - src/ratio.rs
+        Modified 100644 294186e staged.txt
+    "#]],
+    );
+    check(
+        &parse_paths(&harness::git("others")),
+        RepoPath::one_line,
+        &expect![[r#"
+        kept.txt
+        new/file.txt
+    "#]],
+    );
+}
+
+#[test]
+fn lines_are_counted() {
+    let line = |stat: &FileStat| {
+        let from = stat
+            .from
+            .as_ref()
+            .map(|from| format!(" from {from}"))
+            .unwrap_or_default();
+        format!("{:?} {}{from}", stat.lines, stat.path.one_line())
+    };
+    check(
+        &parse_numstat(&harness::git("numstat")),
+        line,
+        &expect![[r#"
+        Some((1, 0)) added.txt
+        Some((1, 1)) bytes:caf\xe9.txt
+        Some((0, 1)) calc.py
+        Some((0, 1)) gone.txt
+        Some((1, 1)) größe.txt
+        Some((0, 1)) kept.txt
+        Some((1, 1)) library
+        Some((1, 1)) line\nend.txt
+        Some((1, 1)) link
+        Some((15, 0)) new name.go
+        Some((0, 15)) old name.go
+        None picture.png
+        Some((0, 0)) run.sh
+        Some((2, 2)) src/ratio.rs
+        Some((1, 1)) staged.txt
+    "#]],
+    );
+    check(
+        &parse_numstat(&harness::git("numstat-renames")),
+        line,
+        &expect![[r#"
+        Some((1, 0)) added.txt
+        Some((1, 1)) bytes:caf\xe9.txt
+        Some((0, 1)) calc.py
+        Some((0, 1)) gone.txt
+        Some((1, 1)) größe.txt
+        Some((0, 1)) kept.txt
+        Some((1, 1)) library
+        Some((1, 1)) line\nend.txt
+        Some((1, 1)) link
+        Some((0, 0)) new name.go from old name.go
+        None picture.png
+        Some((0, 0)) run.sh
+        Some((2, 2)) src/ratio.rs
+        Some((1, 1)) staged.txt
+    "#]],
+    );
+    let new = |content: &[u8]| FileStat::of_new_file("x".into(), content).lines;
+    assert_eq!(new(b""), Some((0, 0)));
+    assert_eq!(new(b"a\nb"), Some((2, 0)));
+    assert_eq!(new(b"a\nb\n"), Some((2, 0)));
+    assert_eq!(new(b"a\0b"), None);
+}
+
+fn symbols(name: &str, expected: &Expect) {
+    let diff = parse_diff(&harness::git(name));
+    let mut log = String::new();
+    for Symbol { path, name } in &diff.symbols {
+        let _ = writeln!(log, "{} {name}", path.one_line());
+    }
+    for (path, commit) in &diff.submodules {
+        let _ = writeln!(log, "submodule {path} {}", &commit[..7]);
+    }
+    assert!(diff.complete);
+    expected.assert_eq(&log);
+}
+
+#[test]
+fn hunks_name_what_changed() {
+    symbols(
+        "diff",
+        &expect![[r#"
+        calc.py double
+        src/ratio.rs divide
+        src/ratio.rs mean
+        submodule library 029addf
+    "#]],
+    );
+    symbols(
+        "diff-quoted",
+        &expect![[r#"
+        calc.py double
+        src/ratio.rs divide
+        src/ratio.rs mean
+        submodule library 029addf
+    "#]],
+    );
+    symbols(
+        "diff-merge",
+        &expect![[r#"
+        calc.py add
+    "#]],
+    );
+}
+
+#[test]
+fn a_removed_line_is_no_header() {
+    let diff = b"diff --git a/x.sql b/x.sql\n--- a/x.sql\n+++ b/x.sql\n@@ -2 +1,0 @@ CREATE TABLE t (\n--- a/evil\n@@ -9 +8 @@ fn late\n-a\n+b\n";
+    let names: Vec<String> = parse_diff(diff)
+        .symbols
+        .into_iter()
+        .map(|symbol| format!("{} {}", symbol.path, symbol.name))
+        .collect();
+    assert_eq!(names, ["x.sql late", "x.sql t"]);
+}
+
+#[test]
+fn what_was_cut_off_is_told() {
+    let whole = harness::git("status");
+    assert!(!parse_status(&whole[..whole.len() - 3]).complete);
+    assert_eq!(
+        parse_status(&whole[..whole.len() - 3]).entries.len() + 1,
+        parse_status(&whole).entries.len()
+    );
+    assert!(!parse_numstat(b"1\t2\t\0old\0").complete);
+    assert!(!parse_status(b"9 nonsense\0").complete);
+    assert!(parse_status(b"").complete);
+    assert!(!parse_diff(b"+++ b/x\n@@ -0,0 +1,3 @@\n+a\n").complete);
+}
+
+#[test]
+fn paths_that_are_no_text_are_marked_and_stay_different() {
+    let path = |bytes: &[u8]| RepoPath::from_bytes(bytes);
+    assert_eq!(path(b"caf\xe9.txt").as_str(), r"bytes:caf\xe9.txt");
+    assert!(!path(b"caf\xe9.txt").is_utf8());
+    assert_ne!(path(b"caf\xe9.txt"), path(br"bytes:caf\xe9.txt"));
+    assert_ne!(path(b"\xe9"), path(b"\xe8"));
+    assert_ne!(path(b"\\xe9\xff"), path(b"\xe9\xff"));
+    assert_eq!(path(b"a\nb").one_line(), r"a\nb");
+    assert_eq!(path(b"a\nb").as_str(), "a\nb");
+}

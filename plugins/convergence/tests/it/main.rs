@@ -1,0 +1,10 @@
+//! Readers, fingerprints and the readers of Git, over output recorded from the real tools.
+
+mod harness;
+
+mod fingerprints;
+mod formats;
+mod git;
+mod mutations;
+mod random;
+mod table;
