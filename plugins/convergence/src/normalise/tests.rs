@@ -90,7 +90,7 @@ fn paths_are_told_from_the_root_or_by_their_file() {
             "go/testing/testing.go",
         ),
         (
-            "/root/.cargo/registry/src/index-1949cf8c6b5b557f/serde-1.0.2/src/lib.rs",
+            "/home/ada/.cargo/registry/src/index-1949cf8c6b5b557f/serde-1.0.2/src/lib.rs",
             "serde-1.0.2/src/lib.rs",
         ),
         ("/var/folders/zz/T/tmpeuajq0f6", "<tmp>"),
