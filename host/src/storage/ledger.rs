@@ -1,7 +1,7 @@
 //! The ledger's rows and the chain of hashes that holds them together.
 //!
 //! Each row's hash covers its content, its place and the hash of the row before it. A row that was
-//! changed, removed, inserted or replaced breaks the chain at a place that [`Session::verify`] names.
+//! changed, removed, inserted or replaced breaks the chain at a place that `verify.rs` names.
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use serde::{Deserialize, Serialize};
@@ -103,9 +103,9 @@ pub struct Operation {
 }
 
 /// Columns that a row's hash covers, in the order in which it does.
-const COLUMNS: usize = 30;
+pub(super) const COLUMNS: usize = 30;
 /// The hash before the first row.
-const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
@@ -113,12 +113,6 @@ const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, time
     failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
     ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
-
-const SELECT: &str = "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
-    tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
-    result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
-    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash
-    FROM core_operations ORDER BY seq";
 
 impl Operation {
     /// The values of the hashed columns, in order.
@@ -234,65 +228,19 @@ impl Session {
     }
 }
 
-impl Session {
-    /// Remembers a `run` call that is about to start.
-    pub fn intend(&self, operation: &Operation) -> rusqlite::Result<()> {
-        let json = serde_json::to_string(operation)
-            .map_err(|err| rusqlite::Error::ToSqlConversionFailure(err.into()))?;
-        self.db
-            .prepare_cached("INSERT INTO core_intents (op_id, host_id, operation) VALUES (?1, ?2, ?3)")?
-            .execute((&operation.op_id, &operation.host_id, json))
-            .map(drop)
-    }
-
-    /// Forgets an intent, now that its operation is recorded.
-    pub fn fulfil(&self, op_id: &str) -> rusqlite::Result<()> {
-        self.db
-            .prepare_cached("DELETE FROM core_intents WHERE op_id = ?1")?
-            .execute([op_id])
-            .map(drop)
-    }
-
-    /// The hosts that intents name.
-    pub fn hosts_of_intents(&self) -> rusqlite::Result<Vec<String>> {
-        self.db
-            .prepare_cached("SELECT DISTINCT host_id FROM core_intents")?
-            .query_map([], |row| row.get(0))?
-            .collect()
-    }
-
-    /// Turns the intents of a host that is gone into operations of unknown outcome.
-    pub fn give_up_intents(&self, host_id: &str) -> rusqlite::Result<usize> {
-        let intents: Vec<String> = self
-            .db
-            .prepare_cached("SELECT operation FROM core_intents WHERE host_id = ?1 ORDER BY op_id")?
-            .query_map([host_id], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        for json in &intents {
-            if let Ok(mut operation) = serde_json::from_str::<Operation>(json) {
-                operation.success = None;
-                operation.failure_class = Some("interrupted".to_owned());
-                self.record(&operation)?;
-                self.fulfil(&operation.op_id)?;
-            }
-        }
-        Ok(intents.len())
-    }
-}
-
 /// Hashes a row: each value with its kind and length before it, so that no two rows have the same
 /// bytes.
-struct RowHasher(Vec<u8>);
+pub(super) struct RowHasher(Vec<u8>);
 
 impl RowHasher {
-    fn new(seq: i64, prev_hash: &str) -> RowHasher {
+    pub(super) fn new(seq: i64, prev_hash: &str) -> RowHasher {
         let mut hasher = RowHasher(Vec::with_capacity(512));
         hasher.add(ValueRef::Text(prev_hash.as_bytes()));
         hasher.add(ValueRef::Integer(seq));
         hasher
     }
 
-    fn add(&mut self, value: ValueRef<'_>) {
+    pub(super) fn add(&mut self, value: ValueRef<'_>) {
         let (kind, bytes): (u8, &[u8]) = match value {
             ValueRef::Null => (0, &[]),
             ValueRef::Integer(number) => return self.add_bytes(1, &number.to_le_bytes()),
@@ -309,275 +257,7 @@ impl RowHasher {
         self.0.extend_from_slice(bytes);
     }
 
-    fn finish(self) -> String {
+    pub(super) fn finish(self) -> String {
         hex(&Sha256::digest(&self.0))
-    }
-}
-
-/// What verifying found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verified {
-    /// How many rows hold together.
-    pub rows: u64,
-    /// The end of the chain.
-    pub head: Head,
-    /// The first thing that is wrong, if anything is.
-    pub broken: Option<Broken>,
-}
-
-/// Where the chain breaks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Broken {
-    /// The row.
-    pub seq: i64,
-    /// What is wrong with it.
-    pub what: String,
-}
-
-impl Session {
-    /// Follows the chain from its start, or from the last anchor, to its end. `head` is one that was
-    /// exported before: it must be on the chain, or rows were taken from its end.
-    pub fn verify(&self, head: Option<&Head>) -> rusqlite::Result<Verified> {
-        let mut at = self.anchor()?;
-        let mut rows_seen = 0_u64;
-        let mut head_seen = head.is_none_or(|head| *head == at || head.seq < at.seq);
-        let mut statement = self.db.prepare(SELECT)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            match check_row(row, &at)? {
-                Ok(next) => at = next,
-                Err(broken) => {
-                    return Ok(Verified {
-                        rows: rows_seen,
-                        head: at,
-                        broken: Some(broken),
-                    });
-                }
-            }
-            rows_seen += 1;
-            head_seen |= head == Some(&at);
-        }
-        let broken = match head {
-            Some(head) if !head_seen => Some(Broken {
-                seq: head.seq,
-                what: "the exported head is not on the chain: rows were removed from its end, or history was rewritten".to_owned(),
-            }),
-            _ => self.missing_trigger()?,
-        };
-        Ok(Verified {
-            rows: rows_seen,
-            head: at,
-            broken,
-        })
-    }
-
-    fn anchor(&self) -> rusqlite::Result<Head> {
-        let mut statement = self
-            .db
-            .prepare_cached("SELECT seq, hash FROM core_anchors ORDER BY seq DESC LIMIT 1")?;
-        let mut rows = statement.query([])?;
-        Ok(match rows.next()? {
-            Some(row) => Head {
-                seq: row.get(0)?,
-                hash: row.get(1)?,
-            },
-            None => Head {
-                seq: 0,
-                hash: GENESIS.to_owned(),
-            },
-        })
-    }
-
-    /// Without its triggers the table could be changed through SQL.
-    fn missing_trigger(&self) -> rusqlite::Result<Option<Broken>> {
-        let mut statement = self.db.prepare(
-            "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'core_operations'",
-        )?;
-        let triggers: i64 = statement.query_row([], |row| row.get(0))?;
-        Ok((triggers != 3).then(|| Broken {
-            seq: 0,
-            what: format!("the ledger has {triggers} triggers instead of 3: it was open to changes"),
-        }))
-    }
-}
-
-/// One row against the one before it.
-fn check_row(row: &rusqlite::Row<'_>, before: &Head) -> rusqlite::Result<Result<Head, Broken>> {
-    let seq: i64 = row.get(0)?;
-    let broken = |seq: i64, what: &str| {
-        Ok(Err(Broken {
-            seq,
-            what: what.to_owned(),
-        }))
-    };
-    if seq != before.seq + 1 {
-        return broken(before.seq + 1, "the row is missing");
-    }
-    let text = |column: usize| {
-        row.get_ref(column)
-            .map(|value| value.as_str().unwrap_or_default())
-    };
-    if text(COLUMNS + 1)? != before.hash {
-        return broken(
-            seq,
-            "the row does not follow the one before it: it was inserted or replaced",
-        );
-    }
-    let mut hasher = RowHasher::new(seq, &before.hash);
-    for column in 1..=COLUMNS {
-        hasher.add(row.get_ref(column)?);
-    }
-    let hash = hasher.finish();
-    if text(COLUMNS + 2)? != hash {
-        return broken(seq, "the row was changed");
-    }
-    Ok(Ok(Head { seq, hash }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::storage::Database;
-
-    pub(crate) fn operation(op_id: &str) -> Operation {
-        Operation {
-            op_id: op_id.to_owned(),
-            envelope_id: None,
-            timestamp: "2026-01-01T00:00:00.000Z".to_owned(),
-            duration_ms: 0.5,
-            op_type: OpType::Mutation,
-            success: Some(true),
-            pack: "p".to_owned(),
-            tool: "t".to_owned(),
-            effect: Effect::Write,
-            error_code: None,
-            failure_class: None,
-            limit_triggered: None,
-            actor: None,
-            client: None,
-            connection: "c".to_owned(),
-            request_id: None,
-            host_id: "h".to_owned(),
-            args_hash: "a".to_owned(),
-            result_hash: None,
-            repo_before_hash: None,
-            repo_after_hash: None,
-            changed_paths: None,
-            diff_stats: None,
-            short_diff: None,
-            mutation_fingerprint: None,
-            failure_fingerprint: None,
-            failing_tests: None,
-            events: None,
-            verdicts: None,
-            artifact_ids: None,
-        }
-    }
-
-    fn with_rows(count: usize) -> (tempfile::TempDir, Session) {
-        let place = tempfile::tempdir().unwrap();
-        let database = Database::open(&place.path().join("t.db")).unwrap();
-        let session = database.write_session().unwrap();
-        session.begin_write().unwrap();
-        for number in 0..count {
-            session.record(&operation(&format!("op_{number}"))).unwrap();
-        }
-        session.commit().unwrap();
-        (place, session)
-    }
-
-    #[test]
-    fn rows_only_come_after_the_last_and_stay() {
-        let (_place, session) = with_rows(2);
-        for sql in [
-            "UPDATE core_operations SET tool = 'x'",
-            "DELETE FROM core_operations",
-            "INSERT OR REPLACE INTO core_operations SELECT * FROM core_operations WHERE seq = 1",
-            "UPDATE OR REPLACE core_operations SET seq = 1 WHERE seq = 2",
-        ] {
-            let err = session.db.execute(sql, []).unwrap_err().to_string();
-            assert!(err.contains("append-only"), "{sql}: {err}");
-        }
-        assert_eq!(session.verify(None).unwrap().rows, 2);
-    }
-
-    #[test]
-    fn whatever_is_done_to_a_row_is_named() {
-        let wanted = [
-            (
-                "UPDATE core_operations SET tool = 'x' WHERE seq = 3",
-                3,
-                "changed",
-            ),
-            (
-                "UPDATE core_operations SET error_code = '' WHERE seq = 2",
-                2,
-                "changed",
-            ),
-            (
-                "UPDATE core_operations SET duration_ms = 1 WHERE seq = 5",
-                5,
-                "changed",
-            ),
-            ("DELETE FROM core_operations WHERE seq = 4", 4, "missing"),
-            ("UPDATE core_operations SET seq = 9 WHERE seq = 5", 5, "missing"),
-            (
-                "UPDATE core_operations SET prev_hash = hash WHERE seq = 2",
-                2,
-                "inserted or replaced",
-            ),
-            (
-                "UPDATE core_operations SET op_id = 'other', hash = hash WHERE seq = 1",
-                1,
-                "changed",
-            ),
-        ];
-        for (sql, seq, what) in wanted {
-            let (_place, session) = with_rows(5);
-            let head = session.head().unwrap();
-            assert_eq!(session.verify(Some(&head)).unwrap().broken, None);
-            session
-                .db
-                .execute_batch(
-                    "DROP TRIGGER core_operations_no_update; DROP TRIGGER core_operations_no_delete;",
-                )
-                .unwrap();
-            session.db.execute_batch(sql).unwrap();
-            let broken = session.verify(None).unwrap().broken.unwrap();
-            assert_eq!(broken.seq, seq, "{sql}: {broken:?}");
-            assert!(broken.what.contains(what), "{sql}: {broken:?}");
-        }
-    }
-
-    #[test]
-    fn rows_taken_from_the_end_are_found_with_a_head() {
-        let (_place, session) = with_rows(5);
-        let head = session.head().unwrap();
-        session
-            .db
-            .execute_batch("DROP TRIGGER core_operations_no_delete")
-            .unwrap();
-        session
-            .db
-            .execute_batch("DELETE FROM core_operations WHERE seq = 5")
-            .unwrap();
-        assert!(
-            session
-                .verify(Some(&head))
-                .unwrap()
-                .broken
-                .unwrap()
-                .what
-                .contains("not on the chain")
-        );
-        assert!(
-            session
-                .verify(None)
-                .unwrap()
-                .broken
-                .unwrap()
-                .what
-                .contains("triggers")
-        );
     }
 }

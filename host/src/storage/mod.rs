@@ -6,21 +6,24 @@
 
 mod access;
 mod envelopes;
+mod intents;
 mod ledger;
 mod migrate;
 mod operations;
 mod session;
 mod statement;
+mod verify;
 
 use std::path::{Path, PathBuf};
 
 pub use access::Namespace;
 pub use envelopes::{Admission, Envelope, EnvelopeFilter};
-pub use ledger::{Broken, Head, OpType, Operation, Verified};
+pub use ledger::{Head, OpType, Operation};
 pub use migrate::{MigrationError, Step};
 pub use operations::{OperationFilter, StoredOperation};
 pub use session::{Changes, OpenError, Session};
 pub use statement::SqlError;
+pub use verify::{Broken, Verified};
 
 /// Where the database is, and how to open sessions on it.
 #[derive(Debug, Clone)]

@@ -1,0 +1,50 @@
+//! `run` calls that were admitted and whose end is not recorded yet.
+
+use super::ledger::Operation;
+use super::session::Session;
+
+impl Session {
+    /// Remembers a `run` call that is about to start.
+    pub fn intend(&self, operation: &Operation) -> rusqlite::Result<()> {
+        let json = serde_json::to_string(operation)
+            .map_err(|err| rusqlite::Error::ToSqlConversionFailure(err.into()))?;
+        self.db
+            .prepare_cached("INSERT INTO core_intents (op_id, host_id, operation) VALUES (?1, ?2, ?3)")?
+            .execute((&operation.op_id, &operation.host_id, json))
+            .map(drop)
+    }
+
+    /// Forgets an intent, now that its operation is recorded.
+    pub fn fulfil(&self, op_id: &str) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached("DELETE FROM core_intents WHERE op_id = ?1")?
+            .execute([op_id])
+            .map(drop)
+    }
+
+    /// The hosts that intents name.
+    pub fn hosts_of_intents(&self) -> rusqlite::Result<Vec<String>> {
+        self.db
+            .prepare_cached("SELECT DISTINCT host_id FROM core_intents")?
+            .query_map([], |row| row.get(0))?
+            .collect()
+    }
+
+    /// Turns the intents of a host that is gone into operations of unknown outcome.
+    pub fn give_up_intents(&self, host_id: &str) -> rusqlite::Result<usize> {
+        let intents: Vec<String> = self
+            .db
+            .prepare_cached("SELECT operation FROM core_intents WHERE host_id = ?1 ORDER BY op_id")?
+            .query_map([host_id], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for json in &intents {
+            if let Ok(mut operation) = serde_json::from_str::<Operation>(json) {
+                operation.success = None;
+                operation.failure_class = Some("interrupted".to_owned());
+                self.record(&operation)?;
+                self.fulfil(&operation.op_id)?;
+            }
+        }
+        Ok(intents.len())
+    }
+}
