@@ -135,14 +135,12 @@ impl Runtime {
         let called = invoke(call, pack, &mut store);
         drop(running);
         let state = store.into_data();
-        state.log_output();
         let result = match called {
             Ok(Ok(reply)) => read_reply(&pack.manifest.name, reply),
             Ok(Err(err)) => Err(read_error(err)),
             Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
         };
-        state.session.leave();
-        (state.session, result)
+        (state.finish(result.is_ok()), result)
     }
 }
 

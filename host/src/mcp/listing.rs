@@ -102,3 +102,31 @@ fn instructions(catalog: &Catalog) -> String {
     }
     crate::text::cut(&text, MAX_INSTRUCTIONS).to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_without_gap_or_repeat() {
+        let tools: Vec<Tool> = (0..120)
+            .map(|number| Tool::new(format!("tool_{number:03}"), "A tool", Arc::default()))
+            .collect();
+        let listing = Listing {
+            tools: tools.clone(),
+            instructions: String::new(),
+        };
+        let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let (page, next) = listing.page(cursor.as_deref()).unwrap();
+            seen.extend(page);
+            pages += 1;
+            match next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!((seen, pages), (tools, 3));
+        assert_eq!(listing.page(Some("nonsense")), Err(UnknownCursor));
+    }
+}

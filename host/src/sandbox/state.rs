@@ -1,5 +1,6 @@
 //! What the store of one call holds.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use wasmtime::component::ResourceTable;
@@ -53,7 +54,10 @@ impl CallState {
         transactions: Transactions,
         limits: &Limits,
     ) -> CallState {
-        let output = Output::default();
+        let (wasi, output) = SPARE.take().unwrap_or_else(|| {
+            let output = Output::default();
+            (wasi(&output), output)
+        });
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits::HANDLES);
         CallState {
@@ -63,7 +67,7 @@ impl CallState {
             clock,
             transactions,
             table,
-            wasi: wasi(&output),
+            wasi,
             limiter: Limiter::new(limits),
             output,
         }
@@ -91,14 +95,27 @@ impl CallState {
         self.limiter.exceeded
     }
 
-    /// Writes what the guest printed to the log.
-    pub fn log_output(&self) {
+    /// Ends the call: logs what the guest printed, and gives the worker its session back, out of the
+    /// component's namespace.
+    pub fn finish(self, succeeded: bool) -> Box<Session> {
         let output = self.output.take();
         if !output.is_empty() {
             let text = crate::text::clean(&String::from_utf8_lossy(&output));
             tracing::debug!(pack = self.namespace.pack(), output = text, "a component printed");
         }
+        if succeeded {
+            SPARE.set(Some((self.wasi, self.output)));
+        }
+        self.session.leave();
+        self.session
     }
+}
+
+thread_local! {
+    /// WASI's host side of the last call on this thread. It holds nothing of the guest's: no files, no
+    /// network, an emptied output, and the host's own source of randomness, which is what costs time
+    /// to make.
+    static SPARE: Cell<Option<(WasiCtx, Output)>> = const { Cell::new(None) };
 }
 
 impl WasiView for CallState {
