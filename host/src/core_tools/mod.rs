@@ -78,6 +78,8 @@ trait Tool: DeserializeOwned + JsonSchema {
 
 /// One row of the table.
 pub struct CoreTool {
+    /// Its name.
+    pub name: &'static str,
     /// Its definition.
     pub spec: fn() -> ToolSpec,
     /// Reads the arguments, runs the tool, and returns the reply.
@@ -87,6 +89,7 @@ pub struct CoreTool {
 impl CoreTool {
     const fn of<T: Tool>() -> CoreTool {
         CoreTool {
+            name: T::NAME,
             spec: spec::<T>,
             call: call::<T>,
         }

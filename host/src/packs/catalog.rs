@@ -187,7 +187,7 @@ impl Catalog {
 
     /// The pack that declares a name and does not exclude it.
     fn claimant(&self, name: &str) -> Option<&str> {
-        if core_tools::all().iter().any(|tool| (tool.spec)().name == name) {
+        if core_tools::all().iter().any(|tool| tool.name == name) {
             return Some(core_tools::PACK);
         }
         self.packs.iter().find_map(|pack| {
