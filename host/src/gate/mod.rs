@@ -192,7 +192,8 @@ impl Gate {
                 name: call.tool,
             });
         };
-        let connection = call.caller.connection.clone();
+        // Without a connection that lasts there is nothing to remember, and nobody to forget it.
+        let connection = call.caller.stateful.then(|| call.caller.connection.clone());
         let (draft, admitted) = self.admit(tool, call);
         let op_id = draft.operation.op_id.clone();
         let envelope_id = draft.operation.envelope_id.clone();
@@ -205,7 +206,9 @@ impl Gate {
                 Effect::Run => self.lanes.run(guest, draft).await,
             },
         };
-        self.follow_envelopes(tool, &connection, &settled);
+        if let Some(connection) = connection {
+            self.follow_envelopes(tool, &connection, &settled);
+        }
         Ok(Outcome {
             op_id,
             result: settled.result,
