@@ -37,15 +37,6 @@ CREATE TABLE core_envelopes (
 CREATE INDEX core_envelopes_by_state ON core_envelopes (state, opened_at, id);
 CREATE INDEX core_envelopes_by_opened ON core_envelopes (opened_at, id);
 
--- Named budgets of an envelope beside its three limits.
-CREATE TABLE core_budgets (
-    envelope_id TEXT NOT NULL REFERENCES core_envelopes (id) ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    max_units BIGINT NOT NULL,
-    used_units BIGINT NOT NULL DEFAULT 0 CHECK (used_units BETWEEN 0 AND max_units),
-    PRIMARY KEY (envelope_id, name)
-);
-
 -- One row for each call that reached the gate. No argument or result content, only hashes and names.
 CREATE TABLE core_operations (
     seq INTEGER PRIMARY KEY,
