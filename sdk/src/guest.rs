@@ -1,10 +1,13 @@
 //! The wasm side: the component's exports over a [`Pack`], and a [`Host`] over its imports.
 
+mod record;
+
 use serde_json::Value as Json;
 
+use crate::budget::Reserved;
 use crate::{
-    CallInfo, Cx, DbError, Effect, Host, Level, NextCall, Pack, Row, Tier, ToolError, Transaction, Value,
-    Want,
+    BudgetError, CallInfo, Cx, DbError, Effect, Envelope, Event, Host, LedgerError, Level, NextCall,
+    Operation, OperationFilter, Pack, Row, Tier, ToolError, Transaction, Value, Want,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -193,6 +196,23 @@ impl Host for Imports {
             Level::Error => log::Level::Error,
         };
         log::write(level, message);
+    }
+
+    fn append_event(&self, event: &Event) -> Result<(), LedgerError> {
+        record::append(event)
+    }
+
+    fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        record::query(filter)
+    }
+
+    fn envelope(&self) -> Option<Envelope> {
+        record::envelope()
+    }
+
+    fn reserve(&self, name: &str, amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError> {
+        let reserved = record::reserve(name, amount)?;
+        Ok(reserved)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a backend provides: the component's imports on wasm, SQLite and fixed values natively.
 
-use crate::{DbError, Row, Value};
+use crate::budget::Reserved;
+use crate::{BudgetError, DbError, Envelope, Event, LedgerError, Operation, OperationFilter, Row, Value};
 
 /// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable
 /// side of it; a pack never calls it itself.
@@ -18,6 +19,14 @@ pub trait Host {
     fn new_id(&self, prefix: &str) -> String;
     /// A line for the operator's log.
     fn log(&self, level: Level, message: &str);
+    /// See [`Ledger::append`](crate::Ledger::append).
+    fn append_event(&self, event: &Event) -> Result<(), LedgerError>;
+    /// See [`Ledger::query`](crate::Ledger::query).
+    fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError>;
+    /// See [`Budget::current`](crate::Budget::current).
+    fn envelope(&self) -> Option<Envelope>;
+    /// See [`Budget::reserve`](crate::Budget::reserve).
+    fn reserve(&self, name: &str, amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError>;
 }
 
 /// Storage inside a transaction of a `Run` tool.

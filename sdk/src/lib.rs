@@ -49,10 +49,12 @@
 //! ```
 #![warn(missing_docs)]
 
+pub mod budget;
 mod cx;
 mod db;
 mod error;
 mod host;
+pub mod ledger;
 mod pack;
 mod schema;
 mod text;
@@ -67,10 +69,12 @@ pub mod guest;
 #[cfg(not(target_family = "wasm"))]
 pub mod native;
 
+pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};
 pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};
 pub use host::{CallInfo, Host, Level, Transaction};
+pub use ledger::{Event, Ledger, LedgerError, Operation, OperationFilter};
 pub use pack::{Migration, Pack, Want};
 pub use schema::{config_schema, input_schema, output_schema};
 pub use text::{Id, ParseTextError};

@@ -5,6 +5,8 @@
 //! back, a `Read` tool without the right to write. [`check`](Session::script) style tests feed it
 //! lines of `tool {arguments}` and compare what comes back.
 
+mod record;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,6 +15,10 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value as Json;
 
+use record::Record;
+
+use crate::budget::Reserved;
+use crate::{BudgetError, Counter, Envelope, Event, LedgerError, Operation, OperationFilter};
 use crate::{CallInfo, Cx, DbError, Effect, Host, Level, Pack, Reply, Row, ToolError, Transaction, Value};
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
@@ -59,6 +65,7 @@ impl Session {
                 ids: RefCell::new(BTreeMap::new()),
                 run: Cell::new(false),
                 in_transaction: Cell::new(false),
+                record: Record::new(pack),
             },
             call: RefCell::default(),
         }
@@ -81,6 +88,43 @@ impl Session {
         self.call.borrow_mut().identity = Some(identity.to_owned());
     }
 
+    /// Puts the calls that follow into an envelope, or into none. It counts them as the host does.
+    pub fn set_envelope(&self, id: Option<&str>) {
+        self.call.borrow_mut().envelope_id = id.map(str::to_owned);
+        let counter = |name: &str| Counter {
+            name: name.to_owned(),
+            used: 0,
+            limit: None,
+        };
+        self.backend.record.envelope.replace(id.map(|id| Envelope {
+            id: id.to_owned(),
+            counters: vec![counter("mutations"), counter("test_runs")],
+            remaining_seconds: None,
+        }));
+    }
+
+    /// Gives the envelope a named budget.
+    pub fn set_budget(&self, name: &str, limit: u64) {
+        self.backend.record.set_budget(name, limit);
+    }
+
+    /// Sets what queries of the ledger find.
+    pub fn set_operations(&self, operations: Vec<Operation>) {
+        self.backend.record.operations.replace(operations);
+    }
+
+    /// What the calls so far added to their records.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.backend.record.events.borrow().clone()
+    }
+
+    /// The envelope as a call would see it now.
+    #[must_use]
+    pub fn envelope(&self) -> Option<Envelope> {
+        self.backend.record.current()
+    }
+
     /// Lets time pass. Every call takes one second beside.
     pub fn advance_ms(&self, ms: i64) {
         self.backend.now.set(self.backend.now.get() + ms);
@@ -99,6 +143,7 @@ impl Session {
             .set(self.backend.now.get() + self.backend.step.get());
         let call = self.call.borrow().clone();
         let cx = Cx::new(&self.backend, &call);
+        self.backend.record.enter(entry.name, entry.effect);
         self.backend.run.set(entry.effect == Effect::Run);
         let read_only = entry.effect == Effect::Read;
         self.pragma("query_only", if read_only { "ON" } else { "OFF" });
@@ -109,6 +154,7 @@ impl Session {
         }
         self.pragma_free("RELEASE call");
         self.backend.run.set(false);
+        self.backend.record.leave(result.is_ok());
         result
     }
 
@@ -198,6 +244,7 @@ pub struct Sqlite {
     /// The call is a `Run` tool's, which reaches storage through a transaction only.
     run: Cell<bool>,
     in_transaction: Cell<bool>,
+    record: Record,
 }
 
 impl Sqlite {
@@ -259,6 +306,22 @@ impl Host for Sqlite {
     }
 
     fn log(&self, _level: Level, _message: &str) {}
+
+    fn append_event(&self, event: &Event) -> Result<(), LedgerError> {
+        self.record.append(event)
+    }
+
+    fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        self.record.query(filter)
+    }
+
+    fn envelope(&self) -> Option<Envelope> {
+        self.record.current()
+    }
+
+    fn reserve(&self, name: &str, amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError> {
+        self.record.reserve(name, amount, self.in_transaction.get())
+    }
 }
 
 /// The transaction of a `Run` tool.

@@ -1,6 +1,7 @@
 //! End to end: the real binary, driven by real clients.
 
 mod arguments;
+mod budgets;
 mod cli;
 mod crash;
 mod envelopes;
@@ -9,5 +10,6 @@ mod hostile;
 mod http;
 mod loading;
 mod python;
+mod record;
 mod stdio;
 mod surface;

@@ -77,6 +77,7 @@ pub struct EnvelopeConfig {
     max_mutations: Option<i64>,
     max_test_runs: Option<i64>,
     max_duration_sec: Option<i64>,
+    budgets: BTreeMap<String, i64>,
     ceiling: envelope::Limits,
 }
 
@@ -91,6 +92,7 @@ impl EnvelopeConfig {
                 max_duration_sec: self.max_duration_sec,
             },
             ceiling: self.ceiling,
+            budgets: self.budgets.clone(),
         }
     }
 }

@@ -18,6 +18,36 @@ pub struct Grants {
     pub budgets: Vec<String>,
 }
 
+/// What a component may use beside its own tables: what it asks for in its manifest. One that was not
+/// granted all of that is not loaded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// It may query past operations.
+    pub ledger_query: bool,
+    /// Budgets it may reserve from, `*` being all.
+    pub budgets: Vec<String>,
+}
+
+impl Granted {
+    /// What a loaded component's manifest asks for.
+    pub(super) fn of(wants: &[Want]) -> Granted {
+        let mut granted = Granted::default();
+        for want in wants {
+            match want {
+                Want::LedgerQuery => granted.ledger_query = true,
+                Want::Budget(name) => granted.budgets.push(name.clone()),
+                Want::WorkspaceRead(_) | Want::WorkspaceWrite(_) | Want::Process(_) => {}
+            }
+        }
+        granted
+    }
+
+    /// Whether it may reserve from a budget.
+    pub fn may_reserve(&self, name: &str) -> bool {
+        self.budgets.iter().any(|grant| grant == name || grant == "*")
+    }
+}
+
 /// Everything a component wants and was not granted: what it is, and the line that grants it.
 pub(super) fn missing(wants: &[Want], grants: &Grants) -> Vec<Missing> {
     wants

@@ -9,7 +9,7 @@ use wasmtime::component::Component;
 
 use super::cache::Cache;
 use super::compile::{CompileError, Compiler};
-use super::grants::{self, Grants};
+use super::grants::{self, Granted, Grants};
 use super::manifest::Manifest;
 use super::version;
 use crate::clock::Clock;
@@ -17,7 +17,7 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::deadline::{Cancel, Deadline};
 use crate::sandbox::bindings::ToolPackPre;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
-use crate::sandbox::state::Transactions;
+use crate::sandbox::state::{Facts, Transactions};
 use crate::sandbox::{CallState, Limits, Sandbox};
 use crate::storage::{Database, Namespace};
 
@@ -79,6 +79,8 @@ pub struct Pack {
     pub exclude: Vec<String>,
     /// Its tables.
     pub namespace: Namespace,
+    /// What it may use beside them.
+    pub granted: Arc<Granted>,
     pre: ToolPackPre<CallState>,
 }
 
@@ -193,6 +195,7 @@ impl Loader {
         }
         Ok(Pack {
             namespace: Namespace::of_pack(&manifest.name),
+            granted: Arc::new(Granted::of(&manifest.wants)),
             manifest,
             origin: source.origin.to_string(),
             hash,
@@ -226,6 +229,7 @@ impl Loader {
         let deadline = Deadline::after(DESCRIBE_TIME, Cancel::default());
         let state = CallState::new(
             Namespace::of_pack("-"),
+            Facts::default(),
             Box::new(session),
             deadline,
             Arc::clone(&self.clock),

@@ -13,8 +13,11 @@ wasmtime::component::bindgen!({
     imports: { default: trappable },
     trappable_error_type: {
         "tollgate:host/storage.error" => crate::storage::SqlError,
+        "tollgate:host/budget.error" => crate::view::budget::BudgetError,
+        "tollgate:host/ledger.error" => crate::view::ledger::LedgerError,
     },
     with: {
         "tollgate:host/storage.transaction": crate::view::storage::Transaction,
+        "tollgate:host/budget.reservation": crate::view::budget::Reservation,
     },
 });

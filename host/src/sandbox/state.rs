@@ -1,6 +1,7 @@
 //! What the store of one call holds.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wasmtime::component::ResourceTable;
@@ -10,14 +11,19 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use super::engine::Sandbox;
 use super::limits::{self, Exceeded, Limiter, Limits};
 use super::output::Output;
+use crate::additions::Additions;
 use crate::clock::Clock;
 use crate::deadline::Deadline;
+use crate::liveness::Host;
+use crate::packs::{Effect, Granted};
 use crate::storage::{Namespace, Session};
 
 /// One call: whose it is, its session on the database, and its limits.
 pub struct CallState {
     /// The tables it may reach.
     pub namespace: Namespace,
+    /// Which call it is.
+    pub facts: Facts,
     /// The worker's session, lent for the call.
     pub session: Box<Session>,
     /// When it must end.
@@ -26,11 +32,50 @@ pub struct CallState {
     pub clock: Arc<dyn Clock>,
     /// Whether statements run inside the call's own transaction or want one of their own.
     pub transactions: Transactions,
+    /// What it added to its operation's record.
+    pub additions: Additions,
+    /// Units of named budgets that a `write` call has set aside.
+    pub held: BTreeMap<String, i64>,
     /// The resources it holds.
     pub table: ResourceTable,
     wasi: WasiCtx,
     limiter: Limiter,
     output: Output,
+}
+
+/// Which call it is, and what its component may use beside its own tables.
+#[derive(Clone)]
+pub struct Facts {
+    /// The operation's id.
+    pub op_id: String,
+    /// The envelope around it.
+    pub envelope_id: Option<String>,
+    /// How it is run.
+    pub effect: Effect,
+    /// What its component may use.
+    pub granted: Arc<Granted>,
+    /// This host process, which knows who else is alive.
+    pub host: Option<Arc<Host>>,
+}
+
+impl Default for Facts {
+    /// A component that describes itself: no call, and nothing granted.
+    fn default() -> Facts {
+        Facts {
+            op_id: String::new(),
+            envelope_id: None,
+            effect: Effect::Read,
+            granted: Arc::default(),
+            host: None,
+        }
+    }
+}
+
+impl Facts {
+    /// This host process's id.
+    pub fn host_id(&self) -> &str {
+        self.host.as_ref().map_or("", |host| host.id())
+    }
 }
 
 /// How a call's statements relate to transactions.
@@ -48,6 +93,7 @@ impl CallState {
     /// The state of a call that is about to start.
     pub fn new(
         namespace: Namespace,
+        facts: Facts,
         session: Box<Session>,
         deadline: Deadline,
         clock: Arc<dyn Clock>,
@@ -62,10 +108,13 @@ impl CallState {
         table.set_max_capacity(limits::HANDLES);
         CallState {
             namespace,
+            facts,
             session,
             deadline,
             clock,
             transactions,
+            additions: Additions::default(),
+            held: BTreeMap::new(),
             table,
             wasi,
             limiter: Limiter::new(limits),
