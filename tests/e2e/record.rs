@@ -47,7 +47,8 @@ async fn events_reach_their_columns_even_from_failing_calls() {
     expect![[r#"
         spender_notice 1 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11
         spender_record 1 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11
-        spender_record 0 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11"#]].assert_eq(&rows.join("\n"));
+        spender_record 0 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11"#]]
+    .assert_eq(&rows.join("\n"));
     assert!(place.run(&["ledger", "verify"]).status.success());
 }
 
@@ -72,7 +73,8 @@ async fn an_event_that_is_too_large_or_malformed_is_refused() {
         "LEDGER_EVENT_INVALID" "the event is too large: one name, in bytes: at most 500"
         "LEDGER_EVENT_INVALID" "the event is too large: changed entities of a call: at most 1000"
         "LEDGER_EVENT_INVALID" "the event is too large: events of a call: at most 100"
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
     session.close().await;
 }
 
@@ -103,7 +105,8 @@ async fn queries_are_bounded_and_go_on_where_they_ended() {
         "5 spender_record"
         ""
         ""
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
     session.close().await;
     let plan = place.sql(
         "EXPLAIN QUERY PLAN SELECT seq FROM core_operations WHERE failure_fingerprint = 'x' AND seq > 3 ORDER BY seq",

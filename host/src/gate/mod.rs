@@ -26,9 +26,12 @@ use crate::envelope::{Charge, Refusal, Standing};
 use crate::hash;
 use crate::liveness::Host;
 use crate::packs::{Body, Catalog, Effect, ToolEntry};
+use crate::process::Launcher;
+use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
 use crate::storage::{Database, OpenError, Operation, Session};
+use crate::workspaces::HeldBack;
 
 use admission::Connections;
 use guest::{Ended, GuestCall, Runtime};
@@ -49,6 +52,8 @@ pub struct Call {
     pub caller: Caller,
     /// Lets the caller give up.
     pub cancel: Cancel,
+    /// Tells the caller how far it is.
+    pub progress: Progress,
 }
 
 /// Who calls, as far as the host knows.
@@ -171,6 +176,8 @@ pub struct Reply {
     pub json: String,
     /// What to show instead of the JSON.
     pub text: Option<String>,
+    /// What is written to workspaces once the call is committed.
+    pub held_back: Arc<[HeldBack]>,
 }
 
 /// A call that never reached the gate, because it names no tool.
@@ -199,6 +206,7 @@ impl Gate {
     pub fn open(
         catalog: Arc<Catalog>,
         sandbox: Arc<Sandbox>,
+        launcher: Arc<Launcher>,
         database: &Database,
         clock: Arc<dyn Clock>,
         settings: EnvelopeSettings,
@@ -207,6 +215,7 @@ impl Gate {
         let (settings, host) = (Arc::new(settings), Arc::new(host));
         let runtime = Runtime {
             sandbox,
+            launcher,
             clock: Arc::clone(&clock),
             settings: Arc::clone(&settings),
             host: Arc::clone(&host),
@@ -328,7 +337,6 @@ impl Gate {
         let guest = GuestCall {
             body: tool.body.clone(),
             tool: tool.spec.name.clone(),
-            effect: tool.spec.effect,
             arguments: text,
             context: Context {
                 op_id: draft.operation.op_id.clone(),
@@ -343,7 +351,9 @@ impl Gate {
                 Effect::Write => limits.write,
                 Effect::Run => limits.run,
             },
+            effect: tool.spec.effect,
             cancel: call.cancel,
+            progress: call.progress,
         };
         (draft, Ok(guest))
     }

@@ -16,7 +16,10 @@ use crate::clock::Clock;
 use crate::deadline::Deadline;
 use crate::liveness::Host;
 use crate::packs::{Effect, Granted};
+use crate::process::Launcher;
+use crate::progress::Progress;
 use crate::storage::{Namespace, Session};
+use crate::workspaces::{Access, HeldBack};
 
 /// One call: whose it is, its session on the database, and its limits.
 pub struct CallState {
@@ -36,6 +39,16 @@ pub struct CallState {
     pub additions: Additions,
     /// Units of named budgets that a `write` call has set aside.
     pub held: BTreeMap<String, i64>,
+    /// What its tool may do.
+    pub effect: Effect,
+    /// The workspaces and programs it may use.
+    pub access: Arc<Access>,
+    /// Starts its programs.
+    pub launcher: Arc<Launcher>,
+    /// Tells its client how far it is.
+    pub progress: Progress,
+    /// What it wants written after its commit.
+    pub held_back: Vec<HeldBack>,
     /// The resources it holds.
     pub table: ResourceTable,
     wasi: WasiCtx,
@@ -43,32 +56,18 @@ pub struct CallState {
     output: Output,
 }
 
-/// Which call it is, and what its component may use beside its own tables.
-#[derive(Clone)]
+/// Which call it is, and what its component may use of ledger and budgets. The default is a component
+/// that describes itself.
+#[derive(Clone, Default)]
 pub struct Facts {
     /// The operation's id.
     pub op_id: String,
     /// The envelope around it.
     pub envelope_id: Option<String>,
-    /// How it is run.
-    pub effect: Effect,
     /// What its component may use.
     pub granted: Arc<Granted>,
     /// This host process, which knows who else is alive.
     pub host: Option<Arc<Host>>,
-}
-
-impl Default for Facts {
-    /// A component that describes itself: no call, and nothing granted.
-    fn default() -> Facts {
-        Facts {
-            op_id: String::new(),
-            envelope_id: None,
-            effect: Effect::Read,
-            granted: Arc::default(),
-            host: None,
-        }
-    }
 }
 
 impl Facts {
@@ -89,17 +88,31 @@ pub enum Transactions {
     Open,
 }
 
+/// What a call may do, and with what.
+pub struct Setup {
+    /// The tables it may reach.
+    pub namespace: Namespace,
+    /// When it must end.
+    pub deadline: Deadline,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// How its statements relate to transactions.
+    pub transactions: Transactions,
+    /// Which call it is.
+    pub facts: Facts,
+    /// What its tool may do.
+    pub effect: Effect,
+    /// The workspaces and programs it may use.
+    pub access: Arc<Access>,
+    /// Starts its programs.
+    pub launcher: Arc<Launcher>,
+    /// Tells its client how far it is.
+    pub progress: Progress,
+}
+
 impl CallState {
     /// The state of a call that is about to start.
-    pub fn new(
-        namespace: Namespace,
-        facts: Facts,
-        session: Box<Session>,
-        deadline: Deadline,
-        clock: Arc<dyn Clock>,
-        transactions: Transactions,
-        limits: &Limits,
-    ) -> CallState {
+    pub fn new(setup: Setup, session: Box<Session>, limits: &Limits) -> CallState {
         let (wasi, output) = SPARE.take().unwrap_or_else(|| {
             let output = Output::default();
             (wasi(&output), output)
@@ -107,14 +120,19 @@ impl CallState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits::HANDLES);
         CallState {
-            namespace,
-            facts,
-            session,
-            deadline,
-            clock,
-            transactions,
+            facts: setup.facts,
             additions: Additions::default(),
             held: BTreeMap::new(),
+            namespace: setup.namespace,
+            session,
+            deadline: setup.deadline,
+            clock: setup.clock,
+            transactions: setup.transactions,
+            effect: setup.effect,
+            access: setup.access,
+            launcher: setup.launcher,
+            progress: setup.progress,
+            held_back: Vec::new(),
             table,
             wasi,
             limiter: Limiter::new(limits),

@@ -55,6 +55,7 @@ pub enum BudgetError {
 
 struct View<'a> {
     facts: &'a Facts,
+    effect: Effect,
     session: &'a Session,
     clock: &'a dyn Clock,
     transactions: Transactions,
@@ -101,7 +102,7 @@ impl budget::Host for View<'_> {
         let Some(envelope) = &self.facts.envelope_id else {
             return Err(BudgetError::NoEnvelope);
         };
-        match (self.facts.effect, self.transactions) {
+        match (self.effect, self.transactions) {
             (Effect::Read, _) => Err(BudgetError::ReadOnly),
             (Effect::Run, Transactions::Open) => Err(BudgetError::TransactionOpen),
             (Effect::Run, _) => self.reserve_in_row(envelope, name, amount),
@@ -295,6 +296,7 @@ impl HasData for HasView {
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     budget::add_to_linker::<_, HasView>(linker, |state| View {
         facts: &state.facts,
+        effect: state.effect,
         session: &state.session,
         clock: &*state.clock,
         transactions: state.transactions,

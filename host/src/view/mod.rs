@@ -4,7 +4,9 @@ pub mod budget;
 mod clock_and_ids;
 pub mod ledger;
 mod log;
+mod process;
 pub mod storage;
+mod workspace;
 
 use wasmtime::component::Linker;
 
@@ -17,5 +19,7 @@ pub fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     budget::add_to_linker(linker)?;
     ledger::add_to_linker(linker)?;
     clock_and_ids::add_to_linker(linker)?;
-    log::add_to_linker(linker)
+    log::add_to_linker(linker)?;
+    workspace::add_to_linker(linker)?;
+    process::add_to_linker(linker)
 }

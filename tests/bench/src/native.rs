@@ -8,12 +8,8 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde_json::Value;
 use task_store::PACK;
-use tollgate_sdk::budget::Reserved;
 use tollgate_sdk::native::{EPOCH_MS, Session, Sqlite};
-use tollgate_sdk::{
-    BudgetError, CallInfo, Cx, DbError, Effect, Envelope, Event, Host, LedgerError, Level, Operation,
-    OperationFilter, Reply, Row, Transaction, Value as SqlValue,
-};
+use tollgate_sdk::{CallInfo, Cx, DbError, Effect, Host, Level, Reply, Row, Transaction, Value as SqlValue};
 
 use crate::workload::{PACK_CONFIG, Request, Tools};
 
@@ -95,20 +91,4 @@ impl Host for Native {
     }
 
     fn log(&self, _level: Level, _message: &str) {}
-
-    fn append_event(&self, event: &Event) -> Result<(), LedgerError> {
-        self.backend().append_event(event)
-    }
-
-    fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
-        self.backend().query_ledger(filter)
-    }
-
-    fn envelope(&self) -> Option<Envelope> {
-        self.backend().envelope()
-    }
-
-    fn reserve(&self, name: &str, amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError> {
-        self.backend().reserve(name, amount)
-    }
 }
