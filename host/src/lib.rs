@@ -2,6 +2,8 @@
 //!
 //! Every call takes one path through [`gate`]. See `docs/ARCHITECTURE.md` for the map.
 
+mod additions;
+pub mod budget;
 pub mod builtin;
 pub mod clients;
 pub mod clock;
@@ -16,7 +18,10 @@ pub mod host;
 pub mod liveness;
 pub mod mcp;
 pub mod packs;
+pub mod process;
+pub mod progress;
 pub mod sandbox;
 pub mod storage;
 pub mod text;
 pub mod view;
+pub mod workspaces;

@@ -3,7 +3,12 @@
 //!
 //! [`Session`] runs each call as the host does: a `Write` tool in a transaction that an error rolls
 //! back, a `Read` tool without the right to write. [`check`](Session::script) style tests feed it
-//! lines of `tool {arguments}` and compare what comes back.
+//! lines of `tool {arguments}` and compare what comes back. A [`Workspace`] is a real directory, and
+//! programs are really run, as far as the pack asked for them and the session allows them.
+
+mod record;
+mod spawn;
+mod workspaces;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,7 +18,17 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value as Json;
 
-use crate::{CallInfo, Cx, DbError, Effect, Host, Level, Pack, Reply, Row, ToolError, Transaction, Value};
+use record::Record;
+pub use workspaces::Workspace;
+use workspaces::Workspaces;
+
+use crate::budget::Reserved;
+use crate::permit::Asked;
+use crate::{
+    BudgetError, CallInfo, Command, Counter, Cx, DbError, Effect, Envelope, Event, FileEntry, Host,
+    LedgerError, Level, Operation, OperationFilter, Outcome, Pack, ProcessError, Reply, Row, ToolError,
+    Transaction, Value, WorkspaceError, WorkspaceInfo, stale,
+};
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -59,9 +74,32 @@ impl Session {
                 ids: RefCell::new(BTreeMap::new()),
                 run: Cell::new(false),
                 in_transaction: Cell::new(false),
+                record: Record::new(pack),
+                workspaces: Workspaces::new(Asked::of(pack.wants)),
+                progress: RefCell::default(),
             },
             call: RefCell::default(),
         }
+    }
+
+    /// Registers a directory. The pack gets of it what it asked for in its `wants`.
+    #[must_use]
+    pub fn workspace(mut self, workspace: Workspace) -> Session {
+        self.backend.workspaces.add(workspace);
+        self
+    }
+
+    /// Grants a program that the pack asked for.
+    #[must_use]
+    pub fn allow_program(mut self, program: &str) -> Session {
+        self.backend.workspaces.allow(program);
+        self
+    }
+
+    /// What the calls so far said about their progress, as `done/total message`.
+    #[must_use]
+    pub fn progress(&self) -> Vec<String> {
+        self.backend.progress.borrow().clone()
     }
 
     /// Sets the pack's `config` table.
@@ -79,6 +117,43 @@ impl Session {
     /// Sets the proven identity for the calls that follow.
     pub fn set_identity(&self, identity: &str) {
         self.call.borrow_mut().identity = Some(identity.to_owned());
+    }
+
+    /// Puts the calls that follow into an envelope, or into none. It counts them as the host does.
+    pub fn set_envelope(&self, id: Option<&str>) {
+        self.call.borrow_mut().envelope_id = id.map(str::to_owned);
+        let counter = |name: &str| Counter {
+            name: name.to_owned(),
+            used: 0,
+            limit: None,
+        };
+        self.backend.record.envelope.replace(id.map(|id| Envelope {
+            id: id.to_owned(),
+            counters: vec![counter("mutations"), counter("test_runs")],
+            remaining_seconds: None,
+        }));
+    }
+
+    /// Gives the envelope a named budget.
+    pub fn set_budget(&self, name: &str, limit: u64) {
+        self.backend.record.set_budget(name, limit);
+    }
+
+    /// Sets what queries of the ledger find.
+    pub fn set_operations(&self, operations: Vec<Operation>) {
+        self.backend.record.operations.replace(operations);
+    }
+
+    /// What the calls so far added to their records.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.backend.record.events.borrow().clone()
+    }
+
+    /// The envelope as a call would see it now.
+    #[must_use]
+    pub fn envelope(&self) -> Option<Envelope> {
+        self.backend.record.current()
     }
 
     /// Lets time pass. Every call takes one second beside.
@@ -99,7 +174,9 @@ impl Session {
             .set(self.backend.now.get() + self.backend.step.get());
         let call = self.call.borrow().clone();
         let cx = Cx::new(&self.backend, &call);
+        self.backend.record.enter(entry.name, entry.effect);
         self.backend.run.set(entry.effect == Effect::Run);
+        self.backend.workspaces.enter(entry.effect);
         let read_only = entry.effect == Effect::Read;
         self.pragma("query_only", if read_only { "ON" } else { "OFF" });
         self.pragma_free("SAVEPOINT call");
@@ -109,7 +186,12 @@ impl Session {
         }
         self.pragma_free("RELEASE call");
         self.backend.run.set(false);
-        result
+        self.backend.record.leave(result.is_ok());
+        let warnings = self.backend.workspaces.leave(result.is_ok());
+        result.map(|mut reply| {
+            stale::mark_text(&mut reply.structured, &(entry.output_schema)(), &warnings);
+            reply
+        })
     }
 
     /// Runs lines of `tool {arguments}` and returns a line of each outcome: `ok` with the structured
@@ -198,6 +280,9 @@ pub struct Sqlite {
     /// The call is a `Run` tool's, which reaches storage through a transaction only.
     run: Cell<bool>,
     in_transaction: Cell<bool>,
+    record: Record,
+    workspaces: Workspaces,
+    progress: RefCell<Vec<String>>,
 }
 
 impl Sqlite {
@@ -259,6 +344,76 @@ impl Host for Sqlite {
     }
 
     fn log(&self, _level: Level, _message: &str) {}
+
+    fn append_event(&self, event: &Event) -> Result<(), LedgerError> {
+        self.record.append(event)
+    }
+
+    fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        self.record.query(filter)
+    }
+
+    fn envelope(&self) -> Option<Envelope> {
+        self.record.current()
+    }
+
+    fn reserve(&self, name: &str, amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError> {
+        self.record.reserve(name, amount, self.in_transaction.get())
+    }
+
+    fn progress(&self, done: u64, total: Option<u64>, message: &str) {
+        let total = total.map(|total| format!("/{total}")).unwrap_or_default();
+        self.progress
+            .borrow_mut()
+            .push(format!("{done}{total} {message}"));
+    }
+
+    fn workspace_names(&self) -> Vec<String> {
+        self.workspaces.names()
+    }
+
+    fn describe_workspace(&self, workspace: &str) -> Result<WorkspaceInfo, WorkspaceError> {
+        self.workspaces.describe(workspace)
+    }
+
+    fn list_files(
+        &self,
+        workspace: &str,
+        directory: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        self.workspaces.list(workspace, directory, after, limit)
+    }
+
+    fn stat_file(&self, workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError> {
+        self.workspaces.stat(workspace, path)
+    }
+
+    fn read_file(
+        &self,
+        workspace: &str,
+        path: &str,
+        offset: u64,
+        limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        self.workspaces.read(workspace, path, offset, limit)
+    }
+
+    fn write_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+        self.workspaces.write(workspace, path, content, false)
+    }
+
+    fn append_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+        self.workspaces.write(workspace, path, content, true)
+    }
+
+    fn run_process(&self, workspace: &str, command: &Command) -> Result<Outcome, ProcessError> {
+        if self.in_transaction.get() {
+            return Err(ProcessError::TransactionOpen);
+        }
+        self.workspaces.run(workspace, command)
+    }
 }
 
 /// The transaction of a `Run` tool.

@@ -1,6 +1,7 @@
 //! End to end: the real binary, driven by real clients.
 
 mod arguments;
+mod budgets;
 mod cli;
 mod clients;
 mod crash;
@@ -10,5 +11,6 @@ mod hostile;
 mod http;
 mod loading;
 mod python;
+mod record;
 mod stdio;
 mod surface;

@@ -77,6 +77,7 @@ pub struct EnvelopeConfig {
     max_mutations: Option<i64>,
     max_test_runs: Option<i64>,
     max_duration_sec: Option<i64>,
+    budgets: BTreeMap<String, i64>,
     ceiling: envelope::Limits,
 }
 
@@ -91,6 +92,7 @@ impl EnvelopeConfig {
                 max_duration_sec: self.max_duration_sec,
             },
             ceiling: self.ceiling,
+            budgets: self.budgets.clone(),
         }
     }
 }
@@ -128,8 +130,7 @@ pub struct LimitsConfig {
 
 impl LimitsConfig {
     /// The limits, with defaults for what is absent.
-    pub fn limits(&self) -> Limits {
-        let default = Limits::default();
+    pub fn limits(&self, default: &Limits) -> Limits {
         let time = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
         Limits {
             memory: self.memory_mib.map_or(default.memory, |mib| mib << 20),

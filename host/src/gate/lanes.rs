@@ -9,7 +9,7 @@ use tollgate_sdk::ToolError;
 
 use super::guest::{GuestCall, Runtime};
 use super::writer::{self, Backlog, Job};
-use super::{Draft, Reply, Settled, admission};
+use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
 use crate::envelope::Charge;
 use crate::sandbox::state::Transactions;
@@ -111,19 +111,28 @@ impl Lanes {
         };
         let runtime = self.runtime.clone();
         let database = self.database.clone();
+        let started = draft.clone();
         let ran = tokio::task::spawn_blocking(move || {
             let session = match database.write_session() {
                 Ok(session) => Box::new(session),
-                Err(err) => return Err(writer::storage_failed(&err.into_cause())),
+                Err(err) => return Settled::refused(writer::storage_failed(&err.into_cause())),
             };
-            let (session, result) = runtime.run(&guest, session, Transactions::None);
-            // Closing the connection would roll an open transaction back as well; this says so.
-            if let Some(session) = session.filter(|session| session.in_transaction()) {
-                let _ = session.rollback();
+            let (session, ended) = runtime.run(&guest, session, Transactions::None);
+            let mut settled = Settled::of(Ok(Reply::default()));
+            settled.end(ended);
+            if let Some(session) = session {
+                // Closing the connection would roll an open transaction back as well; this says so.
+                if session.in_transaction() {
+                    let _ = session.rollback();
+                }
+                // What the reply says beside the result; without it the call is what it is.
+                settled.budgets = runtime.budgets(&session, &started).unwrap_or_default();
+                settled.mutation =
+                    Mutation::of(&session, &started, &settled.additions, None).unwrap_or_default();
             }
-            result
+            settled
         });
-        let mut settled = Settled::of(ran.await.unwrap_or_else(|_| Err(stopping())));
+        let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
         settled.standing = standing;
         self.record(&draft, &settled).await;
         settled
@@ -228,7 +237,12 @@ impl Reader {
         if settled.result.is_ok()
             && let Some(lent) = session.take()
         {
-            (session, settled.result) = self.runtime.run(guest, lent, Transactions::WholeCall);
+            let (returned, ended) = self.runtime.run(guest, lent, Transactions::WholeCall);
+            settled.end(ended);
+            session = returned;
+        }
+        if let Some(session) = &session {
+            settled.budgets = self.runtime.budgets(session, draft).unwrap_or_default();
         }
         // A session whose snapshot does not end cleanly is not used again.
         (session.filter(|session| session.commit().is_ok()), settled)

@@ -9,6 +9,7 @@ mod guest;
 mod lanes;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 use tollgate_sdk::{Timestamp, ToolError};
 
+use crate::additions::Additions;
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::core_tools::EnvelopeSettings;
 use crate::deadline::Cancel;
@@ -23,12 +26,15 @@ use crate::envelope::{Charge, Refusal, Standing};
 use crate::hash;
 use crate::liveness::Host;
 use crate::packs::{Body, Catalog, Effect, ToolEntry};
+use crate::process::Launcher;
+use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
-use crate::storage::{Database, OpenError, Operation};
+use crate::storage::{Database, OpenError, Operation, Session};
+use crate::workspaces::HeldBack;
 
 use admission::Connections;
-use guest::{GuestCall, Runtime};
+use guest::{Ended, GuestCall, Runtime};
 use lanes::Lanes;
 
 /// One call as it comes in.
@@ -46,6 +52,8 @@ pub struct Call {
     pub caller: Caller,
     /// Lets the caller give up.
     pub cancel: Cancel,
+    /// Tells the caller how far it is.
+    pub progress: Progress,
 }
 
 /// Who calls, as far as the host knows.
@@ -76,6 +84,8 @@ pub struct Outcome {
     pub envelope_id: Option<String>,
     /// That envelope with this call in it, if the call got that far.
     pub standing: Option<Standing>,
+    /// That envelope's named budgets after the call.
+    pub budgets: BTreeMap<String, Budget>,
     /// What it changed.
     pub mutation: Option<Mutation>,
 }
@@ -83,12 +93,44 @@ pub struct Outcome {
 /// What a call changed, as far as the host sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutation {
-    /// SHA-256 over tool, arguments and the rows changed in each table.
+    /// What the component says, or SHA-256 over tool, arguments and the rows changed in each table.
     pub fingerprint: String,
-    /// The tables.
+    /// The entities that the component names, or the tables.
     pub changed: Vec<String>,
     /// How many mutations ago the same was done in this envelope, 1 being the one before.
     pub repeated: Option<usize>,
+}
+
+impl Mutation {
+    /// What a call changed: what its component says, else what the host saw.
+    fn of(
+        session: &Session,
+        draft: &Draft,
+        additions: &Additions,
+        seen: Option<(String, Vec<String>)>,
+    ) -> rusqlite::Result<Option<Mutation>> {
+        let said = additions.mutation_fingerprint().map(str::to_owned);
+        let (seen, tables) = seen.unzip();
+        let Some(fingerprint) = said.or(seen) else {
+            return Ok(None);
+        };
+        let changed = match additions.changed() {
+            [] => tables.unwrap_or_default(),
+            named => named.to_vec(),
+        };
+        let repeated = match &draft.operation.envelope_id {
+            Some(envelope) => {
+                let effect = draft.operation.effect.as_str();
+                session.repeated_mutation(envelope, &fingerprint, effect, None)?
+            }
+            None => None,
+        };
+        Ok(Some(Mutation {
+            fingerprint,
+            changed,
+            repeated,
+        }))
+    }
 }
 
 /// How a call ended, with what the ledger and the reply say beside the result.
@@ -97,7 +139,9 @@ struct Settled {
     result: Result<Reply, ToolError>,
     standing: Option<Standing>,
     limit: Option<Refusal>,
+    budgets: BTreeMap<String, Budget>,
     mutation: Option<Mutation>,
+    additions: Additions,
 }
 
 impl Settled {
@@ -106,8 +150,16 @@ impl Settled {
             result,
             standing: None,
             limit: None,
+            budgets: BTreeMap::new(),
             mutation: None,
+            additions: Additions::default(),
         }
+    }
+
+    /// Takes over what a guest came to.
+    fn end(&mut self, ended: Ended) {
+        self.result = ended.result;
+        self.additions = ended.additions;
     }
 
     fn refused(refusal: ToolError) -> Settled {
@@ -124,6 +176,8 @@ pub struct Reply {
     pub json: String,
     /// What to show instead of the JSON.
     pub text: Option<String>,
+    /// What is written to workspaces once the call is committed.
+    pub held_back: Arc<[HeldBack]>,
 }
 
 /// A call that never reached the gate, because it names no tool.
@@ -144,7 +198,7 @@ pub struct Gate {
     connections: Connections,
     lanes: Lanes,
     /// Let go last: what is queued is written before this process counts as gone.
-    host: Host,
+    host: Arc<Host>,
 }
 
 impl Gate {
@@ -152,17 +206,19 @@ impl Gate {
     pub fn open(
         catalog: Arc<Catalog>,
         sandbox: Arc<Sandbox>,
+        launcher: Arc<Launcher>,
         database: &Database,
         clock: Arc<dyn Clock>,
         settings: EnvelopeSettings,
         host: Host,
     ) -> Result<Gate, OpenError> {
-        let settings = Arc::new(settings);
+        let (settings, host) = (Arc::new(settings), Arc::new(host));
         let runtime = Runtime {
             sandbox,
+            launcher,
             clock: Arc::clone(&clock),
             settings: Arc::clone(&settings),
-            host_id: host.id().into(),
+            host: Arc::clone(&host),
         };
         Ok(Gate {
             catalog,
@@ -215,6 +271,7 @@ impl Gate {
             duration: started.elapsed(),
             envelope_id,
             standing: settled.standing,
+            budgets: settled.budgets,
             mutation: settled.mutation,
         })
     }
@@ -294,7 +351,9 @@ impl Gate {
                 Effect::Write => limits.write,
                 Effect::Run => limits.run,
             },
+            effect: tool.spec.effect,
             cancel: call.cancel,
+            progress: call.progress,
         };
         (draft, Ok(guest))
     }
@@ -369,6 +428,7 @@ impl Draft {
             operation.mutation_fingerprint = Some(mutation.fingerprint.clone());
             operation.changed_paths = serde_json::to_string(&mutation.changed).ok();
         }
+        settled.additions.fill(&mut operation);
         match &settled.result {
             Ok(reply) => operation.result_hash = Some(hash::sha256_hex(reply.json.as_bytes())),
             Err(err) => {

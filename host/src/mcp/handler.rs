@@ -15,6 +15,7 @@ use super::listing::Listing;
 use super::wire;
 use crate::deadline::Cancel;
 use crate::gate::{Call, Caller, Gate, Outcome, Reply};
+use crate::progress::Progress;
 
 /// Longest text of a result, in bytes. The structured result beside it is whole.
 const MAX_TEXT: usize = 40 << 10;
@@ -94,6 +95,7 @@ impl ServerHandler for Handler {
             envelope: context.meta.get("tollgate/envelope_id").cloned(),
             caller: self.caller(&context),
             cancel: cancel.clone(),
+            progress: Progress::default(),
         };
         let running = self.gate.call(call);
         tokio::pin!(running);
@@ -151,13 +153,14 @@ fn meta(outcome: &Outcome) -> MetaObject {
             Some(limit) => json!({"used": used, "limit": limit, "left": (limit - used).max(0)}),
             None => json!({"used": used}),
         };
-        add(
-            "budget",
-            json!({
-                "mutations": counter(standing.mutations, standing.limits.max_mutations),
-                "test_runs": counter(standing.test_runs, standing.limits.max_test_runs),
-            }),
-        );
+        let mut budget = json!({
+            "mutations": counter(standing.mutations, standing.limits.max_mutations),
+            "test_runs": counter(standing.test_runs, standing.limits.max_test_runs),
+        });
+        for (name, named) in &outcome.budgets {
+            budget[name.as_str()] = json!({"used": named.used, "limit": named.limit, "left": named.left()});
+        }
+        add("budget", budget);
     }
     if let Some(mutation) = &outcome.mutation {
         let mut note = json!({"fingerprint": mutation.fingerprint, "changed": mutation.changed});

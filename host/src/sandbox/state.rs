@@ -1,6 +1,7 @@
 //! What the store of one call holds.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wasmtime::component::ResourceTable;
@@ -10,14 +11,22 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use super::engine::Sandbox;
 use super::limits::{self, Exceeded, Limiter, Limits};
 use super::output::Output;
+use crate::additions::Additions;
 use crate::clock::Clock;
 use crate::deadline::Deadline;
+use crate::liveness::Host;
+use crate::packs::{Effect, Granted};
+use crate::process::Launcher;
+use crate::progress::Progress;
 use crate::storage::{Namespace, Session};
+use crate::workspaces::{Access, HeldBack};
 
 /// One call: whose it is, its session on the database, and its limits.
 pub struct CallState {
     /// The tables it may reach.
     pub namespace: Namespace,
+    /// Which call it is.
+    pub facts: Facts,
     /// The worker's session, lent for the call.
     pub session: Box<Session>,
     /// When it must end.
@@ -26,11 +35,46 @@ pub struct CallState {
     pub clock: Arc<dyn Clock>,
     /// Whether statements run inside the call's own transaction or want one of their own.
     pub transactions: Transactions,
+    /// What it added to its operation's record.
+    pub additions: Additions,
+    /// Units of named budgets that a `write` call has set aside.
+    pub held: BTreeMap<String, i64>,
+    /// What its tool may do.
+    pub effect: Effect,
+    /// The workspaces and programs it may use.
+    pub access: Arc<Access>,
+    /// Starts its programs.
+    pub launcher: Arc<Launcher>,
+    /// Tells its client how far it is.
+    pub progress: Progress,
+    /// What it wants written after its commit.
+    pub held_back: Vec<HeldBack>,
     /// The resources it holds.
     pub table: ResourceTable,
     wasi: WasiCtx,
     limiter: Limiter,
     output: Output,
+}
+
+/// Which call it is, and what its component may use of ledger and budgets. The default is a component
+/// that describes itself.
+#[derive(Clone, Default)]
+pub struct Facts {
+    /// The operation's id.
+    pub op_id: String,
+    /// The envelope around it.
+    pub envelope_id: Option<String>,
+    /// What its component may use.
+    pub granted: Arc<Granted>,
+    /// This host process, which knows who else is alive.
+    pub host: Option<Arc<Host>>,
+}
+
+impl Facts {
+    /// This host process's id.
+    pub fn host_id(&self) -> &str {
+        self.host.as_ref().map_or("", |host| host.id())
+    }
 }
 
 /// How a call's statements relate to transactions.
@@ -44,16 +88,31 @@ pub enum Transactions {
     Open,
 }
 
+/// What a call may do, and with what.
+pub struct Setup {
+    /// The tables it may reach.
+    pub namespace: Namespace,
+    /// When it must end.
+    pub deadline: Deadline,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// How its statements relate to transactions.
+    pub transactions: Transactions,
+    /// Which call it is.
+    pub facts: Facts,
+    /// What its tool may do.
+    pub effect: Effect,
+    /// The workspaces and programs it may use.
+    pub access: Arc<Access>,
+    /// Starts its programs.
+    pub launcher: Arc<Launcher>,
+    /// Tells its client how far it is.
+    pub progress: Progress,
+}
+
 impl CallState {
     /// The state of a call that is about to start.
-    pub fn new(
-        namespace: Namespace,
-        session: Box<Session>,
-        deadline: Deadline,
-        clock: Arc<dyn Clock>,
-        transactions: Transactions,
-        limits: &Limits,
-    ) -> CallState {
+    pub fn new(setup: Setup, session: Box<Session>, limits: &Limits) -> CallState {
         let (wasi, output) = SPARE.take().unwrap_or_else(|| {
             let output = Output::default();
             (wasi(&output), output)
@@ -61,11 +120,19 @@ impl CallState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits::HANDLES);
         CallState {
-            namespace,
+            facts: setup.facts,
+            additions: Additions::default(),
+            held: BTreeMap::new(),
+            namespace: setup.namespace,
             session,
-            deadline,
-            clock,
-            transactions,
+            deadline: setup.deadline,
+            clock: setup.clock,
+            transactions: setup.transactions,
+            effect: setup.effect,
+            access: setup.access,
+            launcher: setup.launcher,
+            progress: setup.progress,
+            held_back: Vec::new(),
             table,
             wasi,
             limiter: Limiter::new(limits),
