@@ -1,6 +1,7 @@
 //! The command line: one file for each command.
 
 mod call;
+mod envelopes;
 mod ledger;
 mod out;
 mod packs;
@@ -77,11 +78,11 @@ enum Command {
     /// Show and check packs
     #[command(subcommand)]
     Packs(packs::Packs),
-    /// Look into the ledger
+    /// Look into the ledger, and keep it
     #[command(subcommand)]
     Ledger(ledger::Ledger),
     /// Show the envelopes
-    Envelopes(ledger::Envelopes),
+    Envelopes(envelopes::Envelopes),
     /// Compile a component from standard input to standard output
     #[command(name = compile::SUBCOMMAND, hide = true)]
     CompileComponent,
