@@ -3,6 +3,7 @@
 //! Every call takes one path through [`gate`]. See `docs/ARCHITECTURE.md` for the map.
 
 mod additions;
+pub mod artifacts;
 pub mod budget;
 pub mod builtin;
 pub mod clients;
@@ -15,6 +16,7 @@ pub mod envelope;
 pub mod gate;
 pub mod hash;
 pub mod host;
+pub mod ledger;
 pub mod liveness;
 pub mod mcp;
 pub mod packs;

@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use tollgate_sdk::ToolError;
-
-use super::{CoreCx, storage};
 use crate::budget::Budget;
 use crate::envelope::{Limits, State};
-use crate::storage::Envelope;
+use crate::storage::{Envelope, Session};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// An envelope as clients see it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -122,9 +119,8 @@ pub(super) struct RepoSnapshot {
 }
 
 impl EnvelopeView {
-    pub(super) fn of(cx: &CoreCx<'_>, envelope: Envelope) -> Result<EnvelopeView, ToolError> {
-        let budgets = cx.session.budgets(&envelope.id, None).map_err(storage)?;
-        let boot_ms = cx.boot_ms;
+    pub(super) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> rusqlite::Result<EnvelopeView> {
+        let budgets = session.budgets(&envelope.id, None)?;
         let standing = envelope.standing;
         let is_open = standing.state == State::Open;
         let open_sec = is_open.then(|| standing.open_sec(boot_ms));
@@ -164,13 +160,10 @@ impl EnvelopeView {
     }
 
     /// The view with what repeats, which wants a look into the ledger.
-    pub(super) fn with_flags(mut self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {
-        let period = cx.session.newest_mutation_repeated(&self.id).map_err(storage)?;
+    pub(super) fn with_flags(mut self, session: &Session) -> rusqlite::Result<EnvelopeView> {
+        let period = session.newest_mutation_repeated(&self.id)?;
         let failure = match &self.last_failure_fingerprint {
-            Some(fingerprint) => cx
-                .session
-                .repeated_failure(&self.id, fingerprint)
-                .map_err(storage)?,
+            Some(fingerprint) => session.repeated_failure(&self.id, fingerprint)?,
             None => None,
         };
         self.flags = Some(Flags {

@@ -68,7 +68,7 @@ impl Tool for Open {
         cx.session
             .open_budgets(&envelope.id, &cx.settings.budgets)
             .map_err(storage)?;
-        EnvelopeView::of(cx, envelope)
+        view(cx, envelope)
     }
 }
 
@@ -122,9 +122,11 @@ impl Tool for Close {
             .close_envelope(&self.envelope_id, state, &cx.now, None, self.note.as_deref())
             .map_err(storage)?;
         let envelope = find(cx, &self.envelope_id)?;
-        let report = operations::report(cx, &envelope)?;
+        let report = operations::report(cx.session, envelope.clone(), cx.boot_ms).map_err(storage)?;
         Ok(Closed {
-            envelope: EnvelopeView::of(cx, envelope)?.with_flags(cx)?,
+            envelope: EnvelopeView::of(cx.session, envelope, cx.boot_ms)
+                .and_then(|view| view.with_flags(cx.session))
+                .map_err(storage)?,
             report,
         })
     }
@@ -150,7 +152,9 @@ impl Tool for Get {
     type Output = EnvelopeView;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {
-        EnvelopeView::of(cx, find(cx, &self.envelope_id)?)?.with_flags(cx)
+        view(cx, find(cx, &self.envelope_id)?)?
+            .with_flags(cx.session)
+            .map_err(storage)
     }
 }
 
@@ -215,10 +219,14 @@ impl Tool for List {
                 .map(|envelope| envelope.id.clone()),
             envelopes: envelopes
                 .into_iter()
-                .map(|envelope| EnvelopeView::of(cx, envelope))
+                .map(|envelope| view(cx, envelope))
                 .collect::<Result<_, _>>()?,
         })
     }
+}
+
+fn view(cx: &CoreCx<'_>, envelope: Envelope) -> Result<EnvelopeView, ToolError> {
+    EnvelopeView::of(cx.session, envelope, cx.boot_ms).map_err(storage)
 }
 
 /// An envelope by its id, or a refusal that says how to find it.

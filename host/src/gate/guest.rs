@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
-use super::{Draft, Reply};
+use super::Reply;
+use super::draft::Draft;
 use crate::additions::Additions;
+use crate::artifacts::{ArtifactStore, CallArtifacts};
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
@@ -45,6 +47,7 @@ pub(super) struct GuestCall {
     pub(super) time: Duration,
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
+    pub(super) artifacts: CallArtifacts,
 }
 
 /// What guests run with.
@@ -55,6 +58,9 @@ pub(super) struct Runtime {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) settings: Arc<EnvelopeSettings>,
     pub(super) host: Arc<Host>,
+    pub(super) artifacts: Option<Arc<ArtifactStore>>,
+    /// Whether reads that succeed leave rows.
+    pub(super) records_reads: bool,
 }
 
 /// How a call left its worker: with the session it borrowed, unless the host itself panicked.
@@ -149,6 +155,7 @@ impl Runtime {
             settings: &self.settings,
             host_id: self.host.id(),
             connection: &call.connection,
+            artifacts: self.artifacts.as_deref(),
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);
@@ -176,6 +183,7 @@ impl Runtime {
             access: Arc::clone(&pack.access),
             launcher: Arc::clone(&self.launcher),
             progress: call.progress.clone(),
+            artifacts: call.artifacts.clone(),
         };
         let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.sandbox);
         let running = self.sandbox.running();

@@ -12,6 +12,7 @@ use super::compile::{CompileError, Compiler};
 use super::grants::{self, Granted, Grants, Trust};
 use super::manifest::{Effect, Manifest};
 use super::version;
+use crate::artifacts::CallArtifacts;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::deadline::{Cancel, Deadline};
@@ -263,6 +264,7 @@ impl Loader {
             access: Arc::default(),
             launcher: Arc::clone(&self.launcher),
             progress: Progress::default(),
+            artifacts: CallArtifacts::default(),
         };
         let state = CallState::new(setup, Box::new(session), &Limits::default());
         let mut store = state.into_store(&self.sandbox);

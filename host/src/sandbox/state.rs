@@ -12,6 +12,7 @@ use super::engine::Sandbox;
 use super::limits::{self, Exceeded, Limiter, Limits};
 use super::output::Output;
 use crate::additions::Additions;
+use crate::artifacts::CallArtifacts;
 use crate::clock::Clock;
 use crate::deadline::Deadline;
 use crate::liveness::Host;
@@ -49,6 +50,8 @@ pub struct CallState {
     pub progress: Progress,
     /// What it wants written after its commit.
     pub held_back: Vec<HeldBack>,
+    /// What it keeps of logs and the like.
+    pub artifacts: CallArtifacts,
     /// The resources it holds.
     pub table: ResourceTable,
     wasi: WasiCtx,
@@ -108,6 +111,8 @@ pub struct Setup {
     pub launcher: Arc<Launcher>,
     /// Tells its client how far it is.
     pub progress: Progress,
+    /// What it keeps of logs and the like.
+    pub artifacts: CallArtifacts,
 }
 
 impl CallState {
@@ -133,6 +138,7 @@ impl CallState {
             launcher: setup.launcher,
             progress: setup.progress,
             held_back: Vec::new(),
+            artifacts: setup.artifacts,
             table,
             wasi,
             limiter: Limiter::new(limits),

@@ -77,6 +77,10 @@ const CORE: &[(&str, &str)] = &[
         "0002_named_budgets",
         include_str!("../../../migrations/core/0002_named_budgets.sql"),
     ),
+    (
+        "0003_retention",
+        include_str!("../../../migrations/core/0003_retention.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

@@ -1,14 +1,16 @@
 //! `process`: programs that the operator allowed, in `run` tools.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use tollgate_sdk::permit::{self, Refused};
 use tollgate_sdk::{Command as Wanted, Ending, Outcome, ProcessError};
 use wasmtime::component::{HasData, Linker};
 
+use crate::artifacts::{ArtifactKind, ArtifactWriter, CallArtifacts};
 use crate::deadline::Deadline;
 use crate::packs::Effect;
-use crate::process::{Job, Launcher};
+use crate::process::{Job, Launcher, Sink, Stream};
 use crate::progress::{Narrator, Progress};
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::process::{self, Command, Ending as WireEnding, Error};
@@ -25,6 +27,7 @@ struct View<'a> {
     transactions: Transactions,
     deadline: &'a Deadline,
     progress: &'a mut Progress,
+    artifacts: &'a CallArtifacts,
 }
 
 impl View<'_> {
@@ -51,9 +54,50 @@ impl View<'_> {
             timeout: wanted.timeout.min(left.saturating_sub(RESERVE.min(left / 10))),
             output_limit: wanted.output_limit,
         };
-        let mut narrator = Narrator::new(self.progress, &wanted.program);
-        self.launcher.run(job, self.deadline, &mut narrator)
+        let mut watcher = Watcher {
+            narrator: Narrator::new(self.progress, &wanted.program),
+            log: self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
+        };
+        let outcome = self.launcher.run(job, self.deadline, &mut watcher)?;
+        Ok(Outcome {
+            artifact_id: watcher.keep(),
+            ..outcome
+        })
     }
+}
+
+/// Tells the client that a program runs, and keeps what it prints.
+struct Watcher<'a> {
+    narrator: Narrator<'a>,
+    log: Option<ArtifactWriter>,
+}
+
+impl Sink for Watcher<'_> {
+    fn bytes(&mut self, stream: Stream, bytes: &[u8]) {
+        self.narrator.bytes(stream, bytes);
+        if let Some(log) = &mut self.log
+            && let Err(err) = log.write_all(bytes)
+        {
+            self.log = no_log(err);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.narrator.tick();
+    }
+}
+
+impl Watcher<'_> {
+    /// The artifact that the log became.
+    fn keep(self) -> Option<String> {
+        self.log?.keep().map_or_else(no_log, Some)
+    }
+}
+
+/// A log that cannot be kept is no reason not to run a program.
+fn no_log<T>(err: std::io::Error) -> Option<T> {
+    tracing::warn!(%err, "a program's output is not kept");
+    None
 }
 
 /// A refusal that says how it is changed.
@@ -120,5 +164,6 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         transactions: state.transactions,
         deadline: &state.deadline,
         progress: &mut state.progress,
+        artifacts: &state.artifacts,
     })
 }
