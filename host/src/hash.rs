@@ -5,10 +5,10 @@ use sha2::{Digest, Sha256};
 
 /// Lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from(if half < 10 { b'0' + half } else { b'a' + half - 10 });
     bytes
         .iter()
-        .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
-        .map(char::from)
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)])
         .collect()
 }
 

@@ -39,46 +39,49 @@ pub(super) fn content(result: &Result<Reply, ToolError>) -> Cow<'_, str> {
 
 impl Draft {
     /// The row, now that the end is known.
-    pub(super) fn settle(&self, settled: &Settled) -> Operation {
-        let mut operation = self.operation.clone();
+    pub(super) fn settle(mut self, settled: &Settled) -> Operation {
+        self.finish(settled);
+        self.operation
+    }
+
+    /// Completes the row. A call that runs again is finished again.
+    pub(super) fn finish(&mut self, settled: &Settled) -> &Operation {
+        let operation = &mut self.operation;
         operation.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
         operation.success = Some(settled.result.is_ok());
         operation.limit_triggered = settled
             .limit
             .filter(|limit| limit.is_limit())
             .map(|limit| limit.code().to_owned());
-        if let Some(mutation) = &settled.mutation {
-            operation.mutation_fingerprint = Some(mutation.fingerprint.clone());
-            operation.changed_paths = serde_json::to_string(&mutation.changed).ok();
-        }
-        settled.additions.fill(&mut operation);
-        let recording = &self.recording;
-        operation.artifacts = recording.artifacts.kept();
-        operation
+        let mutation = settled.mutation.as_ref();
+        operation.mutation_fingerprint = mutation.map(|mutation| mutation.fingerprint.clone());
+        operation.changed_paths = mutation.and_then(|mutation| serde_json::to_string(&mutation.changed).ok());
+        let result = settled.result.as_ref();
+        operation.result_hash = result.ok().map(|reply| hash::sha256_hex(reply.json.as_bytes()));
+        let code = result.err().map(|err| err.code.as_str());
+        operation.error_code = code.map(str::to_owned);
+        operation.failure_class = code.map(|code| failure_class(code).to_owned());
+        settled.additions.fill(operation);
+        operation.artifacts = self.recording.kept(&settled.result);
+        let ids: Vec<&str> = operation
             .artifacts
-            .extend(recording.arguments.iter().map(|(artifact, _)| artifact.clone()));
-        if recording.artifacts.wants(ArtifactKind::Result) {
-            let result = recording
-                .artifacts
-                .announce(ArtifactKind::Result, &content(&settled.result));
-            operation.artifacts.extend(result);
-        }
-        if !operation.artifacts.is_empty() {
-            let ids: Vec<&str> = operation
-                .artifacts
-                .iter()
-                .map(|artifact| artifact.id.as_str())
-                .collect();
-            operation.artifact_ids = serde_json::to_string(&ids).ok();
-        }
-        match &settled.result {
-            Ok(reply) => operation.result_hash = Some(hash::sha256_hex(reply.json.as_bytes())),
-            Err(err) => {
-                operation.error_code = Some(err.code.clone());
-                operation.failure_class = Some(failure_class(&err.code).to_owned());
-            }
-        }
+            .iter()
+            .map(|artifact| artifact.id.as_str())
+            .collect();
+        operation.artifact_ids = (!ids.is_empty()).then(|| serde_json::json!(ids).to_string());
         operation
+    }
+}
+
+impl Recording {
+    /// All that is kept of a call that ended like this.
+    fn kept(&self, result: &Result<Reply, ToolError>) -> Vec<Artifact> {
+        let mut kept = self.artifacts.kept();
+        kept.extend(self.arguments.iter().map(|(artifact, _)| artifact.clone()));
+        if self.artifacts.wants(ArtifactKind::Result) {
+            kept.extend(self.artifacts.announce(ArtifactKind::Result, &content(result)));
+        }
+        kept
     }
 }
 

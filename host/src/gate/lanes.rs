@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
 use super::guest::{GuestCall, Runtime};
 use super::keeper::{Keeper, Keeping, Mirrorer};
+use super::queue::Queue;
 use super::writer::{self, Job};
 use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
@@ -20,6 +22,8 @@ use crate::storage::{Database, Session};
 
 /// Threads for `read` calls. More than the cores, so that stalled guests leave room for others.
 const READERS: usize = 8;
+/// How long a `read` call waits before one more reader is woken for it.
+const PATIENCE: Duration = Duration::from_millis(5);
 /// `run` calls at once.
 const RUNNERS: usize = 8;
 
@@ -36,7 +40,7 @@ pub(super) struct Lanes {
     database: Database,
     runtime: Runtime,
     runners: Arc<Semaphore>,
-    reads: Option<Sender<ReadJob>>,
+    reads: Arc<Queue<ReadJob>>,
     writes: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
     /// Closed when the keeper must end.
@@ -63,7 +67,7 @@ impl Lanes {
         };
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
-        let (reads, read_jobs) = crossbeam_channel::unbounded();
+        let reads = Arc::new(Queue::new(READERS));
         let mut threads = vec![writer::start(
             database.clone(),
             runtime.clone(),
@@ -75,7 +79,7 @@ impl Lanes {
             let reader = Reader {
                 database: database.clone(),
                 runtime: runtime.clone(),
-                jobs: Receiver::clone(&read_jobs),
+                jobs: Arc::clone(&reads),
                 writes: Sender::clone(&writes),
                 backlog: backlog.clone(),
             };
@@ -95,7 +99,7 @@ impl Lanes {
             database: database.clone(),
             runtime,
             runners: Arc::new(Semaphore::new(RUNNERS)),
-            reads: Some(reads),
+            reads,
             writes: Some(writes),
             threads,
             running: Some(running),
@@ -104,11 +108,16 @@ impl Lanes {
 
     /// Runs a call on a snapshot. Its row follows later.
     pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Settled {
-        let (reply, answer) = oneshot::channel();
-        if let Some(reads) = &self.reads {
-            let _ = reads.send(ReadJob { guest, draft, reply });
-        }
-        answer.await.unwrap_or_else(|_| Settled::refused(stopping()))
+        let (reply, mut answer) = oneshot::channel();
+        self.reads.push(ReadJob { guest, draft, reply });
+        let answered = match tokio::time::timeout(PATIENCE, &mut answer).await {
+            Ok(answered) => answered,
+            Err(_) => {
+                self.reads.hurry();
+                answer.await
+            }
+        };
+        answered.unwrap_or_else(|_| Settled::refused(stopping()))
     }
 
     /// Runs a call as a transaction that commits with its row.
@@ -163,14 +172,14 @@ impl Lanes {
         });
         let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
         settled.standing = standing;
-        self.record(&draft, &settled).await;
+        self.record(draft, &settled).await;
         settled
     }
 
     /// Records a call that was refused before any guest ran.
     pub(super) async fn refuse(&self, draft: Draft, refusal: ToolError) -> Settled {
         let settled = Settled::refused(refusal);
-        self.record(&draft, &settled).await;
+        self.record(draft, &settled).await;
         settled
     }
 
@@ -191,7 +200,7 @@ impl Lanes {
         let _ = flushed.await;
     }
 
-    async fn record(&self, draft: &Draft, settled: &Settled) {
+    async fn record(&self, draft: Draft, settled: &Settled) {
         let (done, recorded) = oneshot::channel();
         self.send(Job::Record {
             operation: Box::new(draft.settle(settled)),
@@ -211,7 +220,7 @@ impl Lanes {
 impl Drop for Lanes {
     fn drop(&mut self) {
         self.running = None;
-        self.reads = None;
+        self.reads.close();
         self.writes = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -234,7 +243,7 @@ fn stopping() -> ToolError {
 struct Reader {
     database: Database,
     runtime: Runtime,
-    jobs: Receiver<ReadJob>,
+    jobs: Arc<Queue<ReadJob>>,
     writes: Sender<Job>,
     backlog: Backlog,
 }
@@ -242,7 +251,7 @@ struct Reader {
 impl Reader {
     fn work(self) {
         let mut spare: Option<Box<Session>> = None;
-        while let Ok(job) = self.jobs.recv() {
+        while let Some(job) = self.jobs.pop() {
             let (session, settled) = self.read(&job.guest, &job.draft, spare.take());
             spare = session;
             // The row is queued before the reply leaves, so a later call of the same client finds what

@@ -10,6 +10,8 @@ mod draft;
 mod guest;
 mod keeper;
 mod lanes;
+mod queue;
+mod reply;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -43,6 +45,7 @@ use guest::{Ended, GuestCall, Runtime};
 use lanes::Lanes;
 
 pub use keeper::Keeping;
+pub use reply::Reply;
 
 /// One call as it comes in.
 #[derive(Debug)]
@@ -172,19 +175,6 @@ impl Settled {
     fn refused(refusal: ToolError) -> Settled {
         Settled::of(Err(refusal))
     }
-}
-
-/// A successful reply.
-#[derive(Debug, Clone, Default)]
-pub struct Reply {
-    /// The structured result.
-    pub structured: Map<String, Value>,
-    /// The same as the component wrote it.
-    pub json: String,
-    /// What to show instead of the JSON.
-    pub text: Option<String>,
-    /// What is written to workspaces once the call is committed.
-    pub held_back: Arc<[HeldBack]>,
 }
 
 /// A call that never reached the gate, because it names no tool.
@@ -327,23 +317,14 @@ impl Gate {
         let (Body::Core(_), Ok(reply)) = (&tool.body, &settled.result) else {
             return;
         };
-        let id = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        match tool.spec.name.as_str() {
-            "envelope_open" => {
-                if let Some(id) = id(reply.structured.get("id")) {
-                    self.connections.opened(connection, &id);
-                }
-            }
-            "envelope_close" => {
-                if let Some(id) = id(reply
-                    .structured
-                    .get("envelope")
-                    .and_then(|envelope| envelope.get("id")))
-                {
-                    self.connections.closed(connection, &id);
-                }
-            }
-            _ => {}
+        let (follow, path): (fn(&Connections, &str, &str), _) = match tool.spec.name.as_str() {
+            "envelope_open" => (Connections::opened, "/id"),
+            "envelope_close" => (Connections::closed, "/envelope/id"),
+            _ => return,
+        };
+        let structured = Value::Object(reply.structured());
+        if let Some(id) = structured.pointer(path).and_then(Value::as_str) {
+            follow(&self.connections, connection, id);
         }
     }
 

@@ -123,8 +123,8 @@ fn next_batch(jobs: &Receiver<Job>) -> Option<Vec<Pending>> {
 /// A job and, once it ran, its result.
 struct Pending {
     job: Job,
-    /// What the guest came to. A failure has no rows and stands even if the transaction is lost.
-    ended: Option<Ended>,
+    /// How the guest failed. That has no rows and stands even if the transaction is lost.
+    failure: Option<Ended>,
     /// What is answered once it is committed.
     settled: Option<Settled>,
     /// Since when it was at work, and how that went.
@@ -135,16 +135,10 @@ impl Pending {
     fn new(job: Job) -> Pending {
         Pending {
             job,
-            ended: None,
+            failure: None,
             settled: None,
             maintained: None,
         }
-    }
-
-    /// Forgets a success whose rows are gone. Refusals and failures have no rows and stay.
-    fn forget_success(&mut self) {
-        self.ended.take_if(|ended| ended.result.is_ok());
-        self.settled = None;
     }
 }
 
@@ -180,7 +174,7 @@ impl Writer {
                     return answer(batch);
                 }
                 // The call that cost the transaction is settled now, so this ends.
-                Ok(Err(Lost)) => batch.iter_mut().for_each(Pending::forget_success),
+                Ok(Err(Lost)) => batch.iter_mut().for_each(|pending| pending.settled = None),
                 Err(err) => {
                     tracing::error!(%err, rows = rows.len(), "a commit failed, and rows of reads with it");
                     self.abandon();
@@ -208,7 +202,7 @@ impl Writer {
 
     fn process(&mut self, pending: &mut Pending) -> rusqlite::Result<Result<(), Lost>> {
         let now = self.runtime.now();
-        match &pending.job {
+        match &mut pending.job {
             Job::Flush(_) | Job::Backlog => {}
             Job::Record { operation, .. } => {
                 let session = self.session()?;
@@ -239,7 +233,7 @@ impl Writer {
                 let settled = self.admit(draft, &now)?;
                 let session = self.session()?;
                 match &settled.result {
-                    Err(_) => session.record(&draft.settle(&settled))?,
+                    Err(_) => session.record(draft.finish(&settled))?,
                     Ok(_) => session.intend(&draft.operation)?,
                 }
                 pending.settled = Some(settled);
@@ -247,24 +241,26 @@ impl Writer {
             Job::Call { guest, draft, .. } => {
                 let mut settled = self.admit(draft, &now)?;
                 if settled.result.is_ok() {
-                    let ended = match pending.ended.take() {
+                    let ended = match pending.failure.take() {
                         Some(ended) => ended,
                         None => match self.run(guest)? {
                             Ran::Kept(ended) => ended,
                             Ran::Lost(ended) => {
-                                pending.ended = Some(ended);
+                                pending.failure = Some(ended);
                                 return Ok(Err(Lost));
                             }
                         },
                     };
-                    pending.ended = Some(ended.clone());
+                    if ended.result.is_err() {
+                        pending.failure = Some(ended.clone());
+                    }
                     settled.end(ended);
                     settled.mutation = self.mutation(draft, &settled)?;
                 }
                 let runtime = self.runtime.clone();
                 let session = self.session()?;
                 settled.budgets = runtime.budgets(session, draft)?;
-                record(session, &draft.settle(&settled), &now)?;
+                record(session, draft.finish(&settled), &now)?;
                 pending.settled = Some(settled);
             }
         }
