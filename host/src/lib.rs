@@ -5,6 +5,7 @@
 mod additions;
 pub mod budget;
 pub mod builtin;
+pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod core_tools;
@@ -12,6 +13,7 @@ pub mod data_dir;
 pub mod deadline;
 pub mod envelope;
 pub mod gate;
+pub mod git_head;
 pub mod hash;
 pub mod host;
 pub mod liveness;

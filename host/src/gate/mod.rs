@@ -7,6 +7,7 @@ mod admission;
 mod arguments;
 mod guest;
 mod lanes;
+mod projector;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -30,8 +31,8 @@ use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
-use crate::storage::{Database, OpenError, Operation, Session};
-use crate::workspaces::HeldBack;
+use crate::storage::{Database, OpType, OpenError, Operation, Session};
+use crate::workspaces::{HeldBack, Workspaces};
 
 use admission::Connections;
 use guest::{Ended, GuestCall, Runtime};
@@ -88,6 +89,8 @@ pub struct Outcome {
     pub budgets: BTreeMap<String, Budget>,
     /// What it changed.
     pub mutation: Option<Mutation>,
+    /// Why files in workspaces are not what the call wanted them to be, though it is committed.
+    pub stale: Vec<String>,
 }
 
 /// What a call changed, as far as the host sees it.
@@ -142,6 +145,7 @@ struct Settled {
     budgets: BTreeMap<String, Budget>,
     mutation: Option<Mutation>,
     additions: Additions,
+    stale: Vec<String>,
 }
 
 impl Settled {
@@ -153,6 +157,7 @@ impl Settled {
             budgets: BTreeMap::new(),
             mutation: None,
             additions: Additions::default(),
+            stale: Vec::new(),
         }
     }
 
@@ -190,12 +195,26 @@ pub struct UnknownTool {
     pub nearest: Option<String>,
 }
 
+/// What calls run with.
+#[derive(Clone)]
+pub struct Equipment {
+    /// The engine.
+    pub sandbox: Arc<Sandbox>,
+    /// Starts programs.
+    pub launcher: Arc<Launcher>,
+    /// The registered directories.
+    pub workspaces: Workspaces,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+}
+
 /// The gate over one data directory and one set of packs.
 pub struct Gate {
     catalog: Arc<Catalog>,
     clock: Arc<dyn Clock>,
     settings: Arc<EnvelopeSettings>,
     connections: Connections,
+    stopping: Cancel,
     lanes: Lanes,
     /// Let go last: what is queued is written before this process counts as gone.
     host: Arc<Host>,
@@ -205,18 +224,15 @@ impl Gate {
     /// Opens the gate of a host that holds its lock.
     pub fn open(
         catalog: Arc<Catalog>,
-        sandbox: Arc<Sandbox>,
-        launcher: Arc<Launcher>,
+        equipment: Equipment,
         database: &Database,
-        clock: Arc<dyn Clock>,
         settings: EnvelopeSettings,
         host: Host,
     ) -> Result<Gate, OpenError> {
         let (settings, host) = (Arc::new(settings), Arc::new(host));
+        let clock = Arc::clone(&equipment.clock);
         let runtime = Runtime {
-            sandbox,
-            launcher,
-            clock: Arc::clone(&clock),
+            equipment,
             settings: Arc::clone(&settings),
             host: Arc::clone(&host),
         };
@@ -224,6 +240,7 @@ impl Gate {
             catalog,
             settings,
             connections: Connections::default(),
+            stopping: Cancel::default(),
             lanes: Lanes::open(database, runtime)?,
             clock,
             host,
@@ -273,6 +290,7 @@ impl Gate {
             standing: settled.standing,
             budgets: settled.budgets,
             mutation: settled.mutation,
+            stale: settled.stale,
         })
     }
 
@@ -282,7 +300,14 @@ impl Gate {
         self.lanes.interrupt(connection).await;
     }
 
-    /// Waits until every row that was queued is on disk. For the end of the process.
+    /// Ends the calls that run things. Whatever came from their programs is killed, and they are recorded
+    /// as cancelled.
+    pub fn stop(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Waits until calls that run things are over, every row that was queued is on disk, and files that
+    /// wait for a commit are written. For the end of the process.
     pub async fn flush(&self) {
         self.lanes.flush().await;
     }
@@ -352,7 +377,11 @@ impl Gate {
                 Effect::Run => limits.run,
             },
             effect: tool.spec.effect,
-            cancel: call.cancel,
+            cancel: match tool.spec.effect {
+                Effect::Run => call.cancel.or(&self.stopping),
+                // These are short, and worth finishing.
+                Effect::Read | Effect::Write => call.cancel,
+            },
             progress: call.progress,
         };
         (draft, Ok(guest))
@@ -430,7 +459,13 @@ impl Draft {
         }
         settled.additions.fill(&mut operation);
         match &settled.result {
-            Ok(reply) => operation.result_hash = Some(hash::sha256_hex(reply.json.as_bytes())),
+            Ok(reply) => {
+                operation.result_hash = Some(hash::sha256_hex(reply.json.as_bytes()));
+                // The call did what it was asked to; what it looked at fails.
+                if operation.failure_fingerprint.is_some() && operation.op_type == OpType::TestRun {
+                    operation.failure_class = Some("test_failure".to_owned());
+                }
+            }
             Err(err) => {
                 operation.error_code = Some(err.code.clone());
                 operation.failure_class = Some(failure_class(&err.code).to_owned());
