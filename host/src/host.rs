@@ -12,7 +12,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, PackConfig};
 use crate::core_tools;
 use crate::data_dir::DataDir;
-use crate::gate::{Gate, Keeping};
+use crate::gate::{Equipment, Gate, Keeping};
 use crate::liveness::Host;
 use crate::packs::compile::Compiler;
 use crate::packs::{Catalog, Loader, Origin, Selection, Source};
@@ -68,7 +68,7 @@ pub async fn open(
         Compiler::new(executable),
         database.clone(),
         Arc::clone(&clock),
-        workspaces,
+        workspaces.clone(),
         Arc::clone(&launcher),
     )?;
     let sources = sources(config, &choice.packs)?;
@@ -83,10 +83,13 @@ pub async fn open(
     };
     let gate = Gate::open(
         Arc::new(catalog),
-        sandbox,
-        launcher,
+        Equipment {
+            sandbox,
+            launcher,
+            workspaces,
+            clock,
+        },
         &database,
-        clock,
         config.envelope.settings(),
         host,
         keeping,

@@ -2,15 +2,20 @@
 
 mod arguments;
 mod budgets;
+mod cancellation;
 mod cli;
 mod clients;
+mod convergence;
 mod crash;
 mod envelopes;
 mod harness;
 mod hostile;
 mod http;
 mod loading;
+mod meddling;
+mod programs;
 mod python;
 mod record;
 mod stdio;
 mod surface;
+mod workspaces;

@@ -9,18 +9,18 @@ mod packs;
 mod serve;
 mod tools;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tollgate::config::Config;
+use tollgate::config::{self, Config};
 use tollgate::core_tools;
 use tollgate::gate::Gate;
 use tollgate::host::{self, Authority, Choice};
 use tollgate::packs::{Selection, Tier, compile};
 use tollgate::process::{self, Environment};
-use tollgate::workspaces::Workspaces;
+use tollgate::workspaces::{self, Workspaces};
 use tracing_subscriber::EnvFilter;
 
 /// An MCP server that hosts tool packs as sandboxed WebAssembly components.
@@ -41,6 +41,10 @@ struct Global {
     /// Where everything lives [default: tollgate in the user's data directory]
     #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Register a directory under a name for packs to read, or move a configured one; may be repeated
+    #[arg(long = "workspace", global = true, env = "TOLLGATE_WORKSPACE", value_name = "NAME=PATH",
+        value_parser = workspace)]
+    workspaces: Vec<(String, PathBuf)>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -192,13 +196,37 @@ async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Resu
 /// Opens the gate as the flags and the configuration say.
 async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
+    let workspaces = workspaces(global, config, &data_dir)?;
     let authority = Authority {
         executable: std::env::current_exe().context("this program does not know its own file")?,
         environment: Environment::new(|name| std::env::var(name).ok()),
         umask: global.umask,
-        workspaces: Workspaces::default(),
+        workspaces,
     };
     host::open(config, &data_dir, authority, choice).await
+}
+
+/// Opens the directories that packs may use.
+fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Result<Workspaces> {
+    let here = std::env::current_dir().context("the current directory is gone")?;
+    let nothing_named = config.workspaces.is_empty() && global.workspaces.is_empty();
+    if nothing_named && workspaces::overlap(&here, data_dir) {
+        tracing::warn!(
+            "the data directory is here, so the current directory is no workspace; name one with --workspace"
+        );
+        return Ok(Workspaces::default());
+    }
+    let registrations = config.registrations(&global.workspaces, &here);
+    Workspaces::open(registrations, global.umask, data_dir)
+        .map_err(|problems| anyhow::anyhow!("{}", problems.join("\n")))
+}
+
+/// `NAME=PATH`.
+fn workspace(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if config::is_name(name) && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        _ => Err("write NAME=PATH, the name in letters, digits, `-`, `_` and `.`".to_owned()),
+    }
 }
 
 fn log_to_stderr(global: &Global) {

@@ -35,7 +35,7 @@ pub(super) struct EnvelopeView {
     pub(super) used_percent: Percents,
     /// Its time is over; the next call closes it.
     pub(super) expired: bool,
-    /// The repository when it was opened.
+    /// The repository when it was opened and closed.
     pub(super) repo_snapshot: RepoSnapshot,
     /// When it was opened.
     pub(super) opened_at: String,
@@ -110,12 +110,15 @@ pub(super) struct Percents {
     duration: Option<i64>,
 }
 
-/// The repository at one moment.
+/// The repository at the envelope's ends.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct RepoSnapshot {
     /// The commit, if the envelope is about a Git work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
-    git_head: Option<String>,
+    pub(super) git_head: Option<String>,
+    /// The commit when its owner closed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) closed_git_head: Option<String>,
 }
 
 impl EnvelopeView {
@@ -150,6 +153,7 @@ impl EnvelopeView {
             expired: is_open && standing.is_expired(boot_ms),
             repo_snapshot: RepoSnapshot {
                 git_head: envelope.git_head,
+                closed_git_head: envelope.closed_git_head,
             },
             opened_at: envelope.opened_at,
             closed_at: envelope.closed_at,

@@ -51,13 +51,13 @@ impl Tool for Open {
                 test_runs: 0,
                 opened_boot_ms: cx.boot_ms,
             },
+            git_head: cx.git_head(self.workspace.as_deref()),
             workspace: self.workspace,
             label: self.label,
             note: None,
             opened_at: cx.now.clone(),
             closed_at: None,
             closed_by: None,
-            git_head: None,
             closed_git_head: None,
             last_mutation_fingerprint: None,
             last_failure_fingerprint: None,
@@ -121,6 +121,11 @@ impl Tool for Close {
         cx.session
             .close_envelope(&self.envelope_id, state, &cx.now, None, self.note.as_deref())
             .map_err(storage)?;
+        if let Some(head) = cx.git_head(envelope.workspace.as_deref()) {
+            cx.session
+                .note_closing_head(&self.envelope_id, &head)
+                .map_err(storage)?;
+        }
         let envelope = find(cx, &self.envelope_id)?;
         let report = operations::report(cx.session, envelope.clone(), cx.boot_ms).map_err(storage)?;
         Ok(Closed {

@@ -19,6 +19,7 @@ use crate::artifacts::ArtifactStore;
 use crate::envelope::Limits;
 use crate::packs::{Effect, Tier, ToolSpec};
 use crate::storage::Session;
+use crate::workspaces::Workspaces;
 
 pub(crate) use envelopes::unknown as unknown_envelope;
 pub use operations::{ReportView, report};
@@ -44,6 +45,15 @@ pub struct CoreCx<'a> {
     pub connection: &'a str,
     /// Stored content, if any is kept.
     pub artifacts: Option<&'a ArtifactStore>,
+    /// The registered directories.
+    pub workspaces: &'a Workspaces,
+}
+
+impl CoreCx<'_> {
+    /// The commit that a workspace is at, if it is a registered work tree of Git.
+    fn git_head(&self, workspace: Option<&str>) -> Option<String> {
+        self.workspaces.get(workspace?)?.git_head()
+    }
 }
 
 /// Defaults and ceilings of envelopes.

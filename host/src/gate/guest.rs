@@ -8,22 +8,21 @@ use std::time::Duration;
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
+use super::Equipment;
 use super::draft::Draft;
 use super::reply::{self, Reply};
 use crate::additions::Additions;
 use crate::artifacts::{ArtifactStore, CallArtifacts};
 use crate::budget::Budget;
-use crate::clock::Clock;
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
 use crate::packs::{Body, Effect, Pack};
-use crate::process::Launcher;
 use crate::progress::Progress;
+use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
 use crate::sandbox::state::{CallState, Facts, Setup, Transactions};
-use crate::sandbox::{Exceeded, Sandbox};
 use crate::storage::Session;
 use crate::text;
 
@@ -50,9 +49,7 @@ pub(super) struct GuestCall {
 /// What guests run with.
 #[derive(Clone)]
 pub(super) struct Runtime {
-    pub(super) sandbox: Arc<Sandbox>,
-    pub(super) launcher: Arc<Launcher>,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) equipment: Equipment,
     pub(super) settings: Arc<EnvelopeSettings>,
     pub(super) host: Arc<Host>,
     pub(super) artifacts: Option<Arc<ArtifactStore>>,
@@ -134,7 +131,7 @@ impl Runtime {
 
     /// The time as RFC 3339 text.
     pub(super) fn now(&self) -> String {
-        Timestamp::from_ms(self.clock.now_ms()).to_string()
+        Timestamp::from_ms(self.equipment.clock.now_ms()).to_string()
     }
 
     /// Runs a tool of the host's own.
@@ -147,12 +144,13 @@ impl Runtime {
         let cx = CoreCx {
             session: &session,
             now: self.now(),
-            boot_ms: self.clock.boot_ms(),
-            new_id: &|prefix| self.clock.new_id(prefix),
+            boot_ms: self.equipment.clock.boot_ms(),
+            new_id: &|prefix| self.equipment.clock.new_id(prefix),
             settings: &self.settings,
             host_id: self.host.id(),
             connection: &call.connection,
             artifacts: self.artifacts.as_deref(),
+            workspaces: &self.equipment.workspaces,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);
@@ -173,24 +171,26 @@ impl Runtime {
         let setup = Setup {
             namespace: pack.namespace.clone(),
             deadline: deadline.clone(),
-            clock: Arc::clone(&self.clock),
+            clock: Arc::clone(&self.equipment.clock),
             facts: self.facts(call, pack),
             transactions,
             effect: call.effect,
             access: Arc::clone(&pack.access),
-            launcher: Arc::clone(&self.launcher),
+            launcher: Arc::clone(&self.equipment.launcher),
             progress: call.progress.clone(),
             artifacts: call.artifacts.clone(),
         };
-        let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.sandbox);
-        let running = self.sandbox.running();
+        let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.equipment.sandbox);
+        let running = self.equipment.sandbox.running();
         let called = invoke(call, pack, &mut store);
         drop(running);
         let mut state = store.into_data();
         let result = match called {
-            Ok(Ok(reply)) => reply::read(&pack.manifest.name, reply).map(|reply| Reply {
-                held_back: std::mem::take(&mut state.held_back).into(),
-                ..reply
+            Ok(Ok(reply)) => reply::read(&pack.manifest.name, reply).map(|mut reply| {
+                if !state.held_back.is_empty() {
+                    reply.held_back = std::mem::take(&mut state.held_back).into();
+                }
+                reply
             }),
             // What a guest says about being cut short is no news.
             Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => Err(cancelled(call)),

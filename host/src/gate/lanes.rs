@@ -13,7 +13,7 @@ use super::guest::{GuestCall, Runtime};
 use super::keeper::{Keeper, Keeping, Mirrorer};
 use super::queue::Queue;
 use super::writer::{self, Job};
-use super::{Draft, Mutation, Reply, Settled, admission};
+use super::{Draft, Mutation, Reply, Settled, admission, projector};
 use crate::core_tools;
 use crate::envelope::Charge;
 use crate::ledger::mirror::Mirror;
@@ -25,7 +25,7 @@ const READERS: usize = 8;
 /// How long a `read` call waits before one more reader is woken for it.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// `run` calls at once.
-const RUNNERS: usize = 8;
+const RUNNERS: u32 = 8;
 
 type Answer = oneshot::Sender<Settled>;
 
@@ -68,13 +68,16 @@ impl Lanes {
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
         let reads = Arc::new(Queue::new(READERS));
-        let mut threads = vec![writer::start(
+        let (projections, projector) = projector::start();
+        let writer = writer::start(
             database.clone(),
             runtime.clone(),
             write_jobs,
             backlog.clone(),
             committed,
-        )?];
+            projections,
+        )?;
+        let mut threads = vec![writer, projector];
         for number in 0..READERS {
             let reader = Reader {
                 database: database.clone(),
@@ -89,7 +92,7 @@ impl Lanes {
         let keeper = Keeper {
             keeping,
             database: database.clone(),
-            clock: Arc::clone(&runtime.clock),
+            clock: Arc::clone(&runtime.equipment.clock),
             writer: Sender::clone(&writes),
             stop,
         };
@@ -98,7 +101,7 @@ impl Lanes {
         Ok(Lanes {
             database: database.clone(),
             runtime,
-            runners: Arc::new(Semaphore::new(RUNNERS)),
+            runners: Arc::new(Semaphore::new(RUNNERS as usize)),
             reads,
             writes: Some(writes),
             threads,
@@ -132,54 +135,28 @@ impl Lanes {
     }
 
     /// Runs a call outside any transaction. It is admitted before, and its row is on disk before the
-    /// reply.
+    /// reply. A caller that goes away does not take the record with it.
     pub(super) async fn run(&self, guest: GuestCall, draft: Draft) -> Settled {
-        let Ok(_permit) = self.runners.acquire().await else {
+        let Some(writes) = self.writes.clone() else {
             return Settled::refused(stopping());
         };
-        let (reply, admitted) = oneshot::channel();
-        self.send(Job::Admit {
-            draft: Box::new(draft.clone()),
-            reply,
-        });
-        let standing = match admitted.await {
-            Ok(Ok(standing)) => standing,
-            Ok(Err(refused)) => return refused,
-            Err(_) => return Settled::refused(stopping()),
+        let runner = Runner {
+            database: self.database.clone(),
+            runtime: self.runtime.clone(),
+            running: Arc::clone(&self.runners),
+            writes,
         };
-        let runtime = self.runtime.clone();
-        let database = self.database.clone();
-        let started = draft.clone();
-        let ran = tokio::task::spawn_blocking(move || {
-            let session = match database.write_session() {
-                Ok(session) => Box::new(session),
-                Err(err) => return Settled::refused(writer::storage_failed(&err.into_cause())),
-            };
-            let (session, ended) = runtime.run(&guest, session, Transactions::None);
-            let mut settled = Settled::of(Ok(Reply::default()));
-            settled.end(ended);
-            if let Some(session) = session {
-                // Closing the connection would roll an open transaction back as well; this says so.
-                if session.in_transaction() {
-                    let _ = session.rollback();
-                }
-                // What the reply says beside the result; without it the call is what it is.
-                settled.budgets = runtime.budgets(&session, &started).unwrap_or_default();
-                settled.mutation =
-                    Mutation::of(&session, &started, &settled.additions, None).unwrap_or_default();
-            }
-            settled
-        });
-        let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
-        settled.standing = standing;
-        self.record(draft, &settled).await;
-        settled
+        tokio::spawn(runner.run(guest, draft))
+            .await
+            .unwrap_or_else(|_| Settled::refused(stopping()))
     }
 
     /// Records a call that was refused before any guest ran.
     pub(super) async fn refuse(&self, draft: Draft, refusal: ToolError) -> Settled {
         let settled = Settled::refused(refusal);
-        self.record(draft, &settled).await;
+        if let Some(writes) = &self.writes {
+            record(writes, draft, &settled).await;
+        }
         settled
     }
 
@@ -193,20 +170,12 @@ impl Lanes {
         let _ = interrupted.await;
     }
 
-    /// Waits until what was queued is on disk.
+    /// Waits until runs are over and what was queued is on disk.
     pub(super) async fn flush(&self) {
+        let _all = self.runners.acquire_many(RUNNERS).await;
         let (done, flushed) = oneshot::channel();
         self.send(Job::Flush(done));
         let _ = flushed.await;
-    }
-
-    async fn record(&self, draft: Draft, settled: &Settled) {
-        let (done, recorded) = oneshot::channel();
-        self.send(Job::Record {
-            operation: Box::new(draft.settle(settled)),
-            done,
-        });
-        let _ = recorded.await;
     }
 
     fn send(&self, job: Job) {
@@ -228,6 +197,16 @@ impl Drop for Lanes {
     }
 }
 
+/// Records a call, and waits until its row is on disk or cannot be put there.
+async fn record(writes: &Sender<Job>, draft: Draft, settled: &Settled) {
+    let (done, recorded) = oneshot::channel();
+    let _ = writes.send(Job::Record {
+        operation: Box::new(draft.settle(settled)),
+        done,
+    });
+    let _ = recorded.await;
+}
+
 fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     std::thread::Builder::new()
         .name(name.to_owned())
@@ -238,6 +217,60 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 fn stopping() -> ToolError {
     ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed")
         .remediation("Call again once it is back.")
+}
+
+/// What one `run` call needs, wherever its caller is by now.
+struct Runner {
+    database: Database,
+    runtime: Runtime,
+    running: Arc<Semaphore>,
+    writes: Sender<Job>,
+}
+
+impl Runner {
+    async fn run(self, guest: GuestCall, draft: Draft) -> Settled {
+        let Ok(_permit) = self.running.acquire().await else {
+            return Settled::refused(stopping());
+        };
+        let (reply, admitted) = oneshot::channel();
+        let _ = self.writes.send(Job::Admit {
+            draft: Box::new(draft.clone()),
+            reply,
+        });
+        let standing = match admitted.await {
+            Ok(Ok(standing)) => standing,
+            Ok(Err(refused)) => return refused,
+            Err(_) => return Settled::refused(stopping()),
+        };
+        let (runtime, database) = (self.runtime.clone(), self.database.clone());
+        let started = draft.clone();
+        let ran = tokio::task::spawn_blocking(move || outside(&runtime, &database, &guest, &started));
+        let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
+        settled.standing = standing;
+        record(&self.writes, draft, &settled).await;
+        settled
+    }
+}
+
+/// Runs a call on this thread with a session of its own.
+fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Draft) -> Settled {
+    let session = match database.write_session() {
+        Ok(session) => Box::new(session),
+        Err(err) => return Settled::refused(writer::storage_failed(&err.into_cause())),
+    };
+    let (session, ended) = runtime.run(guest, session, Transactions::None);
+    let mut settled = Settled::of(Ok(Reply::default()));
+    settled.end(ended);
+    if let Some(session) = session {
+        // Closing the connection would roll an open transaction back as well; this says so.
+        if session.in_transaction() {
+            let _ = session.rollback();
+        }
+        // What the reply says beside the result; without it the call is what it is.
+        settled.budgets = runtime.budgets(&session, draft).unwrap_or_default();
+        settled.mutation = Mutation::of(&session, draft, &settled.additions, None).unwrap_or_default();
+    }
+    settled
 }
 
 struct Reader {
@@ -306,7 +339,7 @@ impl Reader {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         };
         settled.standing = Some(standing);
-        if let Err(refusal) = standing.admit(Charge::Nothing, self.runtime.clock.boot_ms()) {
+        if let Err(refusal) = standing.admit(Charge::Nothing, self.runtime.equipment.clock.boot_ms()) {
             settled.limit = Some(refusal);
             settled.result = Err(admission::refused(envelope, &standing, refusal));
         }

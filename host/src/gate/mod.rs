@@ -10,6 +10,7 @@ mod draft;
 mod guest;
 mod keeper;
 mod lanes;
+mod projector;
 mod queue;
 mod reply;
 mod writer;
@@ -37,7 +38,7 @@ use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
 use crate::storage::{Database, Operation, Session};
-use crate::workspaces::HeldBack;
+use crate::workspaces::{HeldBack, Workspaces};
 
 use admission::Connections;
 use draft::{Draft, Recording, content};
@@ -98,6 +99,8 @@ pub struct Outcome {
     pub budgets: BTreeMap<String, Budget>,
     /// What it changed.
     pub mutation: Option<Mutation>,
+    /// Why files in workspaces are not what the call wanted them to be, though it is committed.
+    pub stale: Vec<String>,
 }
 
 /// What a call changed, as far as the host sees it.
@@ -152,6 +155,7 @@ struct Settled {
     budgets: BTreeMap<String, Budget>,
     mutation: Option<Mutation>,
     additions: Additions,
+    stale: Vec<String>,
 }
 
 impl Settled {
@@ -163,6 +167,7 @@ impl Settled {
             budgets: BTreeMap::new(),
             mutation: None,
             additions: Additions::default(),
+            stale: Vec::new(),
         }
     }
 
@@ -187,12 +192,26 @@ pub struct UnknownTool {
     pub nearest: Option<String>,
 }
 
+/// What calls run with.
+#[derive(Clone)]
+pub struct Equipment {
+    /// The engine.
+    pub sandbox: Arc<Sandbox>,
+    /// Starts programs.
+    pub launcher: Arc<Launcher>,
+    /// The registered directories.
+    pub workspaces: Workspaces,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+}
+
 /// The gate over one data directory and one set of packs.
 pub struct Gate {
     catalog: Arc<Catalog>,
     clock: Arc<dyn Clock>,
     settings: Arc<EnvelopeSettings>,
     connections: Connections,
+    stopping: Cancel,
     lanes: Lanes,
     artifacts: Option<Arc<ArtifactStore>>,
     /// Let go last: what is queued is written before this process counts as gone.
@@ -203,20 +222,17 @@ impl Gate {
     /// Opens the gate of a host that holds its lock.
     pub fn open(
         catalog: Arc<Catalog>,
-        sandbox: Arc<Sandbox>,
-        launcher: Arc<Launcher>,
+        equipment: Equipment,
         database: &Database,
-        clock: Arc<dyn Clock>,
         settings: EnvelopeSettings,
         host: Host,
         keeping: Keeping,
     ) -> anyhow::Result<Gate> {
         let (settings, host) = (Arc::new(settings), Arc::new(host));
         let artifacts = keeping.artifacts.clone();
+        let clock = Arc::clone(&equipment.clock);
         let runtime = Runtime {
-            sandbox,
-            launcher,
-            clock: Arc::clone(&clock),
+            equipment,
             settings: Arc::clone(&settings),
             host: Arc::clone(&host),
             artifacts: keeping.artifacts.clone(),
@@ -226,6 +242,7 @@ impl Gate {
             catalog,
             settings,
             connections: Connections::default(),
+            stopping: Cancel::default(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
             clock,
             artifacts,
@@ -278,6 +295,7 @@ impl Gate {
             standing: settled.standing,
             budgets: settled.budgets,
             mutation: settled.mutation,
+            stale: settled.stale,
         })
     }
 
@@ -287,7 +305,14 @@ impl Gate {
         self.lanes.interrupt(connection).await;
     }
 
-    /// Waits until every row that was queued is on disk. For the end of the process.
+    /// Ends the calls that run things. Whatever came from their programs is killed, and they are recorded
+    /// as cancelled.
+    pub fn stop(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Waits until calls that run things are over, every row that was queued is on disk, and files that
+    /// wait for a commit are written. For the end of the process.
     pub async fn flush(&self) {
         self.lanes.flush().await;
     }
@@ -368,7 +393,11 @@ impl Gate {
                 Effect::Run => limits.run,
             },
             effect: tool.spec.effect,
-            cancel: call.cancel,
+            cancel: match tool.spec.effect {
+                Effect::Run => call.cancel.or(&self.stopping),
+                // These are short, and worth finishing.
+                Effect::Read | Effect::Write => call.cancel,
+            },
             progress: call.progress,
             artifacts: draft.recording.artifacts.clone(),
         };

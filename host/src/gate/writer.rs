@@ -15,6 +15,7 @@ use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
 use super::guest::{Ended, GuestCall, Runtime};
+use super::projector::Work;
 use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
 use crate::envelope::{Charge, Standing, State};
@@ -82,6 +83,7 @@ pub(super) fn start(
     jobs: Receiver<Job>,
     backlog: Backlog,
     committed: Option<Sender<()>>,
+    projector: Sender<Work>,
 ) -> Result<JoinHandle<()>, OpenError> {
     let session = Box::new(database.write_session()?);
     let mut writer = Writer {
@@ -89,6 +91,7 @@ pub(super) fn start(
         runtime,
         session: Some(session),
         committed,
+        projector,
     };
     Ok(std::thread::Builder::new()
         .name("writer".to_owned())
@@ -159,6 +162,7 @@ struct Writer {
     session: Option<Box<Session>>,
     /// Told after each commit, if somebody wants to know.
     committed: Option<Sender<()>>,
+    projector: Sender<Work>,
 }
 
 impl Writer {
@@ -171,7 +175,7 @@ impl Writer {
                         // One that was not heard yet is enough.
                         let _ = committed.try_send(());
                     }
-                    return answer(batch);
+                    return answer(batch, &self.projector);
                 }
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => batch.iter_mut().for_each(|pending| pending.settled = None),
@@ -273,7 +277,7 @@ impl Writer {
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);
         };
-        let boot_ms = self.runtime.clock.boot_ms();
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
         match self.session()?.admit(envelope, draft.charge, boot_ms, now)? {
             Admission::Admitted(standing) => settled.standing = Some(standing),
             Admission::Refused(standing, refusal) => {
@@ -290,7 +294,7 @@ impl Writer {
     fn mutation(&mut self, draft: &Draft, settled: &Settled) -> rusqlite::Result<Option<Mutation>> {
         let session = self.session()?;
         let changes = session.take_changes();
-        if draft.charge == Charge::Nothing || settled.result.is_err() {
+        if draft.charge != Charge::Mutation || settled.result.is_err() {
             return Ok(None);
         }
         let text = format!(
@@ -383,16 +387,28 @@ fn record(session: &Session, operation: &Operation, now: &str) -> rusqlite::Resu
     session.record(operation)
 }
 
-fn answer(batch: Vec<Pending>) {
+fn answer(batch: Vec<Pending>, projector: &Sender<Work>) {
     for pending in batch {
         // A caller that is gone needs no answer; its row is in the ledger.
         match pending.job {
-            Job::Call { reply, .. } => {
-                let _ = reply.send(
-                    pending
-                        .settled
-                        .unwrap_or_else(|| Settled::refused(lost_transaction())),
-                );
+            Job::Call { guest, reply, .. } => {
+                let settled = pending
+                    .settled
+                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
+                if settled
+                    .result
+                    .as_ref()
+                    .is_ok_and(|done| !done.held_back.is_empty())
+                {
+                    let settled = Box::new(settled);
+                    let _ = projector.send(Work::Files {
+                        guest,
+                        settled,
+                        reply,
+                    });
+                } else {
+                    let _ = reply.send(settled);
+                }
             }
             Job::Admit { reply, .. } => {
                 let settled = pending
@@ -404,7 +420,7 @@ fn answer(batch: Vec<Pending>) {
                     Err(settled)
                 });
             }
-            Job::Record { done, .. } | Job::Interrupt { done, .. } | Job::Flush(done) => {
+            Job::Record { done, .. } | Job::Interrupt { done, .. } => {
                 let _ = done.send(());
             }
             Job::Maintain { done, .. } => {
@@ -412,6 +428,10 @@ fn answer(batch: Vec<Pending>) {
                     .maintained
                     .unwrap_or_else(|| (Instant::now(), Err(rusqlite::Error::InvalidQuery)));
                 let _ = done.send(result.map(|()| since.elapsed()));
+            }
+            // Files that wait are written before.
+            Job::Flush(done) => {
+                let _ = projector.send(Work::Flush(done));
             }
             Job::Backlog => {}
         }
