@@ -4,6 +4,7 @@
 
 pub mod artifacts;
 pub mod builtin;
+pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod core_tools;

@@ -1,6 +1,7 @@
 //! The command line: one file for each command.
 
 mod call;
+mod clients;
 mod envelopes;
 mod ledger;
 mod out;
@@ -78,6 +79,10 @@ enum Command {
     /// Show and check packs
     #[command(subcommand)]
     Packs(packs::Packs),
+    /// Connect MCP clients
+    #[command(subcommand)]
+    Clients(clients::Clients),
+    /// Look into the ledger
     /// Look into the ledger, and keep it
     #[command(subcommand)]
     Ledger(ledger::Ledger),
@@ -158,6 +163,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Call(call) => call.run(global).await,
         Command::Tools(tools) => tools.run(global).await,
         Command::Packs(packs) => packs.run(global).await,
+        Command::Clients(clients) => clients.run(global),
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
