@@ -1,6 +1,7 @@
 //! End to end: the real binary, driven by real clients.
 
 mod arguments;
+mod artifacts;
 mod budgets;
 mod cancellation;
 mod cli;
@@ -11,6 +12,7 @@ mod envelopes;
 mod harness;
 mod hostile;
 mod http;
+mod ledger;
 mod loading;
 mod meddling;
 mod programs;

@@ -13,7 +13,7 @@ use crate::data_dir::DataDir;
 use crate::ledger::LedgerSettings;
 use crate::ledger::mirror::Mirror;
 use crate::ledger::retention::{self, Taken};
-use crate::storage::{Database, PruneError, Session};
+use crate::storage::{Database, PruneError, Pruned, Retention, Session};
 
 /// How often it is looked whether something is over.
 const EVERY: Duration = Duration::from_secs(3_600);
@@ -32,19 +32,46 @@ pub struct Keeping {
 
 /// The thread that takes away what is over. Its changes go through the writer.
 pub(super) struct Keeper {
-    pub(super) keeping: Arc<Keeping>,
-    pub(super) database: Database,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) writer: Sender<Job>,
+    keeping: Arc<Keeping>,
+    database: Database,
+    clock: Arc<dyn Clock>,
+    writer: Sender<Job>,
     /// Nothing comes over it; it is closed when the host ends.
-    pub(super) stop: Receiver<()>,
+    stop: Receiver<()>,
 }
 
 impl Keeper {
+    /// A keeper that works until the sender is dropped.
+    pub(super) fn new(
+        keeping: Arc<Keeping>,
+        database: Database,
+        clock: Arc<dyn Clock>,
+        writer: Sender<Job>,
+    ) -> (Sender<()>, Keeper) {
+        let (running, stop) = crossbeam_channel::bounded(0);
+        let keeper = Keeper {
+            keeping,
+            database,
+            clock,
+            writer,
+            stop,
+        };
+        (running, keeper)
+    }
+
     pub(super) fn work(self) {
         loop {
-            if let Err(err) = self.tidy() {
-                tracing::error!("housekeeping stopped early: {err:#}");
+            let now_ms = self.clock.now_ms();
+            let retention = self.keeping.settings.retention(now_ms);
+            // What one of them runs into does not keep the others from their work.
+            for (what, done) in [
+                ("pruning", self.prune(&retention, now_ms)),
+                ("collecting artifacts", self.collect(&retention, now_ms)),
+                ("thinning the mirror", self.thin_mirror(&retention)),
+            ] {
+                if let Err(err) = done {
+                    tracing::error!("{what} stopped early: {err:#}");
+                }
             }
             if self.stop.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
                 return;
@@ -52,25 +79,24 @@ impl Keeper {
         }
     }
 
-    fn tidy(&self) -> anyhow::Result<()> {
-        let now_ms = self.clock.now_ms();
+    fn prune(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {
         let data = &self.keeping.data;
-        let retention = self.keeping.settings.retention(now_ms);
-        let pruned = retention::prune(data, &self.database, &retention, now_ms, |batch| {
+        let pruned = retention::prune(data, &self.database, retention, now_ms, |batch| {
             let held = self.commit(Box::new(move |session| session.prune(&batch)))?;
             Ok(held.map_or(Taken::Stop, Taken::Out))
         })?;
-        if pruned != Default::default() {
+        if pruned != Pruned::default() {
             tracing::info!(?pruned, "the ledger was pruned");
         }
-        if self.keeping.settings.mirror {
-            Mirror::open(data)?.forget_before(&retention.cutoff)?;
-        }
+        Ok(())
+    }
+
+    fn collect(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {
         let Some(store) = &self.keeping.artifacts else {
             return Ok(());
         };
         // One collector at a time; whoever finds another at work has nothing to do.
-        let Some(_lock) = data.try_lock("collect.lock")? else {
+        let Some(_lock) = self.keeping.data.try_lock("collect.lock")? else {
             return Ok(());
         };
         let kept = Kept {
@@ -80,6 +106,13 @@ impl Keeper {
         artifacts::collect(store, &self.database.read_session()?, kept, |work| {
             matches!(self.commit(work), Ok(Some(_)))
         })
+    }
+
+    fn thin_mirror(&self, retention: &Retention) -> anyhow::Result<()> {
+        if self.keeping.settings.mirror {
+            Mirror::open(&self.keeping.data)?.forget_before(&retention.cutoff)?;
+        }
+        Ok(())
     }
 
     /// Has the writer make a change, and leaves it to others for as long as it was held. `None` if the
@@ -98,13 +131,24 @@ impl Keeper {
 
 /// The thread that mirrors what was committed.
 pub(super) struct Mirrorer {
-    pub(super) mirror: Mirror,
-    pub(super) session: Session,
+    mirror: Mirror,
+    session: Session,
     /// Told after a commit; closed when the writer ends.
-    pub(super) committed: Receiver<()>,
+    committed: Receiver<()>,
 }
 
 impl Mirrorer {
+    /// A mirrorer that wants to be told of commits, until the sender is dropped.
+    pub(super) fn open(database: &Database, keeping: &Keeping) -> anyhow::Result<(Sender<()>, Mirrorer)> {
+        let (committed, heard) = crossbeam_channel::bounded(1);
+        let mirrorer = Mirrorer {
+            mirror: Mirror::open(&keeping.data)?,
+            session: database.read_session()?,
+            committed: heard,
+        };
+        Ok((committed, mirrorer))
+    }
+
     pub(super) fn work(self) {
         loop {
             if let Err(err) = self.mirror.catch_up(&self.session) {

@@ -16,7 +16,6 @@ use super::writer::{self, Job};
 use super::{Draft, Mutation, Reply, Settled, admission, projector};
 use crate::core_tools;
 use crate::envelope::Charge;
-use crate::ledger::mirror::Mirror;
 use crate::sandbox::state::Transactions;
 use crate::storage::{Database, Session};
 
@@ -53,18 +52,11 @@ impl Lanes {
         runtime: Runtime,
         keeping: Arc<Keeping>,
     ) -> anyhow::Result<Lanes> {
-        let (committed, mirrorer) = match keeping.settings.mirror {
-            true => {
-                let (committed, heard) = crossbeam_channel::bounded(1);
-                let mirrorer = Mirrorer {
-                    mirror: Mirror::open(&keeping.data)?,
-                    session: database.read_session()?,
-                    committed: heard,
-                };
-                (Some(committed), Some(mirrorer))
-            }
-            false => (None, None),
-        };
+        let mirrorer = keeping
+            .settings
+            .mirror
+            .then(|| Mirrorer::open(database, &keeping));
+        let (committed, mirrorer) = mirrorer.transpose()?.unzip();
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
         let reads = Arc::new(Queue::new(READERS));
@@ -88,14 +80,8 @@ impl Lanes {
             };
             threads.push(thread(&format!("reader-{number}"), move || reader.work()));
         }
-        let (running, stop) = crossbeam_channel::bounded(0);
-        let keeper = Keeper {
-            keeping,
-            database: database.clone(),
-            clock: Arc::clone(&runtime.equipment.clock),
-            writer: Sender::clone(&writes),
-            stop,
-        };
+        let clock = Arc::clone(&runtime.equipment.clock);
+        let (running, keeper) = Keeper::new(keeping, database.clone(), clock, Sender::clone(&writes));
         threads.push(thread("keeper", move || keeper.work()));
         threads.extend(mirrorer.map(|mirrorer| thread("mirrorer", move || mirrorer.work())));
         Ok(Lanes {

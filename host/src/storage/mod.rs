@@ -10,6 +10,8 @@ mod artifacts;
 mod budgets;
 mod envelopes;
 mod export;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod intents;
 mod ledger;
 mod migrate;

@@ -61,6 +61,7 @@ enum Part {
     Durable,
     Start,
     Memory,
+    Ledger,
 }
 
 impl Part {
@@ -71,6 +72,7 @@ impl Part {
             Part::Durable => figure::durable::measure(setup, report),
             Part::Start => figure::start::measure(setup, report),
             Part::Memory => figure::memory::measure(setup, report),
+            Part::Ledger => figure::ledger::measure(setup, report),
         }
     }
 }
