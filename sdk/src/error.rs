@@ -1,5 +1,6 @@
 //! The one shape of a refusal: a stable code, every reason at once, and what to do.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -24,7 +25,7 @@ pub struct ToolError {
 }
 
 /// One reason why a call was refused.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Blocker {
     /// Stable UPPER_SNAKE.
     pub code: String,
@@ -39,7 +40,7 @@ pub struct Blocker {
 }
 
 /// A call that is ready to run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NextCall {
     /// The tool's name.
     pub tool: String,

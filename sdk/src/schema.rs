@@ -56,6 +56,9 @@ impl Transform for Portable {
         drop_null_type(object);
         drop_null_variant(object);
         flatten_constants(object);
+        if let Some(Value::String(description)) = object.get_mut("description") {
+            *description = unwrap(description);
+        }
         if let Some(Value::Array(values)) = object.get_mut("enum") {
             values.retain(|value| !value.is_null());
         }
@@ -131,6 +134,21 @@ fn flatten_constants(object: &mut Map<String, Value>) {
     }
 }
 
+/// Joins the lines of each paragraph: where a comment breaks means nothing to who reads the schema.
+/// A line that starts like a list item stays one.
+fn unwrap(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut lines = text.lines().map(str::trim).peekable();
+    while let Some(line) = lines.next() {
+        out.push_str(line);
+        if let Some(next) = lines.peek() {
+            let joins = !line.is_empty() && !next.is_empty() && !next.starts_with(['*', '-', '|']);
+            out.push(if joins { ' ' } else { '\n' });
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -167,6 +185,15 @@ mod tests {
     #[allow(dead_code, reason = "only its schema is used")]
     struct Part {
         name: String,
+    }
+
+    #[test]
+    fn descriptions_lose_the_line_breaks_of_their_comments() {
+        let text = "Do a thing\nthat takes long.\n\nRules:\n* one\n  goes on\n* two";
+        assert_eq!(
+            unwrap(text),
+            "Do a thing that takes long.\n\nRules:\n* one goes on\n* two"
+        );
     }
 
     #[test]
