@@ -91,7 +91,6 @@ enum Command {
     /// Connect MCP clients
     #[command(subcommand)]
     Clients(clients::Clients),
-    /// Look into the ledger
     /// Look into the ledger, and keep it
     #[command(subcommand)]
     Ledger(ledger::Ledger),
