@@ -67,7 +67,7 @@ pub async fn open(
         Compiler::new(executable),
         database.clone(),
         Arc::clone(&clock),
-        workspaces,
+        workspaces.clone(),
         Arc::clone(&launcher),
     )?;
     let sources = sources(config, &choice.packs)?;
@@ -78,6 +78,7 @@ pub async fn open(
         Arc::new(catalog),
         sandbox,
         launcher,
+        workspaces,
         &database,
         clock,
         config.envelope.settings(),

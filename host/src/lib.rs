@@ -11,6 +11,7 @@ pub mod data_dir;
 pub mod deadline;
 pub mod envelope;
 pub mod gate;
+pub mod git_head;
 pub mod hash;
 pub mod host;
 pub mod liveness;

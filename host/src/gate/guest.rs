@@ -21,6 +21,7 @@ use crate::sandbox::state::{CallState, Setup, Transactions};
 use crate::sandbox::{Exceeded, Sandbox};
 use crate::storage::Session;
 use crate::text;
+use crate::workspaces::Workspaces;
 
 /// Longest text of an error that a component gives, in bytes.
 const MAX_TEXT: usize = 4 << 10;
@@ -48,6 +49,7 @@ pub(super) struct GuestCall {
 pub(super) struct Runtime {
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) launcher: Arc<Launcher>,
+    pub(super) workspaces: Workspaces,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) settings: Arc<EnvelopeSettings>,
     pub(super) host_id: Arc<str>,
@@ -110,6 +112,7 @@ impl Runtime {
             settings: &self.settings,
             host_id: &self.host_id,
             connection: &call.connection,
+            workspaces: &self.workspaces,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);
