@@ -260,6 +260,13 @@ impl Session {
         body["error"].clone()
     }
 
+    /// The most memory the server ever used, in KiB.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
     /// Ends the server as a power cut would.
     pub(crate) fn kill(&self) {
         kill(self.pid);

@@ -1,6 +1,7 @@
 //! End to end: the real binary, driven by real clients.
 
 mod arguments;
+mod cancellation;
 mod cli;
 mod clients;
 mod crash;
@@ -12,3 +13,4 @@ mod loading;
 mod python;
 mod stdio;
 mod surface;
+mod workspaces;

@@ -1,0 +1,465 @@
+//! Files and programs through the whole host: what is granted, what is refused, what is left behind.
+
+use std::collections::HashMap;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session, guest, until};
+
+/// A place with a workspace `main` and the component that meddles, granted all it asks for.
+struct Meddling {
+    place: Place,
+}
+
+impl Meddling {
+    fn new() -> Meddling {
+        Meddling::with("")
+    }
+
+    /// With more configuration.
+    fn with(more: &str) -> Meddling {
+        let place = Place::new();
+        let config = format!(
+            "[workspaces.main]\npath = \"main\"\nwrite = [\"out/\", \".git/\"]\ntests.default = [\"sh\", \"-c\", \"echo tested\"]\n\
+             [packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n{more}",
+            guest("meddler")
+        );
+        std::fs::write(place.config(), config).unwrap();
+        std::fs::create_dir(place.path().join("main")).unwrap();
+        std::fs::create_dir(place.path().join("outside")).unwrap();
+        Meddling { place }
+    }
+
+    fn main(&self) -> std::path::PathBuf {
+        self.place.path().join("main")
+    }
+
+    async fn serve(&self) -> Session {
+        self.place.serve(&["--tier", "full"]).await
+    }
+}
+
+/// What a call of the meddler says.
+async fn result(session: &Session, tool: &str, arguments: Value) -> String {
+    let body = session.ok(tool, arguments).await;
+    body["result"].as_str().unwrap().to_owned()
+}
+
+/// What a shell does.
+async fn sh(session: &Session, script: &str) -> String {
+    result(
+        session,
+        "meddler_run",
+        json!({"program": "sh", "arguments": ["-c", script]}),
+    )
+    .await
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .trim_start()
+            .starts_with('Z')
+    })
+}
+
+/// Waits until a program wrote a file, and returns what it wrote.
+async fn written(path: &Path) -> String {
+    let mut text = String::new();
+    until(async || {
+        text = std::fs::read_to_string(path).unwrap_or_default();
+        text.ends_with('\n')
+    })
+    .await;
+    text
+}
+
+#[tokio::test]
+async fn a_component_sees_what_the_operator_offers_and_no_more() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let seen = result(&session, "meddler_describe", json!({})).await;
+    expect![[r#"main write=[".git/", "out/"] git=Some(Read) tests=["default=sh -c echo tested"]"#]]
+        .assert_eq(&seen);
+    let refusal = session
+        .refused(
+            "meddler_look",
+            json!({"how": "stat", "paths": ["."], "workspace": "other"}),
+        )
+        .await;
+    assert_eq!(refusal["code"], "WORKSPACE_UNKNOWN");
+}
+
+#[tokio::test]
+async fn no_path_leads_out_and_no_write_outside_a_prefix() {
+    let meddling = Meddling::new();
+    let main = meddling.main();
+    std::fs::write(meddling.place.path().join("outside/secret"), "secret").unwrap();
+    symlink("../outside", main.join("up")).unwrap();
+    symlink("../../outside", main.join("out")).unwrap();
+    std::fs::write(main.join("a\nb"), "odd").unwrap();
+    let session = meddling.serve().await;
+    let looks = json!([
+        "../outside/secret",
+        "/etc/passwd",
+        "up/secret",
+        "x\u{0}y",
+        "a\nb",
+        "missing"
+    ]);
+    let mut log = result(&session, "meddler_look", json!({"how": "read", "paths": looks})).await;
+    log += "\n";
+    log += &result(&session, "meddler_look", json!({"how": "list", "paths": ["."]})).await;
+    let paths = [
+        "out/x",
+        "elsewhere",
+        "../outside/x",
+        "/tmp/x",
+        "up/x",
+        ".git/hooks/post-commit",
+        "outx/y",
+    ];
+    let files: Vec<Value> = paths
+        .iter()
+        .map(|path| json!({"path": path, "content": "x"}))
+        .collect();
+    for file in files {
+        log += "\n";
+        log += &result(
+            &session,
+            "meddler_run",
+            json!({"program": "echo", "files": [file]}),
+        )
+        .await;
+    }
+    log += "\n";
+    log += &result(
+        &session,
+        "meddler_write_reading",
+        json!({"files": [{"path": "out/x", "content": "x"}]}),
+    )
+    .await;
+    expect![[r#"
+        access refused: `../outside/secret` has `..` in it
+        access refused: `/etc/passwd` is absolute; paths start at the workspace's root
+        access refused: `up/secret` leads out of the workspace
+        access refused: `x\0y` has a NUL in it
+        odd
+        `missing` does not exist
+        "a\nb" File, "out" Symlink, "up" Symlink
+        access refused: `out/x` goes through a link or what is no directory, and writing follows none; Exited(0) 1 0 [
+        ] []
+        access refused: `elsewhere` is not below .git/, out/, where the pack may write; Exited(0) 1 0 [
+        ] []
+        access refused: `../outside/x` has `..` in it; Exited(0) 1 0 [
+        ] []
+        access refused: `/tmp/x` is absolute; paths start at the workspace's root; Exited(0) 1 0 [
+        ] []
+        access refused: `up/x` is not below .git/, out/, where the pack may write; Exited(0) 1 0 [
+        ] []
+        access refused: `.git/hooks/post-commit` belongs to git; Exited(0) 1 0 [
+        ] []
+        access refused: `outx/y` is not below .git/, out/, where the pack may write; Exited(0) 1 0 [
+        ] []
+        access refused: this tool only reads; not allowed: only `run` tools start processes"#]].assert_eq(&log);
+    let left: Vec<_> = std::fs::read_dir(meddling.place.path().join("outside"))
+        .unwrap()
+        .collect();
+    assert_eq!(left.len(), 1);
+}
+
+#[tokio::test]
+async fn files_of_a_write_call_follow_its_commit() {
+    let meddling = Meddling::new();
+    let out = meddling.main().join("out");
+    let session = meddling.serve().await;
+    session
+        .refused(
+            "meddler_write",
+            json!({"files": [{"path": "out/never", "content": "x"}], "fail": true}),
+        )
+        .await;
+    assert!(!out.exists(), "a call that was rolled back writes nothing");
+    let calls = (0..20).map(async |number| {
+        let file = json!({"path": "out/log", "content": format!("{number}\n"), "append": true});
+        let reply = session.call_raw("meddler_write", json!({"files": [file]})).await;
+        let op_id = reply.meta.unwrap().0["tollgate/op_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        (op_id, number.to_string())
+    });
+    let calls: HashMap<String, String> = futures::future::join_all(calls).await.into_iter().collect();
+    let text = std::fs::read_to_string(out.join("log")).unwrap();
+    let committed = meddling
+        .place
+        .sql("SELECT op_id FROM core_operations WHERE success = 1 ORDER BY seq");
+    let expected: Vec<&str> = committed.iter().map(|op_id| calls[op_id].as_str()).collect();
+    assert_eq!(
+        text.lines().collect::<Vec<_>>(),
+        expected,
+        "each is written, in the order of the commits"
+    );
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_makes_the_reply_stale() {
+    let meddling = Meddling::new();
+    std::fs::create_dir_all(meddling.main().join("out/taken")).unwrap();
+    let session = meddling.serve().await;
+    let files = json!([{"path": "out/taken", "content": "x"}, {"path": "out/free", "content": "x"}]);
+    let reply = session.call_raw("meddler_write", json!({"files": files})).await;
+    let body = reply.structured_content.unwrap();
+    expect![[r#"{"results":["ok","ok"],"stale":true,"warnings":["workspace main: `out/taken` is there and no regular file"]}"#]].assert_eq(&serde_json::to_string(&body).unwrap());
+    let meta = Value::Object(reply.meta.unwrap().0);
+    assert_eq!(meta["tollgate/stale"]["reasons"].as_array().unwrap().len(), 1);
+    assert!(meddling.main().join("out/free").exists());
+    assert_eq!(meddling.place.ledger(), ["meddler_write write ok"]);
+}
+
+#[tokio::test]
+async fn only_what_was_granted_runs_and_nothing_is_expanded() {
+    let meddling = Meddling::new();
+    std::fs::write(
+        meddling.main().join("git"),
+        "#!/bin/sh\necho from the workspace\n",
+    )
+    .unwrap();
+    let session = meddling.serve().await;
+    let run = async |arguments: Value| result(&session, "meddler_run", arguments).await;
+    let words = json!(["$(id)", "`id`", "; id", "| id", "$HOME", "*", "a b", "'\""]);
+    let mut log = run(json!({"program": "echo", "arguments": words})).await;
+    for arguments in [
+        json!({"program": "python3"}),
+        json!({"program": "/bin/sh"}),
+        json!({"program": "./git"}),
+        json!({"program": "no-such-program"}),
+        json!({"program": "echo", "arguments": ["a\u{0}b"]}),
+        json!({"program": "echo", "workspace": "main", "in_transaction": true}),
+        json!({"program": "git", "arguments": ["push"]}),
+        json!({"program": "git", "arguments": ["commit", "-m", "x"]}),
+        json!({"program": "sh", "arguments": ["-c", "exit 3"]}),
+        json!({"program": "sh", "arguments": ["-c", "kill -9 $$"]}),
+        json!({"program": "sh", "arguments": ["-c", "cat; umask; pwd | sed 's/.*tmp[^/]*//'"], "stdin": "fed "}),
+    ] {
+        log += "\n";
+        log += &run(arguments).await;
+    }
+    let log = log.replace(&meddling.place.path().display().to_string(), "PLACE");
+    expect![[r#"
+        Exited(0) 36 0 [$(id) `id` ; id | id $HOME * a b '"
+        ] []
+        not allowed: `python3` is no program the pack was granted, nor, with these arguments, a test of `main`; tests are registered as `tests.NAME` in [workspaces.main]
+        not allowed: `/bin/sh` is no program the pack was granted, nor, with these arguments, a test of `main`; tests are registered as `tests.NAME` in [workspaces.main]
+        not allowed: `./git` is no program the pack was granted, nor, with these arguments, a test of `main`; tests are registered as `tests.NAME` in [workspaces.main]
+        not started: there is no `no-such-program` on the host's PATH
+        no command can look like this: an argument has a NUL in it
+        a transaction is open, and nothing slow may hold it
+        not allowed: `git push` is not among the subcommands that packs may run
+        not allowed: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
+        Exited(3) 0 0 [] []
+        Signalled(9) 0 0 [] []
+        Exited(0) 15 0 [fed 0022
+        /main
+        ] []"#]].assert_eq(&log);
+    let environment = sh(&session, "env | cut -d= -f1 | sort | tr '\\n' ' '").await;
+    for name in environment.split_whitespace() {
+        assert!(!name.starts_with("TOLLGATE"), "{environment}");
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn nothing_survives_its_program() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let scripts = [
+        // A child in the group, one that left it, and one that also holds the output open.
+        "sleep 1000 >/dev/null 2>&1 & echo $! >pid",
+        "setsid sleep 1000 >/dev/null 2>&1 & echo $! >pid",
+        "(setsid sh -c 'echo $$ >pid; exec sleep 1000') & while [ ! -s pid ]; do :; done",
+        "trap '' TERM HUP INT; sleep 1000 & echo $! >pid; exit 1",
+    ];
+    for script in scripts {
+        sh(&session, script).await;
+        let pid = written(&meddling.main().join("pid")).await;
+        assert!(!is_alive(&pid), "{script}");
+        std::fs::remove_file(meddling.main().join("pid")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_program_ends_with_its_time_and_its_output_is_bounded() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let endless = json!({"program": "sh", "arguments": ["-c", "echo begun; sleep 1000"], "timeout_ms": 300});
+    let seen = result(&session, "meddler_run", endless).await;
+    assert_eq!(seen, "TimedOut 6 0 [begun\n] []");
+    let before = session.peak_memory();
+    let flood = json!({"program": "sh", "output_limit": 16,
+        "arguments": ["-c", "echo first; head -c 1000000000 /dev/zero; echo; echo last"]});
+    let seen = result(&session, "meddler_run", flood).await;
+    let (start, end) = (seen.find("[first").unwrap(), seen.ends_with("last\n] []"));
+    assert!(
+        seen.starts_with("Exited(0) 1000000012 0 ") && start < 40 && end,
+        "{seen:?}"
+    );
+    let grown = session.peak_memory() - before;
+    assert!(grown < 64 << 10, "a gigabyte of output took {grown} KiB");
+    let forks = json!({"program": "sh", "timeout_ms": 500,
+        "arguments": ["-c", "for i in $(seq 50); do (while :; do sleep 0.01; done) & done; wait"]});
+    assert!(
+        result(&session, "meddler_run", forks)
+            .await
+            .starts_with("TimedOut")
+    );
+}
+
+#[tokio::test]
+async fn git_reads_without_hooks_or_configured_programs() {
+    let meddling = Meddling::new();
+    let main = meddling.main();
+    let git = |arguments: &[&str]| {
+        let done = std::process::Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@b"])
+            .args(arguments)
+            .current_dir(&main)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    git(&["init", "-q"]);
+    std::fs::write(main.join("a"), "one\n").unwrap();
+    std::fs::write(main.join(".gitattributes"), "a diff=evil\n").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "one"]);
+    std::fs::write(main.join("a"), "two\n").unwrap();
+    let evil = "sh -c 'touch ran-by-git'";
+    for key in [
+        "diff.evil.textconv",
+        "diff.evil.command",
+        "core.fsmonitor",
+        "core.pager",
+        "diff.external",
+    ] {
+        git(&["config", key, evil]);
+    }
+    let session = meddling.serve().await;
+    let seen = result(
+        &session,
+        "meddler_run",
+        json!({"program": "git", "arguments": ["diff"]}),
+    )
+    .await;
+    assert!(seen.contains("+two"), "{seen}");
+    let seen = result(
+        &session,
+        "meddler_run",
+        json!({"program": "git", "arguments": ["status", "--porcelain"]}),
+    )
+    .await;
+    assert_eq!(seen, "Exited(0) 5 0 [ M a\n] []");
+    assert!(!main.join("ran-by-git").exists());
+}
+
+#[tokio::test]
+async fn an_envelope_remembers_the_commit_of_its_workspace() {
+    let meddling = Meddling::new();
+    let main = meddling.main();
+    let commit = || {
+        let script = "git init -q; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git rev-parse HEAD";
+        let done = std::process::Command::new("sh")
+            .args(["-c", script])
+            .current_dir(&main)
+            .output()
+            .unwrap();
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    };
+    let first = commit();
+    let session = meddling.serve().await;
+    let opened = session.ok("envelope_open", json!({"workspace": "main"})).await;
+    assert_eq!(opened["repo_snapshot"]["git_head"], first.as_str());
+    let second = commit();
+    let closed = session
+        .ok(
+            "envelope_close",
+            json!({"envelope_id": opened["id"], "outcome": "success"}),
+        )
+        .await;
+    assert_eq!(
+        closed["envelope"]["repo_snapshot"]["closed_git_head"],
+        second.as_str()
+    );
+    let text = closed["report"]["text"].as_str().unwrap();
+    assert!(
+        text.contains(&format!("moved from {first} to {second}")),
+        "{text}"
+    );
+    let label = session
+        .ok("envelope_open", json!({"workspace": "only a label"}))
+        .await;
+    assert_eq!(label["repo_snapshot"], json!({}));
+}
+
+#[tokio::test]
+async fn a_component_that_was_granted_nothing_is_told_how_to_be() {
+    let place = Place::with_guests(&["meddler"]);
+    let output = place.run(&["packs", "list"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    for line in [
+        "`grants.workspaces = [\"default\"]` to [packs.meddler]",
+        "`grants.process = [\"sh\", \"echo\", \"no-such-program\", \"tests\", \"git\"]` to [packs.meddler]",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn read_only_leaves_nothing_that_writes_or_runs() {
+    let meddling = Meddling::new();
+    let session = meddling.place.serve(&["--tier", "full", "--read-only"]).await;
+    let tools = session.client().list_all_tools().await.unwrap();
+    let names: Vec<&str> = tools
+        .iter()
+        .map(|tool| tool.name.as_ref())
+        .filter(|name| name.starts_with("meddler"))
+        .collect();
+    assert_eq!(
+        names,
+        ["meddler_describe", "meddler_look", "meddler_write_reading"]
+    );
+}
+
+#[tokio::test]
+async fn a_flag_names_a_workspace_and_the_current_directory_is_the_default() {
+    let place = Place::with_guests(&[]);
+    let config = format!(
+        "[packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+        guest("meddler")
+    );
+    std::fs::write(place.config(), config).unwrap();
+    let (_, seen) = place.call("meddler_describe", &json!({}));
+    assert_eq!(seen["result"], "default write=[] git=Some(Read) tests=[]");
+    let here = format!("here={}", place.path().display());
+    let output = place.run(&["--json", "--workspace", &here, "call", "meddler_describe"]);
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["result"], "here write=[] git=Some(Read) tests=[]");
+    let output = place.run(&[
+        "--workspace",
+        "a=/no/such",
+        "--workspace",
+        "b=/none",
+        "call",
+        "meddler_describe",
+    ]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("/no/such") && told.contains("/none"), "{told}");
+}
