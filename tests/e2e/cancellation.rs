@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Place, Wire, guest, until};
+use crate::http::{NEWEST, post, stateless};
 
 fn place() -> Place {
     let place = Place::new();
@@ -133,6 +134,24 @@ async fn a_client_over_http_that_cancels_ends_its_program() {
         .unwrap();
     let pids = pids(&place).await;
     handle.cancel(Some("enough".to_owned())).await.unwrap();
+    gone(&pids).await;
+    until(async || place.ledger() == ["meddler_run run CANCELLED"]).await;
+}
+
+#[tokio::test]
+async fn a_client_that_drops_its_request_over_http_ends_its_program() {
+    let place = place();
+    let server = std::sync::Arc::new(place.serve_http(&["--tier", "full"]));
+    let params = json!({"name": "meddler_run", "arguments": call(1)["params"]["arguments"]});
+    let asking = tokio::spawn({
+        let server = std::sync::Arc::clone(&server);
+        async move {
+            let headers = [NEWEST, ("mcp-method", "tools/call"), ("mcp-name", "meddler_run")];
+            post(&server, &headers, stateless("tools/call", params)).await
+        }
+    });
+    let pids = pids(&place).await;
+    asking.abort();
     gone(&pids).await;
     until(async || place.ledger() == ["meddler_run run CANCELLED"]).await;
 }
