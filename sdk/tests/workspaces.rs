@@ -179,5 +179,6 @@ fn a_granted_program_runs_with_any_arguments_and_is_ended_in_time() {
         ok {"ending":"Signalled(9)","output":""}
         err PROCESS_DENIED: not allowed: the pack may not run `python3` in `main`
 
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }

@@ -10,6 +10,8 @@ mod harness;
 mod hostile;
 mod http;
 mod loading;
+mod meddling;
+mod programs;
 mod python;
 mod stdio;
 mod surface;

@@ -277,7 +277,7 @@ impl Reader {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         };
         settled.standing = Some(standing);
-        if let Err(refusal) = standing.admit(Charge::Nothing, self.runtime.clock.boot_ms()) {
+        if let Err(refusal) = standing.admit(Charge::Nothing, self.runtime.equipment.clock.boot_ms()) {
             settled.limit = Some(refusal);
             settled.result = Err(admission::refused(envelope, &standing, refusal));
         }

@@ -148,6 +148,19 @@ pub struct UnknownTool {
     pub nearest: Option<String>,
 }
 
+/// What calls run with.
+#[derive(Clone)]
+pub struct Equipment {
+    /// The engine.
+    pub sandbox: Arc<Sandbox>,
+    /// Starts programs.
+    pub launcher: Arc<Launcher>,
+    /// The registered directories.
+    pub workspaces: Workspaces,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+}
+
 /// The gate over one data directory and one set of packs.
 pub struct Gate {
     catalog: Arc<Catalog>,
@@ -164,20 +177,15 @@ impl Gate {
     /// Opens the gate of a host that holds its lock.
     pub fn open(
         catalog: Arc<Catalog>,
-        sandbox: Arc<Sandbox>,
-        launcher: Arc<Launcher>,
-        workspaces: Workspaces,
+        equipment: Equipment,
         database: &Database,
-        clock: Arc<dyn Clock>,
         settings: EnvelopeSettings,
         host: Host,
     ) -> Result<Gate, OpenError> {
         let settings = Arc::new(settings);
+        let clock = Arc::clone(&equipment.clock);
         let runtime = Runtime {
-            sandbox,
-            launcher,
-            workspaces,
-            clock: Arc::clone(&clock),
+            equipment,
             settings: Arc::clone(&settings),
             host_id: host.id().into(),
         };

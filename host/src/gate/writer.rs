@@ -274,7 +274,7 @@ impl Writer {
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);
         };
-        let boot_ms = self.runtime.clock.boot_ms();
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
         match self.session()?.admit(envelope, draft.charge, boot_ms, now)? {
             Admission::Admitted(standing) => settled.standing = Some(standing),
             Admission::Refused(standing, refusal) => {
