@@ -1,7 +1,7 @@
 //! The directories the operator registered, opened once, and what each component may do in them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -62,13 +62,25 @@ impl Workspace {
 pub struct Workspaces(BTreeMap<String, Arc<Workspace>>);
 
 impl Workspaces {
-    /// Opens what the operator registered. The error names every directory that cannot be opened.
+    /// Opens what the operator registered. The error names every directory that cannot be opened, and
+    /// every one that would show packs the host's own data.
     pub fn open(
         registrations: impl IntoIterator<Item = Registration>,
         umask: u32,
+        data_dir: &Path,
     ) -> Result<Workspaces, Vec<String>> {
         let (mut opened, mut problems) = (BTreeMap::new(), Vec::new());
         for registration in registrations {
+            if overlap(&registration.path, data_dir) {
+                problems.push(format!(
+                    "workspace `{}`: {} and the data directory {} are one inside the other, and packs would \
+                     reach what is not theirs; move one of them",
+                    registration.info.name,
+                    registration.path.display(),
+                    data_dir.display()
+                ));
+                continue;
+            }
             match Workspace::open(registration, umask) {
                 Ok(workspace) => {
                     opened.insert(workspace.info.name.clone(), Arc::new(workspace));
@@ -86,6 +98,23 @@ impl Workspaces {
     /// One of them.
     pub fn get(&self, name: &str) -> Option<&Arc<Workspace>> {
         self.0.get(name)
+    }
+}
+
+/// Whether one directory is the other or below it. Of one that is not made yet, its place counts.
+pub fn overlap(one: &Path, other: &Path) -> bool {
+    let (one, other) = (resolved(one), resolved(other));
+    one.starts_with(&other) || other.starts_with(&one)
+}
+
+fn resolved(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let exists = path
+        .ancestors()
+        .find_map(|place| Some((place, place.canonicalize().ok()?)));
+    match exists {
+        Some((place, real)) => real.join(path.strip_prefix(place).unwrap_or(Path::new(""))),
+        None => path,
     }
 }
 
@@ -148,4 +177,21 @@ pub struct HeldBack {
     pub workspace: Arc<Workspace>,
     /// What.
     pub change: FileWrite,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_overlap_whatever_they_are_called() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("home")).unwrap();
+        std::os::unix::fs::symlink("home", place.path().join("link")).unwrap();
+        let at = |path: &str| place.path().join(path);
+        assert!(overlap(&at("home"), &at("link/not/yet")));
+        assert!(overlap(&at("link/not/yet"), &at("home")));
+        assert!(overlap(&at("home"), &at("link")));
+        assert!(!overlap(&at("home"), &at("homes")));
+    }
 }

@@ -1,18 +1,21 @@
 //! Calls that run programs and are given up: nothing survives, and one row tells of it.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Wire, guest, is_running, until};
+use crate::harness::{HttpServer, Place, Wire, guest, is_running, terminate, until};
 use crate::http::{NEWEST, post, stateless};
 
 fn place() -> Place {
     let place = Place::new();
     let config = format!(
-        "[workspaces.main]\npath = \".\"\n[packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+        "[workspaces.main]\npath = \"main\"\n[packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
         guest("meddler")
     );
     std::fs::write(place.config(), config).unwrap();
+    std::fs::create_dir(place.path().join("main")).unwrap();
     place
 }
 
@@ -30,7 +33,7 @@ fn call(id: u32) -> Value {
 async fn pids(place: &Place) -> Vec<String> {
     let mut pids = Vec::new();
     until(async || {
-        let text = std::fs::read_to_string(place.path().join("pids")).unwrap_or_default();
+        let text = std::fs::read_to_string(place.path().join("main/pids")).unwrap_or_default();
         pids = text.lines().map(str::to_owned).collect();
         pids.len() == 2 && text.ends_with('\n')
     })
@@ -40,6 +43,16 @@ async fn pids(place: &Place) -> Vec<String> {
 
 async fn gone(pids: &[String]) {
     until(async || !pids.iter().any(|pid| is_running(pid))).await;
+}
+
+/// Makes the call over HTTP.
+fn ask(server: &Arc<HttpServer>) -> tokio::task::JoinHandle<(u16, String)> {
+    let server = Arc::clone(server);
+    let params = json!({"name": "meddler_run", "arguments": call(1)["params"]["arguments"]});
+    tokio::spawn(async move {
+        let headers = [NEWEST, ("mcp-method", "tools/call"), ("mcp-name", "meddler_run")];
+        post(&server, &headers, stateless("tools/call", params)).await
+    })
 }
 
 fn start(place: &Place) -> Wire {
@@ -93,6 +106,30 @@ async fn a_client_that_leaves_takes_its_programs_with_it() {
 }
 
 #[tokio::test]
+async fn a_host_on_stdio_that_is_told_to_stop_ends_its_programs() {
+    let place = place();
+    let mut wire = start(&place);
+    wire.send(call(1).to_string().as_bytes());
+    let pids = pids(&place).await;
+    terminate(wire.pid());
+    gone(&[wire.pid().to_string()]).await;
+    gone(&pids).await;
+    assert_eq!(place.ledger(), ["meddler_run run CANCELLED"]);
+}
+
+#[tokio::test]
+async fn a_host_over_http_that_is_told_to_stop_ends_its_programs() {
+    let place = place();
+    let server = Arc::new(place.serve_http(&["--tier", "full"]));
+    let _asking = ask(&server);
+    let pids = pids(&place).await;
+    terminate(server.pid());
+    gone(&[server.pid().to_string()]).await;
+    gone(&pids).await;
+    assert_eq!(place.ledger(), ["meddler_run run CANCELLED"]);
+}
+
+#[tokio::test]
 async fn a_host_that_is_killed_takes_its_programs_with_it() {
     let place = place();
     let mut wire = start(&place);
@@ -131,15 +168,8 @@ async fn a_client_over_http_that_cancels_ends_its_program() {
 #[tokio::test]
 async fn a_client_that_drops_its_request_over_http_ends_its_program() {
     let place = place();
-    let server = std::sync::Arc::new(place.serve_http(&["--tier", "full"]));
-    let params = json!({"name": "meddler_run", "arguments": call(1)["params"]["arguments"]});
-    let asking = tokio::spawn({
-        let server = std::sync::Arc::clone(&server);
-        async move {
-            let headers = [NEWEST, ("mcp-method", "tools/call"), ("mcp-name", "meddler_run")];
-            post(&server, &headers, stateless("tools/call", params)).await
-        }
-    });
+    let server = Arc::new(place.serve_http(&["--tier", "full"]));
+    let asking = ask(&server);
     let pids = pids(&place).await;
     asking.abort();
     gone(&pids).await;

@@ -306,6 +306,12 @@ fn kill(number: u32) {
     }
 }
 
+/// Asks a process to stop.
+pub(crate) fn terminate(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+}
+
 /// Whether a process is there and no mere memory of one.
 pub(crate) fn is_running(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
@@ -356,6 +362,10 @@ impl Wire {
         reply
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
@@ -376,6 +386,12 @@ impl Drop for Wire {
 pub(crate) struct HttpServer {
     child: Child,
     pub(crate) url: String,
+}
+
+impl HttpServer {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for HttpServer {

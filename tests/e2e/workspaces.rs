@@ -232,18 +232,23 @@ async fn a_flag_names_a_workspace_and_the_current_directory_is_the_default() {
     std::fs::write(place.config(), config).unwrap();
     let (_, seen) = place.call("meddler_describe", &json!({}));
     assert_eq!(seen["result"], "default write=[] git=Some(Read) tests=[]");
-    let here = format!("here={}", place.path().display());
+    std::fs::create_dir(place.path().join("here")).unwrap();
+    let here = format!("here={}", place.path().join("here").display());
     let output = place.run(&["--json", "--workspace", &here, "call", "meddler_describe"]);
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(seen["result"], "here write=[] git=Some(Read) tests=[]");
-    let output = place.run(&[
+    let around = format!("c={}", place.path().display());
+    let named = [
         "--workspace",
         "a=/no/such",
         "--workspace",
         "b=/none",
-        "call",
-        "meddler_describe",
-    ]);
+        "--workspace",
+        &around,
+    ];
+    let output = place.run(&[&named[..], &["call", "meddler_describe"]].concat());
+    assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("are one inside the other"), "{told}");
     assert!(told.contains("/no/such") && told.contains("/none"), "{told}");
 }

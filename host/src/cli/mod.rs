@@ -8,7 +8,7 @@ mod packs;
 mod serve;
 mod tools;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -19,7 +19,7 @@ use tollgate::gate::Gate;
 use tollgate::host::{self, Authority, Choice};
 use tollgate::packs::{Selection, Tier, compile};
 use tollgate::process::{self, Environment};
-use tollgate::workspaces::Workspaces;
+use tollgate::workspaces::{self, Workspaces};
 use tracing_subscriber::EnvFilter;
 
 /// An MCP server that hosts tool packs as sandboxed WebAssembly components.
@@ -195,10 +195,7 @@ async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Resu
 /// Opens the gate as the flags and the configuration say.
 async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
-    let here = std::env::current_dir().context("the current directory is gone")?;
-    let registrations = config.registrations(&global.workspaces, &here);
-    let workspaces = Workspaces::open(registrations, global.umask)
-        .map_err(|problems| anyhow::anyhow!("{}", problems.join("\n")))?;
+    let workspaces = workspaces(global, config, &data_dir)?;
     let authority = Authority {
         executable: std::env::current_exe().context("this program does not know its own file")?,
         environment: Environment::new(|name| std::env::var(name).ok()),
@@ -206,6 +203,21 @@ async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyh
         workspaces,
     };
     host::open(config, &data_dir, authority, choice).await
+}
+
+/// Opens the directories that packs may use.
+fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Result<Workspaces> {
+    let here = std::env::current_dir().context("the current directory is gone")?;
+    let nothing_named = config.workspaces.is_empty() && global.workspaces.is_empty();
+    if nothing_named && workspaces::overlap(&here, data_dir) {
+        tracing::warn!(
+            "the data directory is here, so the current directory is no workspace; name one with --workspace"
+        );
+        return Ok(Workspaces::default());
+    }
+    let registrations = config.registrations(&global.workspaces, &here);
+    Workspaces::open(registrations, global.umask, data_dir)
+        .map_err(|problems| anyhow::anyhow!("{}", problems.join("\n")))
 }
 
 /// `NAME=PATH`.
