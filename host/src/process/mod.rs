@@ -99,42 +99,22 @@ impl Launcher {
         }
         let program = self.find(&job.argv)?;
         let started = Instant::now();
-        let until = started + job.timeout;
-        let mut running = self.start(&job).map_err(|err| {
-            tracing::error!(%err, "a supervisor could not be started");
-            ProcessError::Internal
-        })?;
+        let mut running = self.start(&job).map_err(failed)?;
         let task = Task {
             program,
             arguments: job.argv[1..].to_vec(),
             environment: self.environment.of(&job.argv[0]),
             umask: self.umask,
         };
-        if let Err(err) = wire::send(&running.socket, &task, &job.stdin) {
-            tracing::error!(%err, "a supervisor did not take its task");
-            return Err(ProcessError::Internal);
-        }
-        let watched = running.watch(until, deadline, sink);
+        let watched = wire::send(&running.socket, &task, &job.stdin)
+            .and_then(|()| running.watch(started + job.timeout, deadline, sink));
         running.end();
-        let (said, late) = watched.map_err(|err| {
-            tracing::error!(%err, "a program could not be watched");
-            ProcessError::Internal
-        })?;
+        let (said, late) = watched.map_err(failed)?;
         if deadline.is_cancelled() {
             return Err(ProcessError::Cancelled);
         }
-        let ending = match said {
-            Some(Said::NotStarted(why)) => return Err(ProcessError::NotStarted(why)),
-            _ if late => Ending::TimedOut,
-            Some(Said::Exited(code)) => Ending::Exited(code),
-            Some(Said::Signalled(signal)) => Ending::Signalled(signal),
-            Some(Said::Started(_)) | None => {
-                tracing::error!("a supervisor ended without a word");
-                return Err(ProcessError::Internal);
-            }
-        };
         Ok(Outcome {
-            ending,
+            ending: ending(said, late)?,
             duration: started.elapsed(),
             stdout: running.stdout.capture.finish(),
             stderr: running.stderr.capture.finish(),
@@ -179,6 +159,21 @@ impl Launcher {
             stderr: Piped::new(Stream::Err, stderr, limit),
             group: None,
         })
+    }
+}
+
+fn failed(err: std::io::Error) -> ProcessError {
+    tracing::error!(%err, "a program could not be supervised");
+    ProcessError::Internal
+}
+
+fn ending(said: Option<Said>, late: bool) -> Result<Ending, ProcessError> {
+    match said {
+        Some(Said::NotStarted(why)) => Err(ProcessError::NotStarted(why)),
+        _ if late => Ok(Ending::TimedOut),
+        Some(Said::Exited(code)) => Ok(Ending::Exited(code)),
+        Some(Said::Signalled(signal)) => Ok(Ending::Signalled(signal)),
+        Some(Said::Started(_)) | None => Err(failed(std::io::Error::other("it ended without a word"))),
     }
 }
 

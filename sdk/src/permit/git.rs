@@ -169,7 +169,10 @@ fn subcommand(arguments: &[String]) -> Result<usize, String> {
 }
 
 fn check(subcommand: &str, argument: &str, is_option: bool) -> Result<(), String> {
-    if is_option && let Some(long) = argument.strip_prefix("--") {
+    if is_option
+        && argument != "--pathspec-from-file=-"
+        && let Some(long) = argument.strip_prefix("--")
+    {
         let name = long.split('=').next().unwrap_or_default();
         let banned = |banned: &&&str| !name.is_empty() && banned.starts_with(name) && !WHOLE.contains(&name);
         if let Some(banned) = BANNED.iter().find(banned) {
@@ -184,8 +187,10 @@ fn check(subcommand: &str, argument: &str, is_option: bool) -> Result<(), String
             "`git {subcommand} {argument}` asks questions that nobody answers"
         ));
     }
-    let value = match argument.split_once('=') {
-        Some((option, value)) if option.starts_with('-') => value,
+    let value = match (argument.split_once('='), argument.strip_prefix('-')) {
+        (Some((option, value)), _) if option.starts_with("--") => value,
+        // The value may follow a letter directly.
+        (_, Some(short)) if !short.starts_with('-') => short.get(1..).unwrap_or_default(),
         _ => argument,
     };
     if value.starts_with('/') || value.split('/').any(|name| name == "..") {
@@ -229,6 +234,9 @@ mod tests {
 
             add -- a b
             commit -F - -- a
+            commit -F../secret
+            add --pathspec-from-file=- --pathspec-file-nul
+            add --pathspec-from-file=x
             commit --interactive
             add -p
             tag v1
@@ -305,6 +313,15 @@ mod tests {
             commit -F - -- a
               no: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
               when writing: git commit -F - -- a
+            commit -F../secret
+              no: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
+              when writing: no: `-F../secret` may lead out of the workspace
+            add --pathspec-from-file=- --pathspec-file-nul
+              no: `git add` writes; the workspace's `git` would have to be "write", and the pack ask for it
+              when writing: git add --pathspec-from-file=- --pathspec-file-nul
+            add --pathspec-from-file=x
+              no: `git add` writes; the workspace's `git` would have to be "write", and the pack ask for it
+              when writing: no: `--pathspec-from-file` may mean --pathspec-from-file, which packs may not use
             commit --interactive
               no: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
               when writing: no: `--interactive` may mean --interactive, which packs may not use
