@@ -140,9 +140,11 @@ impl Runtime {
         drop(running);
         let mut state = store.into_data();
         let result = match called {
-            Ok(Ok(reply)) => read_reply(&pack.manifest.name, reply).map(|reply| Reply {
-                held_back: std::mem::take(&mut state.held_back).into(),
-                ..reply
+            Ok(Ok(reply)) => read_reply(&pack.manifest.name, reply).map(|mut reply| {
+                if !state.held_back.is_empty() {
+                    reply.held_back = std::mem::take(&mut state.held_back).into();
+                }
+                reply
             }),
             // What a guest says about being cut short is no news.
             Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => Err(cancelled(call)),

@@ -10,6 +10,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tollgate_sdk::ToolError;
 
 use super::listing::Listing;
@@ -90,7 +91,13 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let cancel = CancelOnDrop(Cancel::default());
         let token = context.meta.get_progress_token();
-        let (progress, mut notes) = Progress::listened();
+        let (progress, mut notes) = match token {
+            Some(_) => {
+                let (progress, notes) = Progress::listened();
+                (progress, Some(notes))
+            }
+            None => (Progress::default(), None),
+        };
         let call = Call {
             tool: request.name.into_owned(),
             arguments: request.arguments.unwrap_or_default(),
@@ -98,10 +105,7 @@ impl ServerHandler for Handler {
             envelope: context.meta.get("tollgate/envelope_id").cloned(),
             caller: self.caller(&context),
             cancel: cancel.0.clone(),
-            progress: match token {
-                Some(_) => progress,
-                None => Progress::default(),
-            },
+            progress,
         };
         let running = self.gate.call(call);
         tokio::pin!(running);
@@ -112,7 +116,7 @@ impl ServerHandler for Handler {
                     cancel.0.cancel();
                     break running.await;
                 }
-                Some(note) = notes.recv() => tell(&context, token.clone(), note).await,
+                Some(note) = next(&mut notes) => tell(&context, token.clone(), note).await,
             }
         };
         match outcome {
@@ -131,13 +135,24 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// The next note, if there will be any.
+async fn next(notes: &mut Option<mpsc::Receiver<Note>>) -> Option<Note> {
+    notes.as_mut()?.recv().await
+}
+
 /// Tells the client how far its call is.
 async fn tell(context: &RequestContext<RoleServer>, token: Option<ProgressToken>, note: Note) {
     let Some(token) = token else { return };
     let mut params = ProgressNotificationParam::new(token, note.done).with_message(note.message);
     params.total = note.total;
-    if let Err(err) = context.peer.notify_progress(params).await {
-        tracing::debug!(%err, "a progress notification was not sent");
+    tokio::select! {
+        sent = context.peer.notify_progress(params) => {
+            if let Err(err) = sent {
+                tracing::debug!(%err, "a progress notification was not sent");
+            }
+        }
+        // A client that reads nothing can still give the call up.
+        () = context.ct.cancelled() => {}
     }
 }
 
