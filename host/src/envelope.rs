@@ -111,6 +111,24 @@ fn refused(name: &str, message: String) -> Blocker {
     Blocker::new("LIMIT_INVALID", message).field(format!("limits.{name}"))
 }
 
+/// Whether a named budget may be called so; the error says what is wrong.
+pub fn check_budget_name(name: &str) -> Result<(), &'static str> {
+    match name {
+        "mutations" => Err("this is a limit of its own; set envelope.max_mutations"),
+        "test_runs" => Err("this is a limit of its own; set envelope.max_test_runs"),
+        _ if is_budget_name(name) => Ok(()),
+        _ => Err("a budget's name matches ^[a-z][a-z0-9_]{0,39}$"),
+    }
+}
+
+fn is_budget_name(name: &str) -> bool {
+    name.len() <= 40
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
 /// What a call costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charge {

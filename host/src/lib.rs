@@ -2,6 +2,8 @@
 //!
 //! Every call takes one path through [`gate`]. See `docs/ARCHITECTURE.md` for the map.
 
+mod additions;
+pub mod budget;
 pub mod builtin;
 pub mod clients;
 pub mod clock;

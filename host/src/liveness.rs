@@ -35,12 +35,13 @@ impl Host {
         &self.id
     }
 
-    /// Ends what hosts that are gone left behind: their open envelopes are interrupted, and their
-    /// `run` calls become operations of unknown outcome.
+    /// Ends what hosts that are gone left behind: their open envelopes are interrupted, their `run`
+    /// calls become operations of unknown outcome, and what those had set aside comes back.
     pub fn bury_the_dead(&self, database: &Database, now: &str) -> Result<(), MigrationError> {
         let session = database.write_session()?;
         let mut hosts = session.hosts_of_open_envelopes()?;
         hosts.extend(session.hosts_of_intents()?);
+        hosts.extend(session.hosts_of_reservations(None)?);
         hosts.retain(|host| *host != self.id && !self.is_alive(host));
         if hosts.is_empty() {
             return Ok(());
@@ -49,13 +50,14 @@ impl Host {
         for host in &hosts {
             session.interrupt_envelopes(host, None, now, "HOST_GONE")?;
             session.give_up_intents(host)?;
+            session.give_back_of_host(host)?;
         }
         session.commit()?;
         Ok(())
     }
 
     /// Whether somebody holds the host's lock. Its file goes with it, so none means nobody.
-    fn is_alive(&self, host: &str) -> bool {
+    pub fn is_alive(&self, host: &str) -> bool {
         let mut options = OpenOptions::new();
         options.write(true);
         let Ok(file) = self.dir.open_with(host, &options) else {

@@ -2,7 +2,9 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::{CallInfo, Db, DbError, Host, Id, Level, Timestamp, ToolError, Workspace, WorkspaceError};
+use crate::{
+    Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, Timestamp, ToolError, Workspace, WorkspaceError,
+};
 
 /// One call's storage, workspaces, clock, ids, log and configuration.
 pub struct Cx<'a> {
@@ -74,6 +76,16 @@ impl<'a> Cx<'a> {
     /// The envelope the call belongs to.
     pub fn envelope_id(&self) -> Option<&str> {
         self.call.envelope_id.as_deref()
+    }
+
+    /// The record of this call, and past ones if granted.
+    pub fn ledger(&self) -> Ledger<'a> {
+        Ledger::new(self.host)
+    }
+
+    /// The limits of the envelope around this call, and named budgets.
+    pub fn budget(&self) -> Budget<'a> {
+        Budget::new(self.host)
     }
 
     /// Writes a line to the operator's log.

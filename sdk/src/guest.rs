@@ -2,9 +2,11 @@
 
 use serde_json::Value as Json;
 
+use crate::budget::Reserved;
 use crate::{
-    CallInfo, Command, Cx, DbError, Effect, FileEntry, GitAccess, Host, Level, NextCall, Outcome, Pack,
-    ProcessError, Row, Tier, ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
+    BudgetError, CallInfo, Command, Cx, DbError, Effect, Envelope, Event, FileEntry, GitAccess, Host,
+    LedgerError, Level, NextCall, Operation, OperationFilter, Outcome, Pack, ProcessError, Row, Tier,
+    ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -28,6 +30,7 @@ pub mod bindings {
 }
 
 mod process;
+mod record;
 mod workspace;
 
 pub use bindings::export_component;
@@ -199,6 +202,23 @@ impl Host for Imports {
             Level::Error => log::Level::Error,
         };
         log::write(level, message);
+    }
+
+    fn append_event(&self, event: &Event) -> Result<(), LedgerError> {
+        record::append(event)
+    }
+
+    fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        record::query(filter)
+    }
+
+    fn envelope(&self) -> Option<Envelope> {
+        record::envelope()
+    }
+
+    fn reserve(&self, name: &str, amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError> {
+        let reserved = record::reserve(name, amount)?;
+        Ok(reserved)
     }
 
     fn progress(&self, done: u64, total: Option<u64>, message: &str) {

@@ -1,6 +1,10 @@
 //! What a backend provides: the component's imports on wasm, SQLite and fixed values natively.
 
-use crate::{Command, DbError, FileEntry, Outcome, ProcessError, Row, Value, WorkspaceError, WorkspaceInfo};
+use crate::budget::Reserved;
+use crate::{
+    BudgetError, Command, DbError, Envelope, Event, FileEntry, LedgerError, Operation, OperationFilter,
+    Outcome, ProcessError, Row, Value, WorkspaceError, WorkspaceInfo,
+};
 
 /// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable
 /// side of it; a pack never calls it itself.
@@ -18,6 +22,22 @@ pub trait Host {
     fn new_id(&self, prefix: &str) -> String;
     /// A line for the operator's log.
     fn log(&self, level: Level, message: &str);
+    /// See [`Ledger::append`](crate::Ledger::append). By default nobody records.
+    fn append_event(&self, _event: &Event) -> Result<(), LedgerError> {
+        Ok(())
+    }
+    /// See [`Ledger::query`](crate::Ledger::query). By default nothing is granted.
+    fn query_ledger(&self, _filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        Err(LedgerError::Denied)
+    }
+    /// See [`Budget::current`](crate::Budget::current). By default there is none.
+    fn envelope(&self) -> Option<Envelope> {
+        None
+    }
+    /// See [`Budget::reserve`](crate::Budget::reserve). By default there is none.
+    fn reserve(&self, name: &str, _amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError> {
+        Err(BudgetError::Unknown(name.to_owned()))
+    }
     /// How far the call is, for the client. By default nobody listens.
     fn progress(&self, _done: u64, _total: Option<u64>, _message: &str) {}
     /// The workspaces the pack may use. By default, here and below, there is none.

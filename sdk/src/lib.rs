@@ -49,12 +49,14 @@
 //! ```
 #![warn(missing_docs)]
 
+pub mod budget;
 #[cfg(not(target_family = "wasm"))]
 mod capture;
 mod cx;
 mod db;
 mod error;
 mod host;
+pub mod ledger;
 mod pack;
 pub mod process;
 mod schema;
@@ -77,12 +79,14 @@ pub mod stale;
 #[cfg(not(target_family = "wasm"))]
 pub mod tree;
 
+pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};
 #[cfg(not(target_family = "wasm"))]
 pub use capture::Capture;
 pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};
 pub use host::{CallInfo, Host, Level, Transaction};
+pub use ledger::{Event, Ledger, LedgerError, Operation, OperationFilter};
 pub use pack::{Migration, Pack, Want};
 pub use process::{Command, Ending, Outcome, Output, ProcessError};
 pub use schema::{config_schema, input_schema, output_schema};

@@ -6,6 +6,7 @@
 //! lines of `tool {arguments}` and compare what comes back. A [`Workspace`] is a real directory, and
 //! programs are really run, as far as the pack asked for them and the session allows them.
 
+mod record;
 mod spawn;
 mod workspaces;
 
@@ -17,13 +18,16 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value as Json;
 
+use record::Record;
 pub use workspaces::Workspace;
 use workspaces::Workspaces;
 
+use crate::budget::Reserved;
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Command, Cx, DbError, Effect, FileEntry, Host, Level, Outcome, Pack, ProcessError, Reply, Row,
-    ToolError, Transaction, Value, WorkspaceError, WorkspaceInfo, stale,
+    BudgetError, CallInfo, Command, Counter, Cx, DbError, Effect, Envelope, Event, FileEntry, Host,
+    LedgerError, Level, Operation, OperationFilter, Outcome, Pack, ProcessError, Reply, Row, ToolError,
+    Transaction, Value, WorkspaceError, WorkspaceInfo, stale,
 };
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
@@ -70,6 +74,7 @@ impl Session {
                 ids: RefCell::new(BTreeMap::new()),
                 run: Cell::new(false),
                 in_transaction: Cell::new(false),
+                record: Record::new(pack),
                 workspaces: Workspaces::new(Asked::of(pack.wants)),
                 progress: RefCell::default(),
             },
@@ -114,6 +119,43 @@ impl Session {
         self.call.borrow_mut().identity = Some(identity.to_owned());
     }
 
+    /// Puts the calls that follow into an envelope, or into none. It counts them as the host does.
+    pub fn set_envelope(&self, id: Option<&str>) {
+        self.call.borrow_mut().envelope_id = id.map(str::to_owned);
+        let counter = |name: &str| Counter {
+            name: name.to_owned(),
+            used: 0,
+            limit: None,
+        };
+        self.backend.record.envelope.replace(id.map(|id| Envelope {
+            id: id.to_owned(),
+            counters: vec![counter("mutations"), counter("test_runs")],
+            remaining_seconds: None,
+        }));
+    }
+
+    /// Gives the envelope a named budget.
+    pub fn set_budget(&self, name: &str, limit: u64) {
+        self.backend.record.set_budget(name, limit);
+    }
+
+    /// Sets what queries of the ledger find.
+    pub fn set_operations(&self, operations: Vec<Operation>) {
+        self.backend.record.operations.replace(operations);
+    }
+
+    /// What the calls so far added to their records.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.backend.record.events.borrow().clone()
+    }
+
+    /// The envelope as a call would see it now.
+    #[must_use]
+    pub fn envelope(&self) -> Option<Envelope> {
+        self.backend.record.current()
+    }
+
     /// Lets time pass. Every call takes one second beside.
     pub fn advance_ms(&self, ms: i64) {
         self.backend.now.set(self.backend.now.get() + ms);
@@ -132,6 +174,7 @@ impl Session {
             .set(self.backend.now.get() + self.backend.step.get());
         let call = self.call.borrow().clone();
         let cx = Cx::new(&self.backend, &call);
+        self.backend.record.enter(entry.name, entry.effect);
         self.backend.run.set(entry.effect == Effect::Run);
         self.backend.workspaces.enter(entry.effect);
         let read_only = entry.effect == Effect::Read;
@@ -143,6 +186,7 @@ impl Session {
         }
         self.pragma_free("RELEASE call");
         self.backend.run.set(false);
+        self.backend.record.leave(result.is_ok());
         let warnings = self.backend.workspaces.leave(result.is_ok());
         result.map(|mut reply| {
             stale::mark_text(&mut reply.structured, &(entry.output_schema)(), &warnings);
@@ -236,6 +280,7 @@ pub struct Sqlite {
     /// The call is a `Run` tool's, which reaches storage through a transaction only.
     run: Cell<bool>,
     in_transaction: Cell<bool>,
+    record: Record,
     workspaces: Workspaces,
     progress: RefCell<Vec<String>>,
 }
@@ -299,6 +344,22 @@ impl Host for Sqlite {
     }
 
     fn log(&self, _level: Level, _message: &str) {}
+
+    fn append_event(&self, event: &Event) -> Result<(), LedgerError> {
+        self.record.append(event)
+    }
+
+    fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        self.record.query(filter)
+    }
+
+    fn envelope(&self) -> Option<Envelope> {
+        self.record.current()
+    }
+
+    fn reserve(&self, name: &str, amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError> {
+        self.record.reserve(name, amount, self.in_transaction.get())
+    }
 
     fn progress(&self, done: u64, total: Option<u64>, message: &str) {
         let total = total.map(|total| format!("/{total}")).unwrap_or_default();

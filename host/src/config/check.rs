@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, Kind};
+use crate::envelope;
 
 /// One mistake, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +98,23 @@ impl Checker<'_> {
         }
     }
 
+    fn budgets(&mut self, path: &str, table: &DeTable<'_>) {
+        for (name, units) in table {
+            let path = join(path, name.get_ref());
+            if let Err(wanted) = envelope::check_budget_name(name.get_ref()) {
+                self.report(name.span().start, format!("{path}: {wanted}"));
+            }
+            let is_units =
+                matches!(units.get_ref(), DeValue::Integer(number) if is_whole(number.as_str(), 0, i64::MAX));
+            if !is_units {
+                self.report(
+                    units.span().start,
+                    format!("{path} must be a whole number from 0"),
+                );
+            }
+        }
+    }
+
     /// Reports what a table must have and has not.
     fn required(&mut self, pattern: &str, path: &str, at: usize, table: &DeTable<'_>) {
         for (_, name) in keys::REQUIRED.iter().filter(|(of, _)| *of == pattern) {
@@ -114,6 +132,7 @@ impl Checker<'_> {
                 self.table(pattern, path, table);
             }
             (Kind::Names, DeValue::Table(table)) => self.names(pattern, path, table),
+            (Kind::Budgets, DeValue::Table(table)) => self.budgets(path, table),
             (Kind::Free, DeValue::Table(_)) | (Kind::Bool, DeValue::Boolean(_)) => {}
             (kind, value) => {
                 if let Some(wanted) = mismatch(kind, value) {
@@ -136,7 +155,7 @@ fn join(path: &str, name: &str) -> String {
 fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
     match (kind, value) {
         (Kind::Text, DeValue::String(text)) if !text.is_empty() => None,
-        (Kind::Count(max), DeValue::Integer(number)) if is_count(number.as_str(), max) => None,
+        (Kind::Count(max), DeValue::Integer(number)) if is_whole(number.as_str(), 1, max) => None,
         (Kind::Address, DeValue::String(text)) if is_loopback(text) => None,
         (Kind::Sha256, DeValue::String(text)) if is_sha256(text) => None,
         (Kind::OneOf(options), DeValue::String(text)) if options.contains(&text.as_ref()) => None,
@@ -155,7 +174,7 @@ fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
 
 fn wanted(kind: Kind) -> String {
     match kind {
-        Kind::Table | Kind::Names | Kind::Free => "a table".to_owned(),
+        Kind::Table | Kind::Names | Kind::Budgets | Kind::Free => "a table".to_owned(),
         Kind::Bool => "true or false".to_owned(),
         Kind::Count(max) => format!("a whole number from 1 to {max}"),
         Kind::Text => "text".to_owned(),
@@ -172,11 +191,11 @@ fn wanted(kind: Kind) -> String {
     }
 }
 
-fn is_count(digits: &str, max: i64) -> bool {
+fn is_whole(digits: &str, min: i64, max: i64) -> bool {
     digits
         .replace('_', "")
         .parse::<i64>()
-        .is_ok_and(|number| (1..=max).contains(&number))
+        .is_ok_and(|number| (min..=max).contains(&number))
 }
 
 fn is_loopback(text: &str) -> bool {
@@ -241,6 +260,8 @@ mod tests {
 teir = "core"
 http = "0.0.0.0:80"
 tier = "all"
+[envelope]
+budgets = { approvals = -1, Test = 1, mutations = 2 }
 [packs.mine]
 source = ""
 exclude = ["["]
@@ -264,18 +285,21 @@ tests.lint = "cargo clippy"
             3:1: there is no key server.teir; did you mean tier?
             4:8: server.http must be a loopback address with a port, such as "127.0.0.1:8765"
             5:8: server.tier must be one of core, standard, full
-            7:10: packs.mine.source must be text
-            8:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
-            9:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, grants, limits, config
-            11:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
-            12:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
-            14:11: packs.mine.grants.process must be a list of texts
-            15:13: "a b" is no name: letters, digits, `-`, `_` and `.`, at most 64
-            17:1: workspaces.main needs a path
-            18:9: workspaces.main.write must be a list of relative paths without `..`, directories ending with a slash, such as [".gsd/"]
-            19:7: workspaces.main.git must be one of none, read, write
-            20:17: workspaces.main.tests.default must be a program and its arguments, such as ["cargo", "test"]
-            21:14: workspaces.main.tests.lint must be a program and its arguments, such as ["cargo", "test"]"#]].assert_eq(&found.join("\n"));
+            7:25: envelope.budgets.approvals must be a whole number from 0
+            7:29: envelope.budgets.Test: a budget's name matches ^[a-z][a-z0-9_]{0,39}$
+            7:39: envelope.budgets.mutations: this is a limit of its own; set envelope.max_mutations
+            9:10: packs.mine.source must be text
+            10:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
+            11:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, grants, limits, config
+            13:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
+            14:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
+            16:11: packs.mine.grants.process must be a list of texts
+            17:13: "a b" is no name: letters, digits, `-`, `_` and `.`, at most 64
+            19:1: workspaces.main needs a path
+            20:9: workspaces.main.write must be a list of relative paths without `..`, directories ending with a slash, such as [".gsd/"]
+            21:7: workspaces.main.git must be one of none, read, write
+            22:17: workspaces.main.tests.default must be a program and its arguments, such as ["cargo", "test"]
+            23:14: workspaces.main.tests.lint must be a program and its arguments, such as ["cargo", "test"]"#]].assert_eq(&found.join("\n"));
     }
 
     #[test]
@@ -297,6 +321,7 @@ tests.lint = "cargo clippy"
             max_mutations = 1
             max_test_runs = 1
             max_duration_sec = 1
+            budgets = { approvals = 5, retries = 0 }
             ceiling = { max_mutations = 1, max_test_runs = 1, max_duration_sec = 1 }
             [workspaces.main]
             path = "."

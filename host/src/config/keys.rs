@@ -12,6 +12,8 @@ pub(super) enum Kind {
     Bool,
     /// A whole number from 1 to the given one.
     Count(i64),
+    /// A table of whole numbers from 0, under names the operator chooses.
+    Budgets,
     /// Text, not empty.
     Text,
     /// `ADDRESS:PORT`, loopback.
@@ -52,6 +54,7 @@ pub(super) const KEYS: &[Key] = &[
     key("envelope.max_mutations", Kind::Count(i64::MAX)),
     key("envelope.max_test_runs", Kind::Count(i64::MAX)),
     key("envelope.max_duration_sec", Kind::Count(i64::MAX)),
+    key("envelope.budgets", Kind::Budgets),
     key("envelope.ceiling", Kind::Table),
     key("envelope.ceiling.max_mutations", Kind::Count(i64::MAX)),
     key("envelope.ceiling.max_test_runs", Kind::Count(i64::MAX)),

@@ -81,6 +81,7 @@ pub struct EnvelopeConfig {
     max_mutations: Option<i64>,
     max_test_runs: Option<i64>,
     max_duration_sec: Option<i64>,
+    budgets: BTreeMap<String, i64>,
     ceiling: envelope::Limits,
 }
 
@@ -95,6 +96,7 @@ impl EnvelopeConfig {
                 max_duration_sec: self.max_duration_sec,
             },
             ceiling: self.ceiling,
+            budgets: self.budgets.clone(),
         }
     }
 }

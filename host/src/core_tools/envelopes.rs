@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
 
+use super::envelope_view::EnvelopeView;
 use super::operations::{self, ReportView};
 use super::{CoreCx, Tool, storage};
 use crate::envelope::{Limits, Standing, State};
@@ -64,7 +65,10 @@ impl Tool for Open {
             connection: cx.connection.to_owned(),
         };
         cx.session.open_envelope(&envelope).map_err(storage)?;
-        Ok(EnvelopeView::of(envelope, cx.boot_ms))
+        cx.session
+            .open_budgets(&envelope.id, &cx.settings.budgets)
+            .map_err(storage)?;
+        EnvelopeView::of(cx, envelope)
     }
 }
 
@@ -125,7 +129,7 @@ impl Tool for Close {
         let envelope = find(cx, &self.envelope_id)?;
         let report = operations::report(cx, &envelope)?;
         Ok(Closed {
-            envelope: EnvelopeView::of(envelope, cx.boot_ms),
+            envelope: EnvelopeView::of(cx, envelope)?.with_flags(cx)?,
             report,
         })
     }
@@ -151,7 +155,7 @@ impl Tool for Get {
     type Output = EnvelopeView;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {
-        Ok(EnvelopeView::of(find(cx, &self.envelope_id)?, cx.boot_ms))
+        EnvelopeView::of(cx, find(cx, &self.envelope_id)?)?.with_flags(cx)
     }
 }
 
@@ -216,123 +220,9 @@ impl Tool for List {
                 .map(|envelope| envelope.id.clone()),
             envelopes: envelopes
                 .into_iter()
-                .map(|envelope| EnvelopeView::of(envelope, cx.boot_ms))
-                .collect(),
+                .map(|envelope| EnvelopeView::of(cx, envelope))
+                .collect::<Result<_, _>>()?,
         })
-    }
-}
-
-/// An envelope as clients see it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(super) struct EnvelopeView {
-    /// `env_…`
-    pub(super) id: String,
-    /// OPEN or how it was closed.
-    pub(super) state: State,
-    /// The workspace it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) workspace: Option<String>,
-    /// Its owner's words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) label: Option<String>,
-    /// What its owner said at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) note: Option<String>,
-    /// What it may use.
-    pub(super) limits: Limits,
-    /// What it used.
-    pub(super) counters: Counters,
-    /// What it used of each limit, in percent.
-    pub(super) used_percent: Percents,
-    /// Its time is over; the next call closes it.
-    pub(super) expired: bool,
-    /// The repository when it was opened and closed.
-    pub(super) repo_snapshot: RepoSnapshot,
-    /// When it was opened.
-    pub(super) opened_at: String,
-    /// When it was closed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) closed_at: Option<String>,
-    /// Why it was closed, if not by its owner.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) closed_by: Option<String>,
-    /// The newest mutation's fingerprint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) last_mutation_fingerprint: Option<String>,
-    /// The newest failure's fingerprint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) last_failure_fingerprint: Option<String>,
-}
-
-/// Counters of an envelope.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(super) struct Counters {
-    /// Calls that may have changed something.
-    pub(super) mutation_count: i64,
-    /// Test runs.
-    pub(super) test_run_count: i64,
-    /// Whole seconds it has been open, or was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) open_sec: Option<i64>,
-}
-
-/// Use of each limit there is, in percent.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(super) struct Percents {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mutations: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    test_runs: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration: Option<i64>,
-}
-
-/// The repository at the envelope's ends.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(super) struct RepoSnapshot {
-    /// The commit, if the envelope is about a Git work tree.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) git_head: Option<String>,
-    /// The commit when its owner closed it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) closed_git_head: Option<String>,
-}
-
-impl EnvelopeView {
-    pub(super) fn of(envelope: Envelope, boot_ms: i64) -> EnvelopeView {
-        let standing = envelope.standing;
-        let is_open = standing.state == State::Open;
-        let open_sec = is_open.then(|| standing.open_sec(boot_ms));
-        let percent =
-            |used: i64, limit: Option<i64>| limit.map(|limit| used.saturating_mul(100) / limit.max(1));
-        EnvelopeView {
-            id: envelope.id,
-            state: standing.state,
-            workspace: envelope.workspace,
-            label: envelope.label,
-            note: envelope.note,
-            limits: standing.limits,
-            used_percent: Percents {
-                mutations: percent(standing.mutations, standing.limits.max_mutations),
-                test_runs: percent(standing.test_runs, standing.limits.max_test_runs),
-                duration: open_sec.and_then(|used| percent(used, standing.limits.max_duration_sec)),
-            },
-            counters: Counters {
-                mutation_count: standing.mutations,
-                test_run_count: standing.test_runs,
-                open_sec,
-            },
-            expired: is_open && standing.is_expired(boot_ms),
-            repo_snapshot: RepoSnapshot {
-                git_head: envelope.git_head,
-                closed_git_head: envelope.closed_git_head,
-            },
-            opened_at: envelope.opened_at,
-            closed_at: envelope.closed_at,
-            closed_by: envelope.closed_by,
-            last_mutation_fingerprint: envelope.last_mutation_fingerprint,
-            last_failure_fingerprint: envelope.last_failure_fingerprint,
-        }
     }
 }
 

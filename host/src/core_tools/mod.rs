@@ -1,9 +1,11 @@
 //! The host's own tools, pack name `core`: envelopes and the ledger. They take the same path as
 //! every other tool and cost nothing.
 
+mod envelope_view;
 mod envelopes;
 mod operations;
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use schemars::JsonSchema;
@@ -58,6 +60,8 @@ pub struct EnvelopeSettings {
     pub default: Limits,
     /// Limits that no client gets past.
     pub ceiling: Limits,
+    /// Named budgets that each new envelope gets.
+    pub budgets: BTreeMap<String, i64>,
 }
 
 /// Which calls must belong to an envelope.

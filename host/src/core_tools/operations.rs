@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::ToolError;
 
-use super::envelopes::{EnvelopeView, find};
+use super::envelope_view::EnvelopeView;
+use super::envelopes::find;
 use super::{CoreCx, Tool, storage};
 use crate::packs::{Effect, Tier};
 use crate::storage::{Envelope, OperationFilter, StoredOperation};
@@ -136,7 +137,7 @@ pub(super) fn report(cx: &CoreCx<'_>, envelope: &Envelope) -> Result<ReportView,
         ..OperationFilter::default()
     };
     let timeline = cx.session.operations(&filter, TOLD).map_err(storage)?;
-    let envelope = EnvelopeView::of(envelope.clone(), cx.boot_ms);
+    let envelope = EnvelopeView::of(cx, envelope.clone())?.with_flags(cx)?;
     let text = tell(&envelope, operations, failed, &timeline);
     Ok(ReportView {
         envelope,

@@ -1,5 +1,6 @@
 //! One call inside its guest: instantiate, call, and name whatever goes wrong.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +9,18 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
-use super::{Equipment, Reply};
+use super::{Draft, Equipment, Reply};
+use crate::additions::Additions;
+use crate::budget::Budget;
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
+use crate::liveness::Host;
 use crate::packs::{Body, Effect, Pack};
 use crate::progress::Progress;
 use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
-use crate::sandbox::state::{CallState, Setup, Transactions};
+use crate::sandbox::state::{CallState, Facts, Setup, Transactions};
 use crate::storage::Session;
 use crate::text;
 
@@ -46,11 +50,31 @@ pub(super) struct GuestCall {
 pub(super) struct Runtime {
     pub(super) equipment: Equipment,
     pub(super) settings: Arc<EnvelopeSettings>,
-    pub(super) host_id: Arc<str>,
+    pub(super) host: Arc<Host>,
 }
 
 /// How a call left its worker: with the session it borrowed, unless the host itself panicked.
-pub(super) type Finished = (Option<Box<Session>>, Result<Reply, ToolError>);
+pub(super) type Finished = (Option<Box<Session>>, Ended);
+
+/// What a guest came to, and what it added to its operation's record meanwhile.
+#[derive(Debug, Clone)]
+pub(super) struct Ended {
+    pub(super) result: Result<Reply, ToolError>,
+    pub(super) additions: Additions,
+}
+
+impl Ended {
+    pub(super) fn of(result: Result<Reply, ToolError>) -> Ended {
+        Ended {
+            result,
+            additions: Additions::default(),
+        }
+    }
+
+    pub(super) fn failed(failure: ToolError) -> Ended {
+        Ended::of(Err(failure))
+    }
+}
 
 impl Runtime {
     /// Runs a guest on this thread. The session is in the component's namespace only meanwhile.
@@ -61,28 +85,43 @@ impl Runtime {
         transactions: Transactions,
     ) -> Finished {
         if call.cancel.is_cancelled() {
-            return (Some(session), Err(cancelled(call)));
+            return (Some(session), Ended::failed(cancelled(call)));
         }
         let run = AssertUnwindSafe(|| match &call.body {
             Body::Guest(pack) => self.run_in_store(call, pack, session, transactions),
-            Body::Core(tool) => self.run_core(call, tool, session),
+            Body::Core(tool) => {
+                let (session, result) = self.run_core(call, tool, session);
+                (session, Ended::of(result))
+            }
         });
         match std::panic::catch_unwind(run) {
-            Ok((session, result)) => (Some(session), result),
+            Ok((session, ended)) => (Some(session), ended),
             Err(_) => {
                 tracing::error!(
                     op_id = call.context.op_id,
                     tool = call.tool,
                     "the host panicked during a call"
                 );
-                (
-                    None,
-                    Err(ToolError::new(
-                        "HOST_FAILED",
-                        "the host failed during the call; nothing was changed",
-                    )),
-                )
+                let failure = ToolError::new(
+                    "HOST_FAILED",
+                    "the host failed during the call; nothing was changed",
+                );
+                (None, Ended::failed(failure))
             }
+        }
+    }
+
+    /// What is left of the named budgets of a call's envelope, now that the call is over.
+    pub(super) fn budgets(
+        &self,
+        session: &Session,
+        draft: &Draft,
+    ) -> rusqlite::Result<BTreeMap<String, Budget>> {
+        match &draft.operation.envelope_id {
+            Some(envelope) if !self.settings.budgets.is_empty() => {
+                session.budgets(envelope, Some(&draft.operation.op_id))
+            }
+            _ => Ok(BTreeMap::new()),
         }
     }
 
@@ -104,7 +143,7 @@ impl Runtime {
             boot_ms: self.equipment.clock.boot_ms(),
             new_id: &|prefix| self.equipment.clock.new_id(prefix),
             settings: &self.settings,
-            host_id: &self.host_id,
+            host_id: self.host.id(),
             connection: &call.connection,
             workspaces: &self.equipment.workspaces,
         };
@@ -121,13 +160,14 @@ impl Runtime {
         pack: &Pack,
         session: Box<Session>,
         transactions: Transactions,
-    ) -> (Box<Session>, Result<Reply, ToolError>) {
+    ) -> (Box<Session>, Ended) {
         let deadline = Deadline::after(call.time, call.cancel.clone());
         session.enter(&pack.namespace, &deadline);
         let setup = Setup {
             namespace: pack.namespace.clone(),
             deadline: deadline.clone(),
             clock: Arc::clone(&self.equipment.clock),
+            facts: self.facts(call, pack),
             transactions,
             effect: call.effect,
             access: Arc::clone(&pack.access),
@@ -151,7 +191,17 @@ impl Runtime {
             Ok(Err(err)) => Err(read_error(err)),
             Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
         };
-        (state.finish(result.is_ok()), result)
+        let additions = std::mem::take(&mut state.additions);
+        (state.finish(result.is_ok()), Ended { result, additions })
+    }
+
+    fn facts(&self, call: &GuestCall, pack: &Pack) -> Facts {
+        Facts {
+            op_id: call.context.op_id.clone(),
+            envelope_id: call.context.envelope_id.clone(),
+            granted: Arc::clone(&pack.granted),
+            host: Some(Arc::clone(&self.host)),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tollgate_sdk::ToolError;
 
 use super::guest::{GuestCall, Runtime};
 use super::writer::{self, Backlog, Job};
-use super::{Draft, Reply, Settled, admission, projector};
+use super::{Draft, Mutation, Reply, Settled, admission, projector};
 use crate::core_tools;
 use crate::envelope::Charge;
 use crate::sandbox::state::Transactions;
@@ -197,8 +197,9 @@ impl Runner {
             Err(_) => return Settled::refused(stopping()),
         };
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
-        let ran = tokio::task::spawn_blocking(move || outside(&runtime, &database, &guest));
-        let mut settled = Settled::of(ran.await.unwrap_or_else(|_| Err(stopping())));
+        let started = draft.clone();
+        let ran = tokio::task::spawn_blocking(move || outside(&runtime, &database, &guest, &started));
+        let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
         settled.standing = standing;
         record(&self.writes, &draft, &settled).await;
         settled
@@ -206,16 +207,24 @@ impl Runner {
 }
 
 /// Runs a call on this thread with a session of its own.
-fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall) -> Result<Reply, ToolError> {
-    let session = database
-        .write_session()
-        .map_err(|err| writer::storage_failed(&err.into_cause()))?;
-    let (session, result) = runtime.run(guest, Box::new(session), Transactions::None);
-    // Closing the connection would roll an open transaction back as well; this says so.
-    if let Some(session) = session.filter(|session| session.in_transaction()) {
-        let _ = session.rollback();
+fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Draft) -> Settled {
+    let session = match database.write_session() {
+        Ok(session) => Box::new(session),
+        Err(err) => return Settled::refused(writer::storage_failed(&err.into_cause())),
+    };
+    let (session, ended) = runtime.run(guest, session, Transactions::None);
+    let mut settled = Settled::of(Ok(Reply::default()));
+    settled.end(ended);
+    if let Some(session) = session {
+        // Closing the connection would roll an open transaction back as well; this says so.
+        if session.in_transaction() {
+            let _ = session.rollback();
+        }
+        // What the reply says beside the result; without it the call is what it is.
+        settled.budgets = runtime.budgets(&session, draft).unwrap_or_default();
+        settled.mutation = Mutation::of(&session, draft, &settled.additions, None).unwrap_or_default();
     }
-    result
+    settled
 }
 
 struct Reader {
@@ -261,7 +270,12 @@ impl Reader {
         if settled.result.is_ok()
             && let Some(lent) = session.take()
         {
-            (session, settled.result) = self.runtime.run(guest, lent, Transactions::WholeCall);
+            let (returned, ended) = self.runtime.run(guest, lent, Transactions::WholeCall);
+            settled.end(ended);
+            session = returned;
+        }
+        if let Some(session) = &session {
+            settled.budgets = self.runtime.budgets(session, draft).unwrap_or_default();
         }
         // A session whose snapshot does not end cleanly is not used again.
         (session.filter(|session| session.commit().is_ok()), settled)

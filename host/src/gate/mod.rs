@@ -10,6 +10,7 @@ mod lanes;
 mod projector;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 use tollgate_sdk::{Timestamp, ToolError};
 
+use crate::additions::Additions;
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::core_tools::EnvelopeSettings;
 use crate::deadline::Cancel;
@@ -28,11 +31,11 @@ use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
-use crate::storage::{Database, OpenError, Operation};
+use crate::storage::{Database, OpType, OpenError, Operation, Session};
 use crate::workspaces::{HeldBack, Workspaces};
 
 use admission::Connections;
-use guest::{GuestCall, Runtime};
+use guest::{Ended, GuestCall, Runtime};
 use lanes::Lanes;
 
 /// One call as it comes in.
@@ -82,6 +85,8 @@ pub struct Outcome {
     pub envelope_id: Option<String>,
     /// That envelope with this call in it, if the call got that far.
     pub standing: Option<Standing>,
+    /// That envelope's named budgets after the call.
+    pub budgets: BTreeMap<String, Budget>,
     /// What it changed.
     pub mutation: Option<Mutation>,
     /// Why files in workspaces are not what the call wanted them to be, though it is committed.
@@ -91,12 +96,44 @@ pub struct Outcome {
 /// What a call changed, as far as the host sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutation {
-    /// SHA-256 over tool, arguments and the rows changed in each table.
+    /// What the component says, or SHA-256 over tool, arguments and the rows changed in each table.
     pub fingerprint: String,
-    /// The tables.
+    /// The entities that the component names, or the tables.
     pub changed: Vec<String>,
     /// How many mutations ago the same was done in this envelope, 1 being the one before.
     pub repeated: Option<usize>,
+}
+
+impl Mutation {
+    /// What a call changed: what its component says, else what the host saw.
+    fn of(
+        session: &Session,
+        draft: &Draft,
+        additions: &Additions,
+        seen: Option<(String, Vec<String>)>,
+    ) -> rusqlite::Result<Option<Mutation>> {
+        let said = additions.mutation_fingerprint().map(str::to_owned);
+        let (seen, tables) = seen.unzip();
+        let Some(fingerprint) = said.or(seen) else {
+            return Ok(None);
+        };
+        let changed = match additions.changed() {
+            [] => tables.unwrap_or_default(),
+            named => named.to_vec(),
+        };
+        let repeated = match &draft.operation.envelope_id {
+            Some(envelope) => {
+                let effect = draft.operation.effect.as_str();
+                session.repeated_mutation(envelope, &fingerprint, effect, None)?
+            }
+            None => None,
+        };
+        Ok(Some(Mutation {
+            fingerprint,
+            changed,
+            repeated,
+        }))
+    }
 }
 
 /// How a call ended, with what the ledger and the reply say beside the result.
@@ -105,7 +142,9 @@ struct Settled {
     result: Result<Reply, ToolError>,
     standing: Option<Standing>,
     limit: Option<Refusal>,
+    budgets: BTreeMap<String, Budget>,
     mutation: Option<Mutation>,
+    additions: Additions,
     stale: Vec<String>,
 }
 
@@ -115,9 +154,17 @@ impl Settled {
             result,
             standing: None,
             limit: None,
+            budgets: BTreeMap::new(),
             mutation: None,
+            additions: Additions::default(),
             stale: Vec::new(),
         }
+    }
+
+    /// Takes over what a guest came to.
+    fn end(&mut self, ended: Ended) {
+        self.result = ended.result;
+        self.additions = ended.additions;
     }
 
     fn refused(refusal: ToolError) -> Settled {
@@ -170,7 +217,7 @@ pub struct Gate {
     stopping: Cancel,
     lanes: Lanes,
     /// Let go last: what is queued is written before this process counts as gone.
-    host: Host,
+    host: Arc<Host>,
 }
 
 impl Gate {
@@ -182,12 +229,12 @@ impl Gate {
         settings: EnvelopeSettings,
         host: Host,
     ) -> Result<Gate, OpenError> {
-        let settings = Arc::new(settings);
+        let (settings, host) = (Arc::new(settings), Arc::new(host));
         let clock = Arc::clone(&equipment.clock);
         let runtime = Runtime {
             equipment,
             settings: Arc::clone(&settings),
-            host_id: host.id().into(),
+            host: Arc::clone(&host),
         };
         Ok(Gate {
             catalog,
@@ -241,6 +288,7 @@ impl Gate {
             duration: started.elapsed(),
             envelope_id,
             standing: settled.standing,
+            budgets: settled.budgets,
             mutation: settled.mutation,
             stale: settled.stale,
         })
@@ -409,8 +457,15 @@ impl Draft {
             operation.mutation_fingerprint = Some(mutation.fingerprint.clone());
             operation.changed_paths = serde_json::to_string(&mutation.changed).ok();
         }
+        settled.additions.fill(&mut operation);
         match &settled.result {
-            Ok(reply) => operation.result_hash = Some(hash::sha256_hex(reply.json.as_bytes())),
+            Ok(reply) => {
+                operation.result_hash = Some(hash::sha256_hex(reply.json.as_bytes()));
+                // The call did what it was asked to; what it looked at fails.
+                if operation.failure_fingerprint.is_some() && operation.op_type == OpType::TestRun {
+                    operation.failure_class = Some("test_failure".to_owned());
+                }
+            }
             Err(err) => {
                 operation.error_code = Some(err.code.clone());
                 operation.failure_class = Some(failure_class(&err.code).to_owned());

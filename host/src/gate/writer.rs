@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use tokio::sync::oneshot;
 use tollgate_sdk::ToolError;
 
-use super::guest::{GuestCall, Runtime};
+use super::guest::{Ended, GuestCall, Runtime};
 use super::projector::Work;
 use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
@@ -150,7 +150,7 @@ fn next_batch(jobs: &Receiver<Job>) -> Option<Vec<Pending>> {
 struct Pending {
     job: Job,
     /// What the guest came to. A failure has no rows and stands even if the transaction is lost.
-    result: Option<Result<Reply, ToolError>>,
+    ended: Option<Ended>,
     /// What is answered once it is committed.
     settled: Option<Settled>,
 }
@@ -159,14 +159,14 @@ impl Pending {
     fn new(job: Job) -> Pending {
         Pending {
             job,
-            result: None,
+            ended: None,
             settled: None,
         }
     }
 
     /// Forgets a success whose rows are gone. Refusals and failures have no rows and stay.
     fn forget_success(&mut self) {
-        self.result.take_if(|result| result.is_ok());
+        self.ended.take_if(|ended| ended.result.is_ok());
         self.settled = None;
     }
 }
@@ -177,9 +177,9 @@ struct Lost;
 /// How a call inside the writer ended.
 enum Ran {
     /// The transaction goes on.
-    Kept(Result<Reply, ToolError>),
-    /// It cost the transaction.
-    Lost(ToolError),
+    Kept(Ended),
+    /// It cost the transaction. It ended in a failure.
+    Lost(Ended),
 }
 
 struct Writer {
@@ -229,12 +229,15 @@ impl Writer {
             Job::Record { operation, .. } => {
                 let session = self.session()?;
                 record(session, operation, &now)?;
-                session.fulfil(&operation.op_id)?;
+                if operation.effect == Effect::Run {
+                    session.fulfil(&operation.op_id)?;
+                    session.give_back_of_operation(&operation.op_id)?;
+                }
             }
             Job::Interrupt { connection, .. } => {
-                let host_id = Arc::clone(&self.runtime.host_id);
+                let host = Arc::clone(&self.runtime.host);
                 let session = self.session()?;
-                session.interrupt_envelopes(&host_id, Some(connection), &now, "DISCONNECTED")?;
+                session.interrupt_envelopes(host.id(), Some(connection), &now, "DISCONNECTED")?;
             }
             Job::Admit { draft, .. } => {
                 let settled = self.admit(draft, &now)?;
@@ -248,20 +251,24 @@ impl Writer {
             Job::Call { guest, draft, .. } => {
                 let mut settled = self.admit(draft, &now)?;
                 if settled.result.is_ok() {
-                    settled.result = match pending.result.take() {
-                        Some(result) => result,
+                    let ended = match pending.ended.take() {
+                        Some(ended) => ended,
                         None => match self.run(guest)? {
-                            Ran::Kept(result) => result,
-                            Ran::Lost(failure) => {
-                                pending.result = Some(Err(failure));
+                            Ran::Kept(ended) => ended,
+                            Ran::Lost(ended) => {
+                                pending.ended = Some(ended);
                                 return Ok(Err(Lost));
                             }
                         },
                     };
-                    pending.result = Some(settled.result.clone());
-                    settled.mutation = self.mutation(draft, &settled.result)?;
+                    pending.ended = Some(ended.clone());
+                    settled.end(ended);
+                    settled.mutation = self.mutation(draft, &settled)?;
                 }
-                self.session()?.record(&draft.settle(&settled))?;
+                let runtime = self.runtime.clone();
+                let session = self.session()?;
+                settled.budgets = runtime.budgets(session, draft)?;
+                record(session, &draft.settle(&settled), &now)?;
                 pending.settled = Some(settled);
             }
         }
@@ -288,30 +295,19 @@ impl Writer {
     }
 
     /// The fingerprint of what a call changed, and whether its envelope has seen it before.
-    fn mutation(
-        &mut self,
-        draft: &Draft,
-        result: &Result<Reply, ToolError>,
-    ) -> rusqlite::Result<Option<Mutation>> {
+    fn mutation(&mut self, draft: &Draft, settled: &Settled) -> rusqlite::Result<Option<Mutation>> {
         let session = self.session()?;
         let changes = session.take_changes();
-        if draft.charge == Charge::Nothing || result.is_err() {
+        if draft.charge != Charge::Mutation || settled.result.is_err() {
             return Ok(None);
         }
         let text = format!(
             "{}\n{}\n{changes:?}",
             draft.operation.tool, draft.operation.args_hash
         );
-        let mut mutation = Mutation {
-            fingerprint: crate::hash::sha256_hex(text.as_bytes()),
-            changed: changes.into_keys().collect(),
-            repeated: None,
-        };
-        if let Some(envelope) = &draft.operation.envelope_id {
-            mutation.repeated = session.repeated_mutation(envelope, &mutation.fingerprint)?;
-            session.note_mutation(envelope, &mutation.fingerprint)?;
-        }
-        Ok(Some(mutation))
+        let tables = changes.into_keys().collect();
+        let own = crate::hash::sha256_hex(text.as_bytes());
+        Mutation::of(session, draft, &settled.additions, Some((own, tables)))
     }
 
     /// Runs one call under its savepoint.
@@ -324,21 +320,23 @@ impl Writer {
             session.limit_growth(quota - session.used_pages(&pack.namespace)?)?;
         }
         drop(session.take_changes());
-        let (session, result) = self.runtime.run(guest, session, Transactions::WholeCall);
+        let (session, mut ended) = self.runtime.run(guest, session, Transactions::WholeCall);
         let Some(session) = session else {
             // The connection went down with the panic, and the transaction with it.
-            let failure = result
-                .err()
-                .unwrap_or_else(|| ToolError::new("HOST_FAILED", "the host failed"));
-            return Ok(Ran::Lost(failure));
+            if ended.result.is_ok() {
+                ended.result = Err(ToolError::new("HOST_FAILED", "the host failed"));
+            }
+            return Ok(Ran::Lost(ended));
         };
         let session = self.session.insert(session);
         if !session.in_transaction() {
-            let failure = result.err().unwrap_or_else(lost_transaction);
-            return Ok(Ran::Lost(failure));
+            if ended.result.is_ok() {
+                ended.result = Err(lost_transaction());
+            }
+            return Ok(Ran::Lost(ended));
         }
         session.lift_limit()?;
-        if result.is_ok() {
+        if ended.result.is_ok() {
             let grown = session.pages()? - before;
             if grown != 0
                 && let Body::Guest(pack) = &guest.body
@@ -349,7 +347,7 @@ impl Writer {
         } else {
             session.undo()?;
         }
-        Ok(Ran::Kept(result))
+        Ok(Ran::Kept(ended))
     }
 
     fn session(&mut self) -> rusqlite::Result<&Session> {
@@ -378,13 +376,15 @@ impl Writer {
     }
 }
 
-/// Writes a row, and closes the envelope whose time a read found to be over.
+/// Writes a row, tells its envelope the fingerprints, and closes the one whose time a read found to be
+/// over.
 fn record(session: &Session, operation: &Operation, now: &str) -> rusqlite::Result<()> {
     if let (Some(envelope), Some(limit)) = (&operation.envelope_id, &operation.limit_triggered)
         && operation.effect == Effect::Read
     {
         session.close_envelope(envelope, State::ClosedFailed, now, Some(limit), None)?;
     }
+    session.note_fingerprints(operation)?;
     session.record(operation)
 }
 

@@ -196,13 +196,14 @@ fn meta(outcome: &Outcome) -> MetaObject {
             Some(limit) => json!({"used": used, "limit": limit, "left": (limit - used).max(0)}),
             None => json!({"used": used}),
         };
-        add(
-            "budget",
-            json!({
-                "mutations": counter(standing.mutations, standing.limits.max_mutations),
-                "test_runs": counter(standing.test_runs, standing.limits.max_test_runs),
-            }),
-        );
+        let mut budget = json!({
+            "mutations": counter(standing.mutations, standing.limits.max_mutations),
+            "test_runs": counter(standing.test_runs, standing.limits.max_test_runs),
+        });
+        for (name, named) in &outcome.budgets {
+            budget[name.as_str()] = json!({"used": named.used, "limit": named.limit, "left": named.left()});
+        }
+        add("budget", budget);
     }
     if let Some(mutation) = &outcome.mutation {
         let mut note = json!({"fingerprint": mutation.fingerprint, "changed": mutation.changed});

@@ -21,10 +21,39 @@ pub struct Grants {
     /// Programs it may run, `tests` being the registered test commands. Absent: what a built-in pack
     /// asks for, nothing for others.
     pub process: Option<Vec<String>>,
-    /// Whether it may query past operations.
-    pub ledger: bool,
-    /// Named budgets it may reserve from.
+    /// Whether it may query past operations. Absent: if a built-in pack asks for it.
+    pub ledger: Option<bool>,
+    /// Named budgets it may reserve from. Absent: those that a built-in pack asks for, none for others.
+    pub budgets: Option<Vec<String>>,
+}
+
+/// What a component may use of ledger and budgets: what it asks for and was granted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// It may query past operations.
+    pub ledger_query: bool,
+    /// Budgets it may reserve from, `*` being all.
     pub budgets: Vec<String>,
+}
+
+impl Granted {
+    /// What of a component's wishes is granted.
+    pub(super) fn of(wants: &[Want], grants: &Grants, trust: Trust) -> Granted {
+        let mut granted = Granted::default();
+        for want in wants {
+            match want {
+                Want::LedgerQuery => granted.ledger_query = grants.ledger(trust),
+                Want::Budget(name) if grants.budget(name, trust) => granted.budgets.push(name.clone()),
+                _ => {}
+            }
+        }
+        granted
+    }
+
+    /// Whether it may reserve from a budget.
+    pub fn may_reserve(&self, name: &str) -> bool {
+        self.budgets.iter().any(|grant| grant == name || grant == "*")
+    }
 }
 
 /// How a component is met before the operator says anything about it.
@@ -47,6 +76,17 @@ impl Grants {
 
     fn program(&self, name: &str, trust: Trust) -> bool {
         match &self.process {
+            Some(granted) => lists(granted, name),
+            None => trust == Trust::Builtin,
+        }
+    }
+
+    fn ledger(&self, trust: Trust) -> bool {
+        self.ledger.unwrap_or(trust == Trust::Builtin)
+    }
+
+    fn budget(&self, name: &str, trust: Trust) -> bool {
+        match &self.budgets {
             Some(granted) => lists(granted, name),
             None => trust == Trust::Builtin,
         }
@@ -131,9 +171,14 @@ fn missing_one(want: &Want, grants: &Grants) -> Option<(&'static str, String, St
             "run registered tests".to_owned(),
         ),
         Want::Git(_) => (program(GIT), "process", GIT, "run git".to_owned()),
-        Want::LedgerQuery => (grants.ledger, "ledger", "", "query the ledger".to_owned()),
+        Want::LedgerQuery => (
+            grants.ledger(Trust::Foreign),
+            "ledger",
+            "",
+            "query the ledger".to_owned(),
+        ),
         Want::Budget(name) => (
-            lists(&grants.budgets, name),
+            grants.budget(name, Trust::Foreign),
             "budgets",
             name.as_str(),
             format!("reserve from budget `{name}`"),
@@ -181,7 +226,7 @@ mod tests {
     #[test]
     fn everything_that_is_missing_is_named_with_its_line() {
         let grants = Grants {
-            budgets: vec!["approvals".to_owned()],
+            budgets: Some(vec!["approvals".to_owned()]),
             ..Grants::default()
         };
         let told: Vec<String> = missing(&wants(), &grants, Trust::Foreign)
@@ -214,5 +259,15 @@ mod tests {
         assert_eq!((asked.programs, asked.tests), (vec!["cargo".to_owned()], false));
         assert!(!less.workspace("default", Trust::Builtin));
         assert!(missing(&wants(), &less, Trust::Builtin).is_empty());
+        assert!(Granted::of(&wants(), &default, Trust::Builtin).may_reserve("approvals"));
+        assert_eq!(
+            Granted::of(&wants(), &default, Trust::Foreign),
+            Granted::default()
+        );
+        let less = Grants {
+            ledger: Some(false),
+            ..Grants::default()
+        };
+        assert!(!Granted::of(&wants(), &less, Trust::Builtin).ledger_query);
     }
 }

@@ -9,7 +9,7 @@ use wasmtime::component::Component;
 
 use super::cache::Cache;
 use super::compile::{CompileError, Compiler};
-use super::grants::{self, Grants, Trust};
+use super::grants::{self, Granted, Grants, Trust};
 use super::manifest::{Effect, Manifest};
 use super::version;
 use crate::clock::Clock;
@@ -19,7 +19,7 @@ use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sandbox::bindings::ToolPackPre;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
-use crate::sandbox::state::{Setup, Transactions};
+use crate::sandbox::state::{Facts, Setup, Transactions};
 use crate::sandbox::{CallState, Limits, Sandbox};
 use crate::storage::{Database, Namespace};
 use crate::workspaces::{Access, Workspaces};
@@ -91,6 +91,8 @@ pub struct Pack {
     pub exclude: Vec<String>,
     /// Its tables.
     pub namespace: Namespace,
+    /// What it may use beside them.
+    pub granted: Arc<Granted>,
     /// Workspaces and programs it may use.
     pub access: Arc<Access>,
     pre: ToolPackPre<CallState>,
@@ -214,6 +216,7 @@ impl Loader {
         }
         Ok(Pack {
             namespace: Namespace::of_pack(&manifest.name),
+            granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
             access: Arc::new(Access::new(
                 &self.workspaces,
                 &source.grants.asked(&manifest.wants, trust),
@@ -252,6 +255,7 @@ impl Loader {
         let deadline = Deadline::after(DESCRIBE_TIME, Cancel::default());
         let setup = Setup {
             namespace: Namespace::of_pack("-"),
+            facts: Facts::default(),
             deadline,
             clock: Arc::clone(&self.clock),
             transactions: Transactions::None,

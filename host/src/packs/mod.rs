@@ -10,6 +10,6 @@ mod manifest;
 mod version;
 
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
-pub use grants::Grants;
+pub use grants::{Granted, Grants};
 pub use load::{LoadError, Loader, Origin, Pack, Source};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};

@@ -8,6 +8,8 @@ pub(super) const HOST_API: (u32, u32, u32) = (0, 1, 0);
 /// Capabilities of that version which this host links.
 const OFFERED: &[&str] = &[
     "storage",
+    "budget",
+    "ledger",
     "clock-and-ids",
     "log",
     "component",

@@ -13,10 +13,13 @@ wasmtime::component::bindgen!({
     imports: { default: trappable },
     trappable_error_type: {
         "tollgate:host/storage.error" => crate::storage::SqlError,
+        "tollgate:host/budget.error" => crate::view::budget::BudgetError,
+        "tollgate:host/ledger.error" => crate::view::ledger::LedgerError,
         "tollgate:host/workspace.error" => tollgate_sdk::WorkspaceError,
         "tollgate:host/process.error" => tollgate_sdk::ProcessError,
     },
     with: {
         "tollgate:host/storage.transaction": crate::view::storage::Transaction,
+        "tollgate:host/budget.reservation": crate::view::budget::Reservation,
     },
 });

@@ -1,6 +1,7 @@
 //! What the store of one call holds.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wasmtime::component::ResourceTable;
@@ -10,9 +11,11 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use super::engine::Sandbox;
 use super::limits::{self, Exceeded, Limiter, Limits};
 use super::output::Output;
+use crate::additions::Additions;
 use crate::clock::Clock;
 use crate::deadline::Deadline;
-use crate::packs::Effect;
+use crate::liveness::Host;
+use crate::packs::{Effect, Granted};
 use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::storage::{Namespace, Session};
@@ -22,6 +25,8 @@ use crate::workspaces::{Access, HeldBack};
 pub struct CallState {
     /// The tables it may reach.
     pub namespace: Namespace,
+    /// Which call it is.
+    pub facts: Facts,
     /// The worker's session, lent for the call.
     pub session: Box<Session>,
     /// When it must end.
@@ -30,6 +35,10 @@ pub struct CallState {
     pub clock: Arc<dyn Clock>,
     /// Whether statements run inside the call's own transaction or want one of their own.
     pub transactions: Transactions,
+    /// What it added to its operation's record.
+    pub additions: Additions,
+    /// Units of named budgets that a `write` call has set aside.
+    pub held: BTreeMap<String, i64>,
     /// What its tool may do.
     pub effect: Effect,
     /// The workspaces and programs it may use.
@@ -45,6 +54,27 @@ pub struct CallState {
     wasi: WasiCtx,
     limiter: Limiter,
     output: Output,
+}
+
+/// Which call it is, and what its component may use of ledger and budgets. The default is a component
+/// that describes itself.
+#[derive(Clone, Default)]
+pub struct Facts {
+    /// The operation's id.
+    pub op_id: String,
+    /// The envelope around it.
+    pub envelope_id: Option<String>,
+    /// What its component may use.
+    pub granted: Arc<Granted>,
+    /// This host process, which knows who else is alive.
+    pub host: Option<Arc<Host>>,
+}
+
+impl Facts {
+    /// This host process's id.
+    pub fn host_id(&self) -> &str {
+        self.host.as_ref().map_or("", |host| host.id())
+    }
 }
 
 /// How a call's statements relate to transactions.
@@ -68,6 +98,8 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     /// How its statements relate to transactions.
     pub transactions: Transactions,
+    /// Which call it is.
+    pub facts: Facts,
     /// What its tool may do.
     pub effect: Effect,
     /// The workspaces and programs it may use.
@@ -88,6 +120,9 @@ impl CallState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits::HANDLES);
         CallState {
+            facts: setup.facts,
+            additions: Additions::default(),
+            held: BTreeMap::new(),
             namespace: setup.namespace,
             session,
             deadline: setup.deadline,

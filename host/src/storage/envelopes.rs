@@ -3,6 +3,7 @@
 
 use rusqlite::{OptionalExtension, Row, params};
 
+use super::ledger::Operation;
 use super::session::Session;
 use crate::envelope::{Charge, Limits, Refusal, Standing, State};
 
@@ -254,28 +255,22 @@ impl Session {
             .execute(params![host_id, connection, now, why])
     }
 
-    /// Remembers the newest fingerprint of a mutation.
-    pub fn note_mutation(&self, id: &str, fingerprint: &str) -> rusqlite::Result<()> {
+    /// Remembers an operation's fingerprints as the newest of its envelope.
+    pub fn note_fingerprints(&self, operation: &Operation) -> rusqlite::Result<()> {
+        let (mutation, failure) = (&operation.mutation_fingerprint, &operation.failure_fingerprint);
+        let Some(id) = operation
+            .envelope_id
+            .as_ref()
+            .filter(|_| mutation.is_some() || failure.is_some())
+        else {
+            return Ok(());
+        };
         self.db
-            .prepare_cached("UPDATE core_envelopes SET last_mutation_fingerprint = ?2 WHERE id = ?1")?
-            .execute(params![id, fingerprint])
-            .map(drop)
-    }
-
-    /// Whether one of the newest mutations of an envelope had this fingerprint: how long ago, 1 being
-    /// the one before.
-    pub fn repeated_mutation(&self, id: &str, fingerprint: &str) -> rusqlite::Result<Option<usize>> {
-        let newest: Vec<String> = self
-            .db
             .prepare_cached(
-                "SELECT mutation_fingerprint FROM core_operations
-                 WHERE envelope_id = ?1 AND mutation_fingerprint IS NOT NULL ORDER BY seq DESC LIMIT 8",
+                "UPDATE core_envelopes SET last_mutation_fingerprint = coalesce(?2, last_mutation_fingerprint),
+                     last_failure_fingerprint = coalesce(?3, last_failure_fingerprint) WHERE id = ?1",
             )?
-            .query_map([id], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        Ok(newest
-            .iter()
-            .position(|earlier| earlier == fingerprint)
-            .map(|at| at + 1))
+            .execute(params![id, mutation, failure])
+            .map(drop)
     }
 }

@@ -5,11 +5,13 @@
 //! their namespace first, and SQLite itself refuses what lies outside.
 
 mod access;
+mod budgets;
 mod envelopes;
 mod intents;
 mod ledger;
 mod migrate;
 mod operations;
+mod repeats;
 mod session;
 mod statement;
 mod verify;
@@ -17,6 +19,7 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 pub use access::Namespace;
+pub use budgets::Reservation;
 pub use envelopes::{Admission, Envelope, EnvelopeFilter};
 pub use ledger::{Head, OpType, Operation};
 pub use migrate::{MigrationError, Step};

@@ -84,11 +84,16 @@ pub struct StoredOperation {
 impl Session {
     /// Operations that fit a filter.
     pub fn operations(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
-        // One statement for each order and for whether an envelope is named, so that each has its index.
+        // One statement for each order and for what an index leads to, so that each has its index.
         let by_envelope = if filter.envelope_id.is_some() {
             "envelope_id = ?1"
         } else {
             "?1 IS NULL"
+        };
+        let by_failure = if filter.failure_fingerprint.is_some() {
+            "failure_fingerprint = ?6"
+        } else {
+            "?6 IS NULL"
         };
         let order = if filter.after.is_some() { "ASC" } else { "DESC" };
         let sql = format!(
@@ -97,7 +102,7 @@ impl Session {
              FROM core_operations
              WHERE {by_envelope} AND (?2 IS NULL OR pack = ?2) AND (?3 IS NULL OR tool = ?3)
                AND (?4 IS NULL OR actor = ?4) AND (?5 IS NULL OR success = ?5)
-               AND (?6 IS NULL OR failure_fingerprint = ?6) AND (?7 IS NULL OR timestamp >= ?7)
+               AND {by_failure} AND (?7 IS NULL OR timestamp >= ?7)
                AND (?8 IS NULL OR timestamp < ?8) AND seq < ?9 AND seq > ?10
              ORDER BY seq {order} LIMIT ?11"
         );

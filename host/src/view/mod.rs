@@ -1,6 +1,8 @@
 //! The capabilities that components import, one module each, as views on a call's state.
 
+pub mod budget;
 mod clock_and_ids;
+pub mod ledger;
 mod log;
 mod process;
 pub mod storage;
@@ -14,6 +16,8 @@ use crate::sandbox::CallState;
 /// component that needs it is refused when it is loaded.
 pub fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     storage::add_to_linker(linker)?;
+    budget::add_to_linker(linker)?;
+    ledger::add_to_linker(linker)?;
     clock_and_ids::add_to_linker(linker)?;
     log::add_to_linker(linker)?;
     workspace::add_to_linker(linker)?;

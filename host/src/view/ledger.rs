@@ -1,0 +1,115 @@
+//! `ledger`: adding to the current operation's record, and looking at past ones.
+
+use thiserror::Error;
+use tollgate_sdk::Timestamp;
+use wasmtime::component::{HasData, Linker};
+
+use crate::additions::{Additions, BadEvent};
+use crate::sandbox::CallState;
+use crate::sandbox::bindings::tollgate::host::ledger::{self, Event, Filter, Operation};
+use crate::sandbox::state::Facts;
+use crate::storage::{OperationFilter, Session, StoredOperation};
+
+/// Most operations of one answer.
+const MAX_LIMIT: u32 = 200;
+/// How many of the newest operations are looked at when no index leads to the wanted ones.
+const NEWEST: i64 = 10_000;
+
+/// Why a request of a component failed.
+#[derive(Debug, Error)]
+pub enum LedgerError {
+    /// It was not granted queries.
+    #[error("queries were not granted")]
+    Denied,
+    /// Its event is not recorded.
+    #[error(transparent)]
+    Event(#[from] BadEvent),
+    /// The host's own storage failed.
+    #[error("storage failed")]
+    Storage(#[from] rusqlite::Error),
+}
+
+struct View<'a> {
+    facts: &'a Facts,
+    session: &'a Session,
+    additions: &'a mut Additions,
+}
+
+impl ledger::Host for View<'_> {
+    fn append(&mut self, event: Event) -> Result<(), LedgerError> {
+        Ok(self.additions.add(event)?)
+    }
+
+    fn query(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
+        if !self.facts.granted.ledger_query {
+            return Err(LedgerError::Denied);
+        }
+        let limit = filter.limit.clamp(1, MAX_LIMIT);
+        let found = self.session.as_host(|| {
+            let filter = bounded(filter, self.session)?;
+            self.session.operations(&filter, limit)
+        })?;
+        Ok(found.into_iter().map(operation).collect())
+    }
+
+    fn convert_error(&mut self, err: LedgerError) -> wasmtime::Result<ledger::Error> {
+        Ok(match err {
+            LedgerError::Denied => ledger::Error::Denied,
+            LedgerError::Event(err @ BadEvent::TooLarge { .. }) => ledger::Error::TooLarge(err.to_string()),
+            LedgerError::Event(err @ BadEvent::Invalid(_)) => ledger::Error::Invalid(err.to_string()),
+            LedgerError::Storage(err) => {
+                tracing::error!(op_id = self.facts.op_id, %err, "a component's query of the ledger failed");
+                ledger::Error::Internal
+            }
+        })
+    }
+}
+
+/// What a component asks for, starting late enough that the answer does not depend on the size of
+/// the ledger.
+fn bounded(filter: Filter, session: &Session) -> rusqlite::Result<OperationFilter> {
+    let mut after = filter
+        .after
+        .map_or(0, |after| i64::try_from(after).unwrap_or(i64::MAX));
+    if filter.envelope_id.is_none() && filter.failure_fingerprint.is_none() {
+        after = after.max(session.head()?.seq.saturating_sub(NEWEST));
+    }
+    Ok(OperationFilter {
+        envelope_id: filter.envelope_id,
+        pack: filter.pack,
+        tool: filter.tool,
+        success: filter.success,
+        failure_fingerprint: filter.failure_fingerprint,
+        after: Some(after),
+        ..OperationFilter::default()
+    })
+}
+
+fn operation(stored: StoredOperation) -> Operation {
+    Operation {
+        seq: u64::try_from(stored.seq).unwrap_or_default(),
+        op_id: stored.op_id,
+        envelope_id: stored.envelope_id,
+        pack: stored.pack,
+        tool: stored.tool,
+        at: Timestamp::parse(&stored.timestamp).map_or(0, Timestamp::as_ms),
+        success: stored.success,
+        error_code: stored.error_code,
+        failure_fingerprint: stored.failure_fingerprint,
+        mutation_fingerprint: stored.mutation_fingerprint,
+    }
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    ledger::add_to_linker::<_, HasView>(linker, |state| View {
+        facts: &state.facts,
+        session: &state.session,
+        additions: &mut state.additions,
+    })
+}

@@ -1,0 +1,96 @@
+//! `ledger` and `budget` over the component's imports.
+
+use super::bindings::tollgate::host::{budget as wit_budget, ledger as wit_ledger};
+use crate::budget::Reserved;
+use crate::{BudgetError, Counter, Envelope, Event, LedgerError, Operation, OperationFilter};
+
+pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
+    wit_ledger::append(&wit_ledger::Event {
+        event_type: event.event_type.clone(),
+        changed: event.changed.clone(),
+        note: event.note.clone(),
+        failure_fingerprint: event.failure_fingerprint.clone(),
+        mutation_fingerprint: event.mutation_fingerprint.clone(),
+        failing_tests: event.failing_tests.clone(),
+        diff_stats: event.diff_stats.clone(),
+        short_diff: event.short_diff.clone(),
+    })
+    .map_err(ledger_error)
+}
+
+pub(super) fn query(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+    let filter = wit_ledger::Filter {
+        envelope_id: filter.envelope_id.clone(),
+        pack: filter.pack.clone(),
+        tool: filter.tool.clone(),
+        success: filter.success,
+        failure_fingerprint: filter.failure_fingerprint.clone(),
+        after: filter.after,
+        limit: filter.limit,
+    };
+    let found = wit_ledger::query(&filter).map_err(ledger_error)?;
+    Ok(found.into_iter().map(operation).collect())
+}
+
+fn operation(found: wit_ledger::Operation) -> Operation {
+    Operation {
+        seq: found.seq,
+        op_id: found.op_id,
+        envelope_id: found.envelope_id,
+        pack: found.pack,
+        tool: found.tool,
+        at_ms: found.at,
+        success: found.success,
+        error_code: found.error_code,
+        failure_fingerprint: found.failure_fingerprint,
+        mutation_fingerprint: found.mutation_fingerprint,
+    }
+}
+
+fn ledger_error(err: wit_ledger::Error) -> LedgerError {
+    match err {
+        wit_ledger::Error::Denied => LedgerError::Denied,
+        wit_ledger::Error::TooLarge(why) => LedgerError::TooLarge(why),
+        wit_ledger::Error::Invalid(why) => LedgerError::Invalid(why),
+        wit_ledger::Error::Internal => LedgerError::Internal,
+    }
+}
+
+pub(super) fn envelope() -> Option<Envelope> {
+    let current = wit_budget::current()?;
+    Some(Envelope {
+        id: current.id,
+        counters: current.counters.into_iter().map(counter).collect(),
+        remaining_seconds: current.remaining_seconds,
+    })
+}
+
+pub(super) fn reserve(name: &str, amount: u64) -> Result<Box<dyn Reserved>, BudgetError> {
+    let reservation = wit_budget::reserve(name, amount).map_err(budget_error)?;
+    Ok(Box::new(reservation))
+}
+
+impl Reserved for wit_budget::Reservation {
+    fn commit(self: Box<Self>, used: u64) -> Result<(), BudgetError> {
+        wit_budget::Reservation::commit(*self, used).map_err(budget_error)
+    }
+}
+
+fn counter(counter: wit_budget::Counter) -> Counter {
+    Counter {
+        name: counter.name,
+        used: counter.used,
+        limit: counter.limit,
+    }
+}
+
+fn budget_error(err: wit_budget::Error) -> BudgetError {
+    match err {
+        wit_budget::Error::NoEnvelope => BudgetError::NoEnvelope,
+        wit_budget::Error::Unknown(name) => BudgetError::Unknown(name),
+        wit_budget::Error::Exhausted(at) => BudgetError::Exhausted(counter(at)),
+        wit_budget::Error::ReadOnly => BudgetError::ReadOnly,
+        wit_budget::Error::TransactionOpen => BudgetError::TransactionOpen,
+        wit_budget::Error::Internal => BudgetError::Internal,
+    }
+}

@@ -1,0 +1,176 @@
+//! What a tool adds to the record of its call, and what it may read of others.
+
+use thiserror::Error;
+
+use crate::{Host, ToolError};
+
+/// Names and fingerprints that describe what a call did. Never content.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Event {
+    /// A dotted type such as `task.created`.
+    pub event_type: String,
+    /// The entities that changed, such as `gsd/M01/S01/T02`.
+    pub changed: Vec<String>,
+    /// One short line for a reader of the ledger.
+    pub note: Option<String>,
+    /// Hex SHA-256 of a normalised failure.
+    pub failure_fingerprint: Option<String>,
+    /// Hex SHA-256 of what was changed.
+    pub mutation_fingerprint: Option<String>,
+    /// Names of failing tests.
+    pub failing_tests: Vec<String>,
+    /// How much of files changed, as JSON.
+    pub diff_stats: Option<String>,
+    /// Which files changed, one line each.
+    pub short_diff: Option<String>,
+}
+
+impl Event {
+    /// An event of a dotted type.
+    #[must_use]
+    pub fn new(event_type: &str) -> Event {
+        Event {
+            event_type: event_type.to_owned(),
+            ..Event::default()
+        }
+    }
+
+    /// Names entities that changed.
+    #[must_use]
+    pub fn changed<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Event {
+        self.changed.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Says something in a line.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Event {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// Names a failure and the tests that fail.
+    #[must_use]
+    pub fn failure<N: Into<String>>(
+        mut self,
+        fingerprint: &str,
+        failing_tests: impl IntoIterator<Item = N>,
+    ) -> Event {
+        self.failure_fingerprint = Some(fingerprint.to_owned());
+        self.failing_tests
+            .extend(failing_tests.into_iter().map(Into::into));
+        self
+    }
+
+    /// Names a change.
+    #[must_use]
+    pub fn mutation(mut self, fingerprint: &str) -> Event {
+        self.mutation_fingerprint = Some(fingerprint.to_owned());
+        self
+    }
+}
+
+/// Which operations to return; absent fields do not restrict. Without an envelope or a fingerprint only
+/// the newest 10,000 operations are looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperationFilter {
+    /// Of this envelope.
+    pub envelope_id: Option<String>,
+    /// Of this pack.
+    pub pack: Option<String>,
+    /// Of this tool.
+    pub tool: Option<String>,
+    /// With this outcome.
+    pub success: Option<bool>,
+    /// That failed in this way.
+    pub failure_fingerprint: Option<String>,
+    /// Only after this sequence number.
+    pub after: Option<u64>,
+    /// At most this many, 1 to 200.
+    pub limit: u32,
+}
+
+/// One past operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// Its place in the ledger.
+    pub seq: u64,
+    /// Its id.
+    pub op_id: String,
+    /// The envelope it belongs to.
+    pub envelope_id: Option<String>,
+    /// Whose tool.
+    pub pack: String,
+    /// The tool.
+    pub tool: String,
+    /// Milliseconds since 1970 UTC.
+    pub at_ms: i64,
+    /// Absent: the outcome is unknown.
+    pub success: Option<bool>,
+    /// The refusal's or failure's code.
+    pub error_code: Option<String>,
+    /// The fingerprint of how it failed.
+    pub failure_fingerprint: Option<String>,
+    /// The fingerprint of what it changed.
+    pub mutation_fingerprint: Option<String>,
+}
+
+/// Why a request to the ledger failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LedgerError {
+    /// The pack was not granted queries.
+    #[error("this pack may not query the ledger")]
+    Denied,
+    /// The event, or all of the call's events together, are larger than the host records.
+    #[error("the event is too large: {0}")]
+    TooLarge(String),
+    /// A field does not hold what it should.
+    #[error("the event is not well-formed: {0}")]
+    Invalid(String),
+    /// The host failed.
+    #[error("the ledger cannot be used; the host's log has the reason")]
+    Internal,
+}
+
+impl From<LedgerError> for ToolError {
+    fn from(err: LedgerError) -> ToolError {
+        let (code, remediation) = match &err {
+            LedgerError::Denied => (
+                "LEDGER_DENIED",
+                "The operator grants it with `grants.ledger = true` of the pack.",
+            ),
+            LedgerError::TooLarge(_) | LedgerError::Invalid(_) => (
+                "LEDGER_EVENT_INVALID",
+                "Report the operation's id to the pack's author.",
+            ),
+            LedgerError::Internal => (
+                "LEDGER_FAILED",
+                "Look at the host's log under the operation's id.",
+            ),
+        };
+        ToolError::new(code, err.to_string()).remediation(remediation)
+    }
+}
+
+/// The ledger, as far as a call may use it. [`Cx::ledger`](crate::Cx::ledger) hands it out.
+#[derive(Clone, Copy)]
+pub struct Ledger<'a> {
+    host: &'a dyn Host,
+}
+
+impl<'a> Ledger<'a> {
+    pub(crate) fn new(host: &'a dyn Host) -> Ledger<'a> {
+        Ledger { host }
+    }
+
+    /// Adds to the record of this call. It is kept even when the call is a tool error. Of several events
+    /// the last fingerprint counts; names add up.
+    pub fn append(&self, event: &Event) -> Result<(), LedgerError> {
+        self.host.append_event(event)
+    }
+
+    /// Past operations of every pack, oldest first, if granted.
+    pub fn query(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        self.host.query_ledger(filter)
+    }
+}

@@ -1,0 +1,180 @@
+//! The ledger and the budgets of native tests: kept in memory, for tests to set and to look at.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use crate::budget::Reserved;
+use crate::{
+    BudgetError, Counter, Effect, Envelope, Event, LedgerError, Operation, OperationFilter, Pack, Want,
+};
+
+/// What a session knows of envelopes, budgets and past operations.
+pub(super) struct Record {
+    wants: &'static [Want],
+    pub(super) envelope: RefCell<Option<Envelope>>,
+    /// Limit, used and reserved units by name.
+    budgets: RefCell<BTreeMap<String, [u64; 3]>>,
+    before: RefCell<BTreeMap<String, [u64; 3]>>,
+    pub(super) events: RefCell<Vec<Event>>,
+    pub(super) operations: RefCell<Vec<Operation>>,
+    effect: Cell<Effect>,
+}
+
+impl Record {
+    pub(super) fn new(pack: &Pack) -> Record {
+        Record {
+            wants: pack.wants,
+            envelope: RefCell::default(),
+            budgets: RefCell::default(),
+            before: RefCell::default(),
+            events: RefCell::default(),
+            operations: RefCell::default(),
+            effect: Cell::new(Effect::Read),
+        }
+    }
+
+    pub(super) fn set_budget(&self, name: &str, limit: u64) {
+        self.budgets.borrow_mut().insert(name.to_owned(), [limit, 0, 0]);
+    }
+
+    /// A call begins. Like the host, it counts in its envelope whatever becomes of it.
+    pub(super) fn enter(&self, tool: &str, effect: Effect) {
+        self.effect.set(effect);
+        self.before.replace(self.budgets.borrow().clone());
+        let counted = match (effect, tool) {
+            (Effect::Read, _) => return,
+            (_, "test_run" | "test_report") => "test_runs",
+            _ => "mutations",
+        };
+        if let Some(envelope) = &mut *self.envelope.borrow_mut()
+            && let Some(counter) = envelope
+                .counters
+                .iter_mut()
+                .find(|counter| counter.name == counted)
+        {
+            counter.used += 1;
+        }
+    }
+
+    /// A call ends. What a failed `Write` call booked is undone.
+    pub(super) fn leave(&self, succeeded: bool) {
+        if !succeeded && self.effect.get() == Effect::Write {
+            self.budgets.replace(self.before.take());
+        }
+    }
+
+    pub(super) fn append(&self, event: &Event) -> Result<(), LedgerError> {
+        self.events.borrow_mut().push(event.clone());
+        Ok(())
+    }
+
+    pub(super) fn query(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        if !self.wants.contains(&Want::LedgerQuery) {
+            return Err(LedgerError::Denied);
+        }
+        let fits = |wanted: &Option<String>, is: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| is == Some(wanted))
+        };
+        let operations = self.operations.borrow();
+        let found = operations.iter().filter(|operation| {
+            fits(&filter.envelope_id, operation.envelope_id.as_deref())
+                && fits(&filter.pack, Some(&operation.pack))
+                && fits(&filter.tool, Some(&operation.tool))
+                && fits(
+                    &filter.failure_fingerprint,
+                    operation.failure_fingerprint.as_deref(),
+                )
+                && filter
+                    .success
+                    .is_none_or(|wanted| operation.success == Some(wanted))
+                && operation.seq > filter.after.unwrap_or_default()
+        });
+        Ok(found.take(filter.limit.clamp(1, 200) as usize).cloned().collect())
+    }
+
+    pub(super) fn current(&self) -> Option<Envelope> {
+        let mut envelope = self.envelope.borrow().clone()?;
+        let budgets = self.budgets.borrow();
+        envelope
+            .counters
+            .extend(budgets.iter().map(|(name, &[limit, used, reserved])| Counter {
+                name: name.clone(),
+                used: used + reserved,
+                limit: Some(limit),
+            }));
+        Some(envelope)
+    }
+
+    pub(super) fn reserve(
+        &self,
+        name: &str,
+        amount: u64,
+        in_transaction: bool,
+    ) -> Result<Box<dyn Reserved + '_>, BudgetError> {
+        let granted = self
+            .wants
+            .iter()
+            .any(|want| matches!(want, Want::Budget(wanted) if *wanted == name || *wanted == "*"));
+        if !granted {
+            return Err(BudgetError::Unknown(name.to_owned()));
+        }
+        if self.envelope.borrow().is_none() {
+            return Err(BudgetError::NoEnvelope);
+        }
+        match self.effect.get() {
+            Effect::Read => return Err(BudgetError::ReadOnly),
+            Effect::Run if in_transaction => return Err(BudgetError::TransactionOpen),
+            Effect::Run | Effect::Write => {}
+        }
+        let mut budgets = self.budgets.borrow_mut();
+        let Some([limit, used, reserved]) = budgets.get_mut(name) else {
+            return Err(BudgetError::Unknown(name.to_owned()));
+        };
+        if limit.saturating_sub(*used).saturating_sub(*reserved) < amount {
+            return Err(BudgetError::Exhausted(Counter {
+                name: name.to_owned(),
+                used: *used + *reserved,
+                limit: Some(*limit),
+            }));
+        }
+        *reserved += amount;
+        Ok(Box::new(Held {
+            record: self,
+            name: name.to_owned(),
+            units: amount,
+        }))
+    }
+}
+
+/// Units set aside.
+struct Held<'a> {
+    record: &'a Record,
+    name: String,
+    units: u64,
+}
+
+impl Reserved for Held<'_> {
+    fn commit(self: Box<Self>, used: u64) -> Result<(), BudgetError> {
+        let mut budgets = self.record.budgets.borrow_mut();
+        let Some([limit, booked, reserved]) = budgets.get_mut(&self.name) else {
+            return Err(BudgetError::Unknown(self.name.clone()));
+        };
+        *booked += used.min(self.units);
+        if used > self.units {
+            return Err(BudgetError::Exhausted(Counter {
+                name: self.name.clone(),
+                used: *booked + *reserved - self.units,
+                limit: Some(*limit),
+            }));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some([_, _, reserved]) = self.record.budgets.borrow_mut().get_mut(&self.name) {
+            *reserved = reserved.saturating_sub(self.units);
+        }
+    }
+}

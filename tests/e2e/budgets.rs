@@ -1,0 +1,189 @@
+//! Named budgets: never overspent, and what a call or a host did not use comes back.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::harness::{HttpServer, Place, Session, guest, params, until};
+
+fn place(approvals: u32) -> Place {
+    Place::with(&format!(
+        "[envelope]\nbudgets = {{ approvals = {approvals} }}\n[packs.spender]\nsource = {:?}\n\
+         grants = {{ ledger = true, budgets = [\"*\"] }}\n",
+        guest("spender")
+    ))
+}
+
+async fn open(session: &Session) -> String {
+    let opened = session.ok("envelope_open", json!({})).await;
+    opened["id"].as_str().unwrap().to_owned()
+}
+
+/// A call's outcome in one line, with what its reply says is left of the budget.
+async fn line(session: &Session, tool: &str, arguments: Value) -> String {
+    let result = session.call_raw(tool, arguments).await;
+    let meta = serde_json::to_value(result.meta.unwrap()).unwrap();
+    let body = result.structured_content.unwrap();
+    let said = match body.get("error") {
+        Some(err) => format!("{} {}", err["code"], err["context"]),
+        None => body["result"].to_string(),
+    };
+    format!("{tool} {said} left {}\n", meta["tollgate/budget"]["approvals"])
+}
+
+#[tokio::test]
+async fn units_are_booked_given_back_and_refused() {
+    let place = place(5);
+    let session = place.serve(&["--tier", "full"]).await;
+    let call = async |tool: &str, arguments: Value| line(&session, tool, arguments).await;
+    let write = |reserve: u64, commit: Option<u64>, fail: bool| json!({"budget": "approvals", "reserve": reserve, "commit": commit, "fail": fail});
+    let run = |reserve: u64, commit: Option<u64>, ending: &str| json!({"budget": "approvals", "reserve": reserve, "commit": commit, "ending": ending});
+    let mut log = call("spender_write", write(1, Some(1), false)).await;
+    open(&session).await;
+    log += &call("spender_read", json!({})).await;
+    log += &call("spender_write", write(3, Some(1), false)).await;
+    log += &call("spender_write", write(4, None, false)).await;
+    log += &call("spender_write", write(2, Some(2), true)).await;
+    log += &call("spender_write", write(1, Some(9), false)).await;
+    log += &call("spender_run", run(3, None, "return")).await;
+    log += &call("spender_run", run(3, Some(1), "return")).await;
+    log += &call("spender_run", run(2, Some(1), "trap")).await;
+    log += &call("spender_run", run(2, Some(1), "roll_back")).await;
+    log += &call("spender_run", run(1, None, "nested")).await;
+    log += &call("spender_run", run(1, Some(1), "together")).await;
+    log += &call("spender_run", run(1, Some(2), "return")).await;
+    log += &call("spender_run", run(1, Some(1), "return")).await;
+    log += &call("spender_write", write(u64::MAX, Some(1), false)).await;
+    let missing = json!({"budget": "missing", "reserve": 1});
+    log += &call("spender_write", missing).await;
+    let ungranted = json!({"budget": "other", "reserve": 1});
+    log += &call("spender_write", ungranted).await;
+    expect![[r#"
+        spender_write "ENVELOPE_REQUIRED" {} left null
+        spender_read "Some(ReadOnly) mutations 0/None, test_runs 0/None, approvals 0/Some(5)" left {"used":0,"limit":5,"left":5}
+        spender_write "mutations 1/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
+        spender_write "mutations 2/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
+        spender_write "ASKED_TO_FAIL" {} left {"used":1,"limit":5,"left":4}
+        spender_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":2,"limit":5} left {"used":1,"limit":5,"left":4}
+        spender_run "mutations 5/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
+        spender_run "mutations 6/None, test_runs 0/None, approvals 2/Some(5)" left {"used":2,"limit":5,"left":3}
+        spender_run "GUEST_TRAPPED" {"pack":"spender"} left {"used":2,"limit":5,"left":3}
+        spender_run "true mutations 8/None, test_runs 0/None, approvals 4/Some(5)" left {"used":2,"limit":5,"left":3}
+        spender_run "Some(TransactionOpen)" left {"used":2,"limit":5,"left":3}
+        spender_run "mutations 10/None, test_runs 0/None, approvals 3/Some(5)" left {"used":3,"limit":5,"left":2}
+        spender_run "BUDGET_EXHAUSTED" {"budget":"approvals","used":4,"limit":5} left {"used":4,"limit":5,"left":1}
+        spender_run "mutations 12/None, test_runs 0/None, approvals 5/Some(5)" left {"used":5,"limit":5,"left":0}
+        spender_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":5,"limit":5} left {"used":5,"limit":5,"left":0}
+        spender_write "BUDGET_UNKNOWN" {"budget":"missing"} left {"used":5,"limit":5,"left":0}
+        spender_write "BUDGET_UNKNOWN" {"budget":"other"} left {"used":5,"limit":5,"left":0}
+    "#]].assert_eq(&log);
+    session.close().await;
+    assert_eq!(place.sql("SELECT used FROM core_budgets"), ["5"]);
+    assert_eq!(place.sql("SELECT count(*) FROM core_reservations"), ["0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_that_race_never_overspend() {
+    let place = place(17);
+    let servers: Vec<HttpServer> = (0..3).map(|_| place.serve_http(&["--tier", "full"])).collect();
+    let mut sessions = Vec::new();
+    for number in 0..9 {
+        sessions.push(Session::over_http(&servers[number % 3]).await);
+    }
+    let id = open(&sessions[0]).await;
+    let racing = sessions.iter().enumerate().map(|(number, session)| {
+        let id = &id;
+        async move {
+            let mut booked = 0;
+            for round in 0..6 {
+                let arguments = match (number + round) % 3 {
+                    0 => json!({"budget": "approvals", "reserve": 2, "commit": 1, "envelope_id": id}),
+                    1 => {
+                        json!({"budget": "approvals", "reserve": 1, "commit": 1, "ending": "return", "envelope_id": id})
+                    }
+                    _ => {
+                        json!({"budget": "approvals", "reserve": 1, "commit": 1, "ending": "together", "envelope_id": id})
+                    }
+                };
+                let tool = if (number + round) % 3 == 0 { "spender_write" } else { "spender_run" };
+                let result = session.call_raw(tool, arguments).await;
+                let body = result.structured_content.unwrap();
+                match body["error"]["code"].as_str() {
+                    None => booked += 1,
+                    Some(code) => assert_eq!(code, "BUDGET_EXHAUSTED", "{body:#}"),
+                }
+            }
+            booked
+        }
+    });
+    let booked: i32 = futures::future::join_all(racing).await.iter().sum();
+    assert_eq!(place.sql("SELECT used FROM core_budgets"), [booked.to_string()]);
+    assert!((16..=17).contains(&booked), "{booked}");
+    assert_eq!(place.sql("SELECT count(*) FROM core_reservations"), ["0"]);
+}
+
+#[tokio::test]
+async fn what_a_dead_host_had_set_aside_comes_back() {
+    let place = place(3);
+    let alive = place.serve(&["--tier", "full"]).await;
+    let dying = place.serve(&["--tier", "full"]).await;
+    let id = open(&alive).await;
+    let hang = json!({"budget": "approvals", "reserve": 3, "ending": "hang", "envelope_id": id});
+    let hanging = dying.client().call_tool(params("spender_run", hang));
+    let taken = json!({"budget": "approvals", "reserve": 1, "commit": 1, "envelope_id": id});
+    let rival = async {
+        until(async || place.sql("SELECT count(*) FROM core_reservations") == ["1"]).await;
+        let shown = alive.ok("envelope_get", json!({"envelope_id": id})).await;
+        assert_eq!(
+            shown["budgets"]["approvals"],
+            json!({"limit": 3, "used": 0, "reserved": 3, "left": 0, "used_percent": 0})
+        );
+        let refusal = alive.refused("spender_write", taken.clone()).await;
+        assert_eq!(refusal["code"], "BUDGET_EXHAUSTED");
+        dying.kill();
+    };
+    let (hung, ()) = tokio::join!(hanging, rival);
+    assert!(hung.is_err());
+    // The host that is left finds out by itself.
+    alive.ok("spender_write", taken).await;
+    let shown = alive.ok("envelope_get", json!({"envelope_id": id})).await;
+    assert_eq!(shown["budgets"]["approvals"]["left"], 2);
+    alive.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM core_reservations"), ["0"]);
+}
+
+#[tokio::test]
+async fn a_starting_host_gives_back_what_the_dead_held() {
+    let place = place(3);
+    let dying = place.serve(&["--tier", "full"]).await;
+    let id = open(&dying).await;
+    let hang = json!({"budget": "approvals", "reserve": 3, "ending": "hang", "envelope_id": id});
+    let hanging = dying.client().call_tool(params("spender_run", hang));
+    let killer = async {
+        until(async || place.sql("SELECT count(*) FROM core_reservations") == ["1"]).await;
+        dying.kill();
+    };
+    let (hung, ()) = tokio::join!(hanging, killer);
+    assert!(hung.is_err());
+    let next = place.serve(&[]).await;
+    let shown = next.ok("envelope_get", json!({"envelope_id": id})).await;
+    assert_eq!(shown["state"], "CLOSED_INTERRUPTED");
+    assert_eq!(shown["budgets"]["approvals"]["reserved"], 0);
+    next.close().await;
+}
+
+#[tokio::test]
+async fn a_pack_that_was_not_granted_is_not_loaded() {
+    let place = Place::with(&format!("[packs.spender]\nsource = {:?}\n", guest("spender")));
+    let output = place.run(&["--json", "packs", "list"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "grants.ledger = true",
+        r#"grants.budgets = [\"approvals\"]"#,
+        r#"grants.budgets = [\"missing\"]"#,
+    ] {
+        assert!(
+            said.contains(&line.replace('"', "\\\"").replace("\\\\\"", "\\\"")),
+            "{line}: {said}"
+        );
+    }
+}

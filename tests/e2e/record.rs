@@ -1,0 +1,115 @@
+//! What components add to the ledger, and what they may read of it.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session, guest};
+
+fn place() -> Place {
+    Place::with(&format!(
+        "[packs.spender]\nsource = {:?}\ngrants = {{ ledger = true, budgets = [\"*\"] }}\n",
+        guest("spender")
+    ))
+}
+
+async fn open(session: &Session) -> String {
+    let opened = session.ok("envelope_open", json!({})).await;
+    opened["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn events_reach_their_columns_even_from_failing_calls() {
+    let place = place();
+    let session = place.serve(&["--tier", "full"]).await;
+    let id = open(&session).await;
+    let (failure, mutation) = ("f".repeat(64), "1".repeat(64));
+    let event = |fail: bool| json!({"event_type": "thing.changed", "changed": ["thing/1"], "failure": failure, "mutation": mutation, "fail": fail});
+    // The row of a read commits with the next write.
+    session.ok("spender_notice", event(false)).await;
+    session.ok("spender_record", event(false)).await;
+    session.refused("spender_record", event(true)).await;
+    let found = session
+        .ok(
+            "ledger_query",
+            json!({"failure_fingerprint": failure, "pack": "spender"}),
+        )
+        .await;
+    assert_eq!(found["operations"].as_array().unwrap().len(), 3, "{found:#}");
+    let shown = session.ok("envelope_get", json!({"envelope_id": id})).await;
+    assert_eq!(shown["last_failure_fingerprint"], failure.as_str());
+    assert_eq!(shown["last_mutation_fingerprint"], mutation.as_str());
+    session.close().await;
+    let rows = place.sql(
+        "SELECT tool || ' ' || success || ' ' || changed_paths || ' ' || failing_tests || ' ' || events || ' '
+             || (failure_fingerprint IS NOT NULL) || (mutation_fingerprint IS NOT NULL)
+         FROM core_operations WHERE pack = 'spender' ORDER BY seq",
+    );
+    expect![[r#"
+        spender_notice 1 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11
+        spender_record 1 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11
+        spender_record 0 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11"#]]
+    .assert_eq(&rows.join("\n"));
+    assert!(place.run(&["ledger", "verify"]).status.success());
+}
+
+#[tokio::test]
+async fn an_event_that_is_too_large_or_malformed_is_refused() {
+    let place = place();
+    let session = place.serve(&["--tier", "full"]).await;
+    let mut log = String::new();
+    for event in [
+        json!({"event_type": "Not A Type"}),
+        json!({"event_type": "t", "failure": "short"}),
+        json!({"event_type": "t", "changed": ["x".repeat(501)]}),
+        json!({"event_type": "t", "changed": vec!["x"; 1001]}),
+        json!({"event_type": "t", "times": 101}),
+    ] {
+        let refusal = session.refused("spender_record", event).await;
+        log += &format!("{} {}\n", refusal["code"], refusal["message"]);
+    }
+    expect![[r#"
+        "LEDGER_EVENT_INVALID" "the event is not well-formed: event-type is a dotted name in lower case"
+        "LEDGER_EVENT_INVALID" "the event is not well-formed: a fingerprint is 64 hex digits in lower case"
+        "LEDGER_EVENT_INVALID" "the event is too large: one name, in bytes: at most 500"
+        "LEDGER_EVENT_INVALID" "the event is too large: changed entities of a call: at most 1000"
+        "LEDGER_EVENT_INVALID" "the event is too large: events of a call: at most 100"
+    "#]]
+    .assert_eq(&log);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn queries_are_bounded_and_go_on_where_they_ended() {
+    let place = place();
+    let session = place.serve(&["--tier", "full"]).await;
+    for failure in ["a", "b", "a", "b", "a"] {
+        let event = json!({"event_type": "t", "failure": failure.repeat(64)});
+        session.ok("spender_record", event).await;
+    }
+    let query = async |arguments: Value| session.ok("spender_query", arguments).await["result"].clone();
+    let mut log = String::new();
+    for arguments in [
+        json!({"limit": 2}),
+        json!({"limit": 0, "after": 2}),
+        json!({"limit": 10, "failure": "a".repeat(64)}),
+        json!({"limit": 10, "failure": "a".repeat(64), "after": 3}),
+        json!({"limit": 10, "of_tool": "nothing"}),
+        json!({"limit": 4_000_000_000_u32, "after": u64::MAX}),
+    ] {
+        log += &format!("{}\n", query(arguments).await);
+    }
+    expect![[r#"
+        "1 spender_record, 2 spender_record"
+        "3 spender_record"
+        "1 spender_record, 3 spender_record, 5 spender_record"
+        "5 spender_record"
+        ""
+        ""
+    "#]]
+    .assert_eq(&log);
+    session.close().await;
+    let plan = place.sql(
+        "EXPLAIN QUERY PLAN SELECT seq FROM core_operations WHERE failure_fingerprint = 'x' AND seq > 3 ORDER BY seq",
+    );
+    assert_eq!(plan.len(), 1);
+}
