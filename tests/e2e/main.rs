@@ -1,9 +1,11 @@
 //! End to end: the real binary, driven by real clients.
 
 mod arguments;
+mod budgets;
 mod cancellation;
 mod cli;
 mod clients;
+mod convergence;
 mod crash;
 mod envelopes;
 mod harness;
@@ -13,6 +15,7 @@ mod loading;
 mod meddling;
 mod programs;
 mod python;
+mod record;
 mod stdio;
 mod surface;
 mod workspaces;

@@ -29,6 +29,9 @@ pub struct Listing<T> {
     pub complete: bool,
 }
 
+/// What stands before a path that is not UTF-8.
+const MARK: &str = "bytes:";
+
 /// A path in a repository, relative to its top. It may hold line ends and need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepoPath {
@@ -47,7 +50,7 @@ impl RepoPath {
                 is_utf8: true,
             };
         }
-        let mut text = String::from("bytes:");
+        let mut text = String::from(MARK);
         for chunk in bytes.utf8_chunks() {
             text.push_str(&chunk.valid().replace('\\', "\\\\"));
             for byte in chunk.invalid() {
@@ -67,6 +70,50 @@ impl RepoPath {
     #[must_use]
     pub const fn is_utf8(&self) -> bool {
         self.is_utf8
+    }
+
+    /// The path below a folder, which ends with a slash or is empty. None if it is elsewhere.
+    #[must_use]
+    pub fn below(&self, folder: &str) -> Option<RepoPath> {
+        let bytes = self.bytes();
+        let rest = bytes.strip_prefix(folder.as_bytes())?;
+        Some(RepoPath::from_bytes(rest))
+    }
+
+    /// The path as C would quote it, which is how Git reads paths that are not plain.
+    #[must_use]
+    pub fn quoted(&self) -> String {
+        let mut quoted = String::from("\"");
+        for byte in self.bytes() {
+            match byte {
+                b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+                b' '..=b'~' => quoted.push(char::from(byte)),
+                _ => quoted.push_str(&format!("\\{byte:03o}")),
+            }
+        }
+        quoted.push('"');
+        quoted
+    }
+
+    /// The bytes it was made from.
+    fn bytes(&self) -> Vec<u8> {
+        let Some(marked) = self.text.strip_prefix(MARK).filter(|_| !self.is_utf8) else {
+            return self.text.clone().into_bytes();
+        };
+        let mut bytes = Vec::with_capacity(marked.len());
+        let mut rest = marked;
+        while let Some((before, escape)) = rest.split_once('\\') {
+            bytes.extend_from_slice(before.as_bytes());
+            let byte = escape
+                .strip_prefix('x')
+                .and_then(|digits| u8::from_str_radix(digits.get(..2)?, 16).ok());
+            bytes.push(byte.unwrap_or(b'\\'));
+            rest = escape
+                .get(if byte.is_some() { 3 } else { 1 }..)
+                .unwrap_or_default();
+        }
+        bytes.extend_from_slice(rest.as_bytes());
+        bytes
     }
 
     /// The path on one line: control characters are escaped.
@@ -139,6 +186,12 @@ impl Change {
         self.content.is_none() && self.status != Status::Deleted
     }
 
+    /// Whether it is a symbolic link.
+    #[must_use]
+    pub fn is_link(&self) -> bool {
+        self.mode == Some(LINK)
+    }
+
     /// Whether it is another repository, whose commit [`parse_diff`] tells.
     #[must_use]
     pub fn is_submodule(&self) -> bool {
@@ -146,6 +199,8 @@ impl Change {
     }
 }
 
+/// The mode of a symbolic link.
+const LINK: u32 = 0o120_000;
 /// The mode of a submodule.
 const SUBMODULE: u32 = 0o160_000;
 

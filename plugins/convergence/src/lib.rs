@@ -5,7 +5,7 @@
 //! gets one too, from what Git says of it. With the fingerprints before it, each shows whether it
 //! repeats itself.
 //!
-//! Nothing here reads a file or starts a process.
+//! Readers and fingerprints are pure. Only `work_tree` asks Git, and only `tools` runs tests.
 //!
 //! ```
 //! use convergence::{Normaliser, Outcome, fingerprint, readers};
@@ -21,11 +21,16 @@
 //! ```
 #![warn(missing_docs)]
 
+mod config;
 mod digest;
+mod error;
 mod normalise;
 mod report;
+mod store;
 mod text;
+mod tools;
 mod trace;
+mod work_tree;
 
 pub mod cycle;
 pub mod fingerprint;
@@ -35,3 +40,27 @@ pub mod readers;
 
 pub use normalise::Normaliser;
 pub use report::{Counts, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Outcome, TestReport};
+
+use tollgate_sdk::{GitAccess, Pack, Want, config_schema, migration};
+
+use crate::config::Config;
+use crate::tools::mutation::MutationRecord;
+use crate::tools::report::Report;
+use crate::tools::run::TestRun;
+use crate::tools::status::Status;
+
+/// The pack.
+pub const PACK: Pack = Pack {
+    name: "convergence",
+    version: env!("CARGO_PKG_VERSION"),
+    summary: "Test runs and changes as fingerprints, so that work that goes nowhere shows.",
+    instructions: "Run tests with test_run, or tell about a run of your own with test_report; record edits with \
+        mutation_record. `non_progress` means that the same failure outlived a change: try something else. `no_op` \
+        and `oscillation` mean that an edit changed nothing, or brought back what was there before. \
+        convergence_status tells where the work stands.",
+    wants: &[Want::WorkspaceRead("*"), Want::Tests, Want::Git(GitAccess::Read)],
+    migrations: &[migration!("../../../migrations/convergence", "0001_init")],
+    tools: tollgate_sdk::tools![TestRun, Report, MutationRecord, Status],
+    config_schema: Some(config_schema::<Config>),
+};
+tollgate_sdk::export_pack!(PACK);

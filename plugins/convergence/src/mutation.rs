@@ -9,6 +9,7 @@ use crate::git::{Change, FileStat, RepoPath, Status, Symbol};
 pub const MAX_TOLD: usize = 500;
 
 const FILES_TAG: &str = "tollgate.files_changed.v1";
+const BASE_TAG: &str = "tollgate.mutation_on_base.v1";
 const MUTATION_TAG: &str = "tollgate.mutation.v1";
 
 /// How much changed.
@@ -73,6 +74,19 @@ impl Mutation {
                 .collect(),
             more_paths: u64::try_from(changes.len().saturating_sub(MAX_TOLD)).unwrap_or(u64::MAX),
         }
+    }
+}
+
+impl Mutation {
+    /// The same on a base: the tree it differs from. Without it a commit, which leaves no difference,
+    /// would look like going back to where all began.
+    #[must_use]
+    pub fn on(mut self, base: &str) -> Mutation {
+        let mut encoder = Encoder::new(BASE_TAG);
+        encoder.field(base.as_bytes());
+        encoder.field(self.fingerprint.as_bytes());
+        self.fingerprint = encoder.finish();
+        self
     }
 }
 

@@ -16,6 +16,7 @@ mod tap_yaml;
 mod unittest;
 mod vitest;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::normalise::Normaliser;
@@ -48,6 +49,22 @@ pub enum Reader {
     Tap,
     /// Anything else: the exit code decides, and the lines that look like errors are what failed.
     Generic,
+}
+
+/// A plain list of texts, because not every client takes anything else.
+impl JsonSchema for Reader {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Reader".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut names: Vec<_> = FORMATS
+            .iter()
+            .map(|format| serde_json::json!(format.reader))
+            .collect();
+        names.push(serde_json::json!(Reader::Generic));
+        json_schema!({"type": "string", "enum": names})
+    }
 }
 
 /// A finished test run.

@@ -26,8 +26,18 @@ pub struct Diff {
     pub symbols: Vec<Symbol>,
     /// Submodules with the commit they are at now, with `-dirty` behind it if there is more.
     pub submodules: Vec<(RepoPath, String)>,
+    /// Other files with the hash of their content now, as the difference has it: whole with
+    /// `--full-index`.
+    pub blobs: Vec<(RepoPath, String)>,
     /// The last hunk was not cut off.
     pub complete: bool,
+}
+
+impl Diff {
+    /// What each path holds now: the commit of a submodule, the hash of anything else.
+    pub fn contents(self) -> impl Iterator<Item = (RepoPath, String)> {
+        self.blobs.into_iter().chain(self.submodules)
+    }
 }
 
 /// Reads `git diff -U0`. Of the lines in a hunk only as many are skipped as its header says, so that
@@ -42,6 +52,7 @@ pub fn parse_diff(output: &[u8]) -> Diff {
         complete: reading.hunk.as_ref().is_none_or(Hunk::is_read),
         symbols: reading.symbols.into_iter().collect(),
         submodules: reading.submodules,
+        blobs: reading.blobs,
     }
 }
 
@@ -52,6 +63,9 @@ struct Reading {
     hunk: Option<Hunk>,
     symbols: BTreeSet<Symbol>,
     submodules: Vec<(RepoPath, String)>,
+    /// The hash behind the dots of the last `index` line.
+    after: Option<String>,
+    blobs: Vec<(RepoPath, String)>,
 }
 
 impl Reading {
@@ -63,10 +77,14 @@ impl Reading {
             self.symbol(context);
         } else if line.starts_with(b"diff --") {
             (self.before, self.path, self.hunk) = (None, None, None);
+            self.after = None;
+        } else if let Some(hashes) = line.strip_prefix(b"index ") {
+            self.after = hash_after(hashes);
         } else if let Some(path) = line.strip_prefix(b"--- ") {
             self.before = header_path(path, b"a/");
         } else if let Some(path) = line.strip_prefix(b"+++ ") {
             self.path = header_path(path, b"b/").or_else(|| self.before.take());
+            self.blobs.extend(self.path.clone().zip(self.after.take()));
         }
     }
 
@@ -139,6 +157,13 @@ impl Hunk {
 }
 
 /// The length in `9,2`; alone, a number is where a hunk of one line begins.
+/// `def` of `abc..def 100644`, unless it consists of zeros.
+fn hash_after(hashes: &[u8]) -> Option<String> {
+    let hashes = std::str::from_utf8(hashes).ok()?;
+    let after = hashes.split(' ').next()?.split_once("..")?.1;
+    super::hash(after)
+}
+
 fn length(range: &[u8]) -> Option<u64> {
     let range = std::str::from_utf8(range).ok()?;
     match range.split_once(',') {

@@ -1,0 +1,86 @@
+//! What the tools refuse, and what to do about it.
+
+use tollgate_sdk::{Outcome, ToolError, Workspace};
+
+/// No test command of this name is registered.
+pub(crate) fn test_not_registered(workspace: &Workspace<'_>, name: &str) -> ToolError {
+    let names: Vec<&str> = workspace
+        .info()
+        .tests
+        .iter()
+        .map(|test| test.name.as_str())
+        .collect();
+    ToolError::new(
+        "TEST_NOT_REGISTERED",
+        format!("workspace {} has no test command `{name}`", workspace.name()),
+    )
+    .remediation(format!(
+        "Name a registered one, or let the operator add `tests.{name} = [\"PROGRAM\", …]` to [workspaces.{}] and leave \
+         `tests` in the pack's grants; a run of your own is reported with test_report.",
+        workspace.name()
+    ))
+    .context("workspace", workspace.name())
+    .context("registered", names)
+}
+
+/// A report that says nothing.
+pub(crate) fn nothing_reported() -> ToolError {
+    ToolError::new("NOTHING_REPORTED", "the report does not say how the run ended")
+        .remediation("Give exit_code, output or failing_tests, best all you have.")
+}
+
+/// The workspace does not let packs use Git.
+pub(crate) fn git_not_allowed(workspace: &str) -> ToolError {
+    ToolError::new("GIT_NOT_ALLOWED", format!("git may not be used in workspace {workspace}"))
+        .remediation(format!(
+            "The operator allows it with `git = \"read\"` in [workspaces.{workspace}], and `git` in the pack's grants."
+        ))
+        .context("workspace", workspace)
+}
+
+/// The workspace is no work tree.
+pub(crate) fn not_a_repository(workspace: &str, outcome: &Outcome) -> ToolError {
+    ToolError::new(
+        "NOT_A_REPOSITORY",
+        format!("workspace {workspace} is no work tree of a Git repository"),
+    )
+    .remediation("Make it one with `git init`, or record changes in a workspace that is one.")
+    .context("workspace", workspace)
+    .context("git", complaint(outcome))
+}
+
+/// More changed than is read.
+pub(crate) fn too_many_changes(workspace: &str) -> ToolError {
+    ToolError::new(
+        "TOO_MANY_CHANGES",
+        format!("more changed in workspace {workspace} than can be read"),
+    )
+    .remediation("Commit what is done, or add what is generated to .gitignore.")
+    .context("workspace", workspace)
+}
+
+/// Files that cannot be hashed.
+pub(crate) fn unreadable(workspace: &str, path: Option<&String>) -> ToolError {
+    ToolError::new(
+        "FILES_UNREADABLE",
+        format!("changed files of workspace {workspace} cannot be read"),
+    )
+    .remediation("Let the host's user read them, or add them to .gitignore.")
+    .context("workspace", workspace)
+    .context("path", path.map(String::as_str))
+}
+
+/// Git failed for a reason of its own.
+pub(crate) fn git_failed(workspace: &str, outcome: &Outcome) -> ToolError {
+    ToolError::new("GIT_FAILED", format!("git failed in workspace {workspace}"))
+        .remediation("Look at what git says, in context.")
+        .context("workspace", workspace)
+        .context("git", complaint(outcome))
+}
+
+/// The first line of what a program complained about.
+fn complaint(outcome: &Outcome) -> String {
+    let said = String::from_utf8_lossy(&outcome.stderr.bytes);
+    let line = said.lines().find(|line| !line.trim().is_empty());
+    line.unwrap_or_default().chars().take(300).collect()
+}

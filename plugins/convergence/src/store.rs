@@ -1,0 +1,267 @@
+//! All SQL of the pack.
+
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use crate::cycle::MAX_PERIOD;
+
+/// How many days runs and states are remembered.
+const DAYS: i64 = 30;
+/// How many runs and states of one envelope and workspace are remembered.
+const REMEMBERED: i64 = 1_000;
+/// How many outdated rows one call removes at most.
+const SWEEP: u32 = 200;
+
+/// What is compared with each other: what happened in one workspace within one envelope.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    /// Empty outside an envelope.
+    pub envelope: String,
+    pub workspace: String,
+}
+
+/// A test run to remember.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    pub command: &'a str,
+    pub outcome: &'a str,
+    pub failure_fingerprint: Option<&'a str>,
+    pub mutations: u64,
+}
+
+/// A failure, and how often it was seen.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub fingerprint: String,
+    pub seen: u64,
+    pub first_mutations: u64,
+    pub last_mutations: u64,
+    pub last_id: i64,
+    pub last_at: Timestamp,
+}
+
+impl TryFrom<Row> for Seen {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Seen, DbError> {
+        Ok(Seen {
+            fingerprint: row.get(0)?,
+            seen: row.get(1)?,
+            first_mutations: row.get(2)?,
+            last_mutations: row.get(3)?,
+            last_id: row.get(4)?,
+            last_at: row.get(5)?,
+        })
+    }
+}
+
+const SEEN: &str = "failure_fingerprint, count(*), min(mutations), max(mutations), max(id), max(at)";
+
+/// How often a failure was seen.
+pub(crate) fn seen(db: &Db<'_>, scope: &Scope, fingerprint: &str) -> Result<Option<Seen>, DbError> {
+    db.query_one(
+        &format!(
+            "SELECT {SEEN} FROM convergence_runs
+             WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint = ?3 GROUP BY failure_fingerprint"
+        ),
+        params![scope.envelope, scope.workspace, fingerprint],
+    )
+}
+
+/// The failures of a scope, the one seen last first.
+pub(crate) fn failures(db: &Db<'_>, scope: &Scope, limit: u32) -> Result<Vec<Seen>, DbError> {
+    db.query_as(
+        &format!(
+            "SELECT {SEEN} FROM convergence_runs
+             WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint IS NOT NULL
+             GROUP BY failure_fingerprint ORDER BY max(id) DESC LIMIT ?3"
+        ),
+        params![scope.envelope, scope.workspace, limit],
+    )
+}
+
+/// Remembers a test run.
+pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp) -> Result<(), DbError> {
+    let mutations = i64::try_from(run.mutations).unwrap_or(i64::MAX);
+    db.execute(
+        "INSERT INTO convergence_runs (envelope_id, workspace, command, outcome, failure_fingerprint, mutations, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            scope.envelope,
+            scope.workspace,
+            run.command,
+            run.outcome,
+            run.failure_fingerprint,
+            mutations,
+            now
+        ],
+    )?;
+    forget(db, "convergence_runs", scope, now)
+}
+
+/// What a scope's test runs came to.
+#[derive(Debug, Clone)]
+pub(crate) struct RunCounts {
+    pub all: u64,
+    pub failed: u64,
+    pub last_id: Option<i64>,
+}
+
+impl TryFrom<Row> for RunCounts {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<RunCounts, DbError> {
+        Ok(RunCounts {
+            all: row.get(0)?,
+            failed: row.get(1)?,
+            last_id: row.get(2)?,
+        })
+    }
+}
+
+/// Counts the test runs of a scope.
+pub(crate) fn run_counts(db: &Db<'_>, scope: &Scope) -> Result<RunCounts, DbError> {
+    let counts = db.query_one(
+        "SELECT count(*), count(failure_fingerprint), max(id) FROM convergence_runs
+         WHERE envelope_id = ?1 AND workspace = ?2",
+        params![scope.envelope, scope.workspace],
+    )?;
+    Ok(counts.unwrap_or(RunCounts {
+        all: 0,
+        failed: 0,
+        last_id: None,
+    }))
+}
+
+/// The fingerprints of the newest states, the newest first.
+pub(crate) fn newest_mutations(db: &Db<'_>, scope: &Scope) -> Result<Vec<String>, DbError> {
+    let rows = db.query(
+        "SELECT fingerprint FROM convergence_mutations WHERE envelope_id = ?1 AND workspace = ?2
+         ORDER BY id DESC LIMIT ?3",
+        params![
+            scope.envelope,
+            scope.workspace,
+            u32::try_from(MAX_PERIOD).unwrap_or(u32::MAX)
+        ],
+    )?;
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// Remembers a state of the work tree.
+pub(crate) fn add_mutation(
+    db: &Db<'_>,
+    scope: &Scope,
+    fingerprint: &str,
+    cycle: crate::cycle::Cycle,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO convergence_mutations (envelope_id, workspace, fingerprint, no_op, period, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            scope.envelope,
+            scope.workspace,
+            fingerprint,
+            cycle.no_op,
+            cycle.oscillation.unwrap_or(0),
+            now
+        ],
+    )?;
+    forget(db, "convergence_mutations", scope, now)
+}
+
+/// What a scope's recorded states came to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MutationCounts {
+    pub all: u64,
+    pub no_ops: u64,
+    pub oscillations: u64,
+}
+
+impl TryFrom<Row> for MutationCounts {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<MutationCounts, DbError> {
+        Ok(MutationCounts {
+            all: row.get(0)?,
+            no_ops: row.get(1)?,
+            oscillations: row.get(2)?,
+        })
+    }
+}
+
+/// Counts the recorded states of a scope.
+pub(crate) fn mutation_counts(db: &Db<'_>, scope: &Scope) -> Result<MutationCounts, DbError> {
+    let counts = db.query_one(
+        "SELECT count(*), coalesce(sum(no_op), 0), coalesce(sum(CASE WHEN period > 0 THEN 1 ELSE 0 END), 0)
+         FROM convergence_mutations WHERE envelope_id = ?1 AND workspace = ?2",
+        params![scope.envelope, scope.workspace],
+    )?;
+    Ok(counts.unwrap_or_default())
+}
+
+/// The newest state: its fingerprint, whether it changed nothing, its period.
+#[derive(Debug, Clone)]
+pub(crate) struct LastMutation {
+    pub fingerprint: String,
+    pub no_op: bool,
+    pub period: u32,
+}
+
+impl TryFrom<Row> for LastMutation {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<LastMutation, DbError> {
+        Ok(LastMutation {
+            fingerprint: row.get(0)?,
+            no_op: row.get(1)?,
+            period: row.get(2)?,
+        })
+    }
+}
+
+/// The newest recorded state of a scope.
+pub(crate) fn last_mutation(db: &Db<'_>, scope: &Scope) -> Result<Option<LastMutation>, DbError> {
+    db.query_one(
+        "SELECT fingerprint, no_op, period FROM convergence_mutations WHERE envelope_id = ?1 AND workspace = ?2
+         ORDER BY id DESC LIMIT 1",
+        params![scope.envelope, scope.workspace],
+    )
+}
+
+/// Where a workspace was last.
+pub(crate) fn root(db: &Db<'_>, workspace: &str) -> Result<Option<String>, DbError> {
+    let row = db.query_row(
+        "SELECT root FROM convergence_roots WHERE workspace = ?1",
+        params![workspace],
+    )?;
+    row.map(|row| row.get(0)).transpose()
+}
+
+/// Remembers where a workspace is.
+pub(crate) fn set_root(db: &Db<'_>, workspace: &str, root: &str) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO convergence_roots (workspace, root) VALUES (?1, ?2)
+         ON CONFLICT (workspace) DO UPDATE SET root = excluded.root",
+        params![workspace, root],
+    )
+    .map(drop)
+}
+
+/// Removes what is too old or too much, a few rows at a time.
+fn forget(db: &Db<'_>, table: &str, scope: &Scope, now: Timestamp) -> Result<(), DbError> {
+    let oldest = now.plus_ms(-DAYS * 24 * 60 * 60 * 1000);
+    db.execute(
+        &format!(
+            "DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE at < ?1 ORDER BY at LIMIT ?2)"
+        ),
+        params![oldest, SWEEP],
+    )?;
+    db.execute(
+        &format!(
+            "DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE envelope_id = ?1 AND workspace = ?2
+                 ORDER BY id DESC LIMIT ?3 OFFSET ?4)"
+        ),
+        params![scope.envelope, scope.workspace, SWEEP, REMEMBERED],
+    )
+    .map(drop)
+}

@@ -1,0 +1,198 @@
+//! `mutation_record`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate_sdk::{Cx, Effect, Event, Tier, Tool, ToolError};
+
+use super::{default_workspace, names, scope};
+use crate::cycle::{self, Cycle};
+use crate::mutation::Mutation;
+use crate::{store, work_tree};
+
+/// How many paths and symbols a reply tells.
+const SHOWN: usize = 200;
+/// How many bytes of the short diff go into the ledger.
+const MAX_SHORT_DIFF: usize = 4 << 10;
+
+/// Record the state of a workspace's Git work tree after an edit: what changed against the last commit. Flags an edit that
+/// changed nothing, and one that brings back an earlier state.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MutationRecord {
+    /// The workspace.
+    #[serde(default = "default_workspace")]
+    #[schemars(length(max = 128))]
+    workspace: String,
+    /// A few words on what was done.
+    #[schemars(length(max = 200))]
+    note: Option<String>,
+}
+
+/// A state of a work tree.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Recorded {
+    /// The workspace.
+    workspace: String,
+    /// The same for the same content on the same commit's tree.
+    mutation_fingerprint: String,
+    /// SHA-256 over path, mode and content of each changed path.
+    files_changed_hash: String,
+    /// How much changed since the last commit.
+    diff_stats: Stats,
+    /// Functions and classes that changed, as `path: name`.
+    symbol_changes: Vec<String>,
+    /// Symbols were left out, because the difference is too large.
+    symbols_left_out: bool,
+    /// The changed paths.
+    changed_paths: Vec<String>,
+    /// One line each: `+ a.py`, `~ b.rs`, `- c.go`.
+    short_diff: Vec<String>,
+    /// How many more paths changed.
+    more_paths: u64,
+    /// The last commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git_head: Option<String>,
+    /// Everything is as the record before left it.
+    no_op: bool,
+    /// The state was there before, and something else in between.
+    oscillation: bool,
+    /// How many records ago.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period: Option<u32>,
+    /// The verdict in a line.
+    message: String,
+}
+
+/// How much changed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Stats {
+    files_changed: u64,
+    insertions: u64,
+    deletions: u64,
+}
+
+impl Tool for MutationRecord {
+    const NAME: &'static str = "mutation_record";
+    const TITLE: &'static str = "Record a change of files";
+    const EFFECT: Effect = Effect::Run;
+    const TIER: Tier = Tier::Core;
+    type Output = Recorded;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Recorded, ToolError> {
+        let workspace = cx.workspace(&self.workspace)?;
+        let tree = work_tree::read(&workspace)?;
+        let scope = scope(cx, &self.workspace);
+        let fingerprint = &tree.mutation.fingerprint;
+        let cycle = cx.transaction(|db| {
+            let before = store::newest_mutations(&db, &scope)?;
+            let cycle = cycle::mutation(fingerprint, before.iter().map(String::as_str));
+            store::add_mutation(&db, &scope, fingerprint, cycle, cx.now())?;
+            Ok::<_, ToolError>(cycle)
+        })?;
+        let message = verdict(&tree.mutation, cycle);
+        let note = match &self.note {
+            Some(note) => format!("{message} ({note})"),
+            None => message.clone(),
+        };
+        cx.ledger()
+            .append(&event(&tree.mutation, cycle).note(cut(&note, 500)))?;
+        Ok(Recorded::of(self.workspace, tree, cycle, message))
+    }
+
+    fn text(output: &Recorded) -> Option<String> {
+        let mut text = output.message.clone();
+        for line in output.short_diff.iter().take(50) {
+            text.push_str(&format!("\n{line}"));
+        }
+        Some(text)
+    }
+}
+
+impl Recorded {
+    fn of(workspace: String, tree: work_tree::WorkTree, cycle: Cycle, message: String) -> Recorded {
+        let mutation = tree.mutation;
+        let hidden = mutation.changed_paths.len().saturating_sub(SHOWN) as u64;
+        Recorded {
+            workspace,
+            mutation_fingerprint: mutation.fingerprint,
+            files_changed_hash: mutation.files_changed_hash,
+            diff_stats: Stats {
+                files_changed: mutation.diff_stats.files_changed,
+                insertions: mutation.diff_stats.insertions,
+                deletions: mutation.diff_stats.deletions,
+            },
+            symbol_changes: mutation
+                .symbol_changes
+                .iter()
+                .take(SHOWN)
+                .map(|symbol| format!("{}: {}", symbol.path.one_line(), symbol.name))
+                .collect(),
+            symbols_left_out: tree.symbols_left_out,
+            changed_paths: mutation
+                .changed_paths
+                .iter()
+                .take(SHOWN)
+                .map(|path| path.as_str().to_owned())
+                .collect(),
+            short_diff: mutation.short_diff.into_iter().take(SHOWN).collect(),
+            more_paths: mutation.more_paths.saturating_add(hidden),
+            git_head: tree.head,
+            no_op: cycle.no_op,
+            oscillation: cycle.oscillation.is_some(),
+            period: cycle.oscillation,
+            message,
+        }
+    }
+}
+
+fn verdict(mutation: &Mutation, cycle: Cycle) -> String {
+    let stats = mutation.diff_stats;
+    let state = match stats.files_changed {
+        0 => "nothing differs from the last commit".to_owned(),
+        files => format!(
+            "{files} file{} changed, +{} -{}",
+            if files == 1 { "" } else { "s" },
+            stats.insertions,
+            stats.deletions
+        ),
+    };
+    match cycle {
+        Cycle { no_op: true, .. } => format!("{state}; no-op: as the record before"),
+        Cycle {
+            oscillation: Some(period),
+            ..
+        } => format!("{state}; oscillation: the state of {period} records ago is back"),
+        _ => state,
+    }
+}
+
+fn event(mutation: &Mutation, cycle: Cycle) -> Event {
+    let kind = match cycle {
+        Cycle { no_op: true, .. } => "mutation.no_op",
+        Cycle {
+            oscillation: Some(_), ..
+        } => "mutation.oscillation",
+        _ => "mutation.recorded",
+    };
+    let stats = mutation.diff_stats;
+    let mut event = Event::new(kind)
+        .changed(names(mutation.changed_paths.iter().map(|path| path.as_str())))
+        .mutation(&mutation.fingerprint);
+    event.diff_stats = Some(
+        json!({
+            "files_changed": stats.files_changed,
+            "insertions": stats.insertions,
+            "deletions": stats.deletions,
+        })
+        .to_string(),
+    );
+    event.short_diff = Some(cut(&mutation.short_diff.join("\n"), MAX_SHORT_DIFF));
+    event
+}
+
+fn cut(text: &str, bytes: usize) -> String {
+    text.get(..text.floor_char_boundary(bytes))
+        .unwrap_or_default()
+        .to_owned()
+}

@@ -1,0 +1,97 @@
+//! `test_report`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Effect, Tool, ToolError};
+
+use super::{RunView, default_workspace, normaliser, record, remember, scope};
+use crate::readers::{self, Reader, Run};
+use crate::report::TestReport;
+use crate::{error, store};
+
+/// Report a test run that you did yourself. Counts as test_run does, and the same failure has the same fingerprint. Give the
+/// output if you have it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Report {
+    /// The workspace it ran in.
+    #[serde(default = "default_workspace")]
+    #[schemars(length(max = 128))]
+    workspace: String,
+    /// What the command ended with.
+    exit_code: Option<i32>,
+    /// What it printed; the end of it if it is long.
+    #[schemars(length(max = 800_000))]
+    output: Option<String>,
+    /// The names of the failing tests, if there is no output. An empty list says that none failed.
+    #[schemars(length(max = 1000))]
+    failing_tests: Option<Vec<String>>,
+    /// The command as typed.
+    #[serde(default)]
+    #[schemars(length(max = 1000))]
+    command: String,
+    /// The absolute path of the folder it ran in, so that paths below it compare.
+    #[schemars(length(max = 4096))]
+    directory: Option<String>,
+    /// Which tool wrote the output, if it does not show.
+    reader: Option<Reader>,
+}
+
+/// What a reported test run came to.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Reported {
+    /// The workspace.
+    workspace: String,
+    /// What it came to.
+    #[serde(flatten)]
+    run: RunView,
+}
+
+impl Tool for Report {
+    const NAME: &'static str = "test_report";
+    const TITLE: &'static str = "Report a test run";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Reported;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Reported, ToolError> {
+        let root = store::root(&cx.db, &self.workspace)?;
+        let report = self.read(root.as_deref())?;
+        let scope = scope(cx, &self.workspace);
+        let run = remember(cx, &cx.db, &scope, &self.command, &report)?;
+        record(cx, &report, &run)?;
+        Ok(Reported {
+            workspace: self.workspace,
+            run,
+        })
+    }
+
+    fn text(output: &Reported) -> Option<String> {
+        Some(output.run.text())
+    }
+}
+
+impl Report {
+    fn read(&self, root: Option<&str>) -> Result<TestReport, ToolError> {
+        let names = || self.failing_tests.iter().flatten().map(String::as_str);
+        match &self.output {
+            Some(output) => {
+                let run = Run {
+                    output: output.as_bytes(),
+                    exit_code: self.exit_code,
+                    command: &self.command,
+                    reader: self.reader,
+                };
+                let roots = [self.directory.as_deref(), root];
+                let read = readers::read(&run, &normaliser(&roots));
+                if read.failing_tests.is_empty() && names().next().is_some() {
+                    return Ok(TestReport::from_names(names(), self.exit_code));
+                }
+                Ok(read)
+            }
+            None if self.failing_tests.is_some() || self.exit_code.is_some() => {
+                Ok(TestReport::from_names(names(), self.exit_code))
+            }
+            None => Err(error::nothing_reported()),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! `test_run`
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Command, Cx, Effect, Ending, Hints, Outcome, Tier, Tool, ToolError};
+
+use super::{RunView, default_workspace, normaliser, record, remember, scope};
+use crate::config::Config;
+use crate::readers::{self, Run};
+use crate::{error, store, text, work_tree};
+
+/// How much of each stream is read.
+const MAX_OUTPUT: u32 = 1 << 20;
+/// How much of the end of the output a reply shows at most, in bytes.
+const MAX_TAIL: usize = 16 << 10;
+
+/// Run a test command that the operator registered for a workspace. Tells what failed, with a fingerprint of the failure that
+/// shows when it comes back unchanged.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TestRun {
+    /// The workspace.
+    #[serde(default = "default_workspace")]
+    #[schemars(length(max = 128))]
+    workspace: String,
+    /// Which of its test commands.
+    #[serde(default = "default_test")]
+    #[schemars(length(max = 128))]
+    test: String,
+    /// Give up after this time.
+    #[schemars(range(min = 1, max = 86_400))]
+    timeout_sec: Option<u32>,
+    /// How many bytes of the end of the output to show.
+    #[serde(default = "default_tail")]
+    #[schemars(range(min = 0, max = 16_384))]
+    tail_bytes: usize,
+}
+
+fn default_test() -> String {
+    "default".to_owned()
+}
+
+fn default_tail() -> usize {
+    2_000
+}
+
+/// What a test run came to.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Ran {
+    /// The workspace.
+    workspace: String,
+    /// Which of its test commands.
+    test: String,
+    /// What it came to.
+    #[serde(flatten)]
+    run: RunView,
+    /// How long it took.
+    duration_ms: u64,
+    /// It was ended because its time was up.
+    timed_out: bool,
+    /// The signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    /// The end of what it printed.
+    output_tail: String,
+    /// How many bytes it printed in all.
+    output_bytes: u64,
+    /// Where the full output is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact_id: Option<String>,
+}
+
+impl Tool for TestRun {
+    const NAME: &'static str = "test_run";
+    const TITLE: &'static str = "Run tests";
+    const EFFECT: Effect = Effect::Run;
+    const TIER: Tier = Tier::Core;
+    const HINTS: Hints = Hints {
+        open_world: true,
+        ..Hints::ADDITIVE
+    };
+    type Output = Ran;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Ran, ToolError> {
+        let config: Config = cx.config()?;
+        let workspace = cx.workspace(&self.workspace)?;
+        let Some(test) = workspace.info().test(&self.test) else {
+            return Err(error::test_not_registered(&workspace, &self.test));
+        };
+        let words = test.argv.join(" ");
+        let root = work_tree::root(&workspace);
+        let seconds = self.timeout_sec.unwrap_or(u32::MAX).min(config.test_timeout_sec);
+        let command = Command::test(test)
+            .timeout(Duration::from_secs(u64::from(seconds)))
+            .output_limit(MAX_OUTPUT);
+        cx.progress(
+            0,
+            Some(2),
+            &format!("running {} in {}", self.test, self.workspace),
+        );
+        let outcome = workspace.run(&command)?;
+        cx.progress(1, Some(2), "reading the output");
+        let output = output(&outcome);
+        let report = readers::read(
+            &Run {
+                output: output.as_bytes(),
+                exit_code: exit_code(&outcome),
+                command: &words,
+                reader: config.readers.get(&self.test).copied(),
+            },
+            &normaliser(&[root.as_deref()]),
+        );
+        let scope = scope(cx, &self.workspace);
+        let run = cx.transaction(|db| {
+            if let Some(root) = &root {
+                store::set_root(&db, &self.workspace, root)?;
+            }
+            remember(cx, &db, &scope, &self.test, &report)
+        })?;
+        record(cx, &report, &run)?;
+        cx.progress(2, Some(2), "done");
+        Ok(Ran {
+            workspace: self.workspace,
+            test: self.test,
+            run,
+            duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+            timed_out: outcome.ending == Ending::TimedOut,
+            signal: match outcome.ending {
+                Ending::Signalled(signal) => Some(signal),
+                _ => None,
+            },
+            output_tail: tail(&output, self.tail_bytes.min(MAX_TAIL)),
+            output_bytes: outcome.stdout.total.saturating_add(outcome.stderr.total),
+            artifact_id: outcome.artifact_id,
+        })
+    }
+
+    fn text(output: &Ran) -> Option<String> {
+        let tail = match output.output_tail.as_str() {
+            "" => String::new(),
+            tail => format!("\n\n{tail}"),
+        };
+        Some(format!("{}{tail}", output.run.text()))
+    }
+}
+
+/// Both streams, one behind the other.
+fn output(outcome: &Outcome) -> String {
+    let (stdout, stderr) = (outcome.stdout.text(), outcome.stderr.text());
+    match (stdout.is_empty(), stderr.is_empty()) {
+        (_, true) => stdout.into_owned(),
+        (true, false) => stderr.into_owned(),
+        (false, false) => format!("{stdout}\n{stderr}"),
+    }
+}
+
+fn exit_code(outcome: &Outcome) -> Option<i32> {
+    match outcome.ending {
+        Ending::Exited(code) => Some(code),
+        Ending::Signalled(_) | Ending::TimedOut => None,
+    }
+}
+
+/// The end of an output, without colours, from the start of a line if there is one.
+fn tail(output: &str, bytes: usize) -> String {
+    let clean = text::strip_ansi(
+        output
+            .get(output.ceil_char_boundary(output.len().saturating_sub(4 * MAX_TAIL))..)
+            .unwrap_or(output),
+    );
+    let clean = clean.trim_end();
+    let start = clean.ceil_char_boundary(clean.len().saturating_sub(bytes));
+    let end = clean.get(start..).unwrap_or_default();
+    match end.split_once('\n') {
+        Some((_, lines)) if start > 0 && !lines.is_empty() => lines.to_owned(),
+        _ => end.to_owned(),
+    }
+}

@@ -1,0 +1,263 @@
+//! Test runs: what is told, what repeats, and what happens to runs that misbehave.
+
+use expect_test::expect;
+use serde_json::json;
+use tollgate_sdk::native::Session;
+
+use crate::place::{Place, edit, refusal, reply};
+
+/// A failing run as a Rust test tool tells it: its place, its process and its time differ from run to run.
+const FAILING: &str = r#"echo "running 2 tests"
+echo "test tests::adds ... FAILED"
+echo "test tests::runs ... ok"
+echo
+echo "failures:"
+echo
+echo "---- tests::adds stdout ----"
+echo
+echo "thread 'tests::adds' ($$) panicked at $PWD/src/lib.rs:25:9:"
+echo "assertion failed: add(1, 2) == 3 at 0x7ffd$$00 after 0.$$s"
+echo
+echo "failures:"
+echo "    tests::adds"
+echo
+echo "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.$$s"
+exit 101
+"#;
+
+const PASSING: &str = "echo 'running 1 test'\necho 'test tests::adds ... ok'\necho\n\
+    echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s'\n";
+
+fn fingerprint(session: &Session) -> String {
+    let ran = reply(session, "test_run", json!({}));
+    ran["failure_fingerprint"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_failure_that_outlives_a_mutation_is_no_progress() {
+    let place = Place::repository();
+    place.tests_print(FAILING);
+    let session = place.session();
+    session.set_envelope(Some("env_1"));
+    let mut log = String::new();
+    let run = |log: &mut String| {
+        let ran = reply(&session, "test_run", json!({}));
+        *log += &format!("{} {}\n", ran["message"].as_str().unwrap(), ran["non_progress"]);
+    };
+    run(&mut log);
+    run(&mut log);
+    place.write("calc.py", "def add(a, b):\n    return a * b\n");
+    log += &edit(&session);
+    run(&mut log);
+    log += &edit(&session);
+    place.tests_print(PASSING);
+    run(&mut log);
+    place.tests_print(FAILING);
+    run(&mut log);
+    let status = reply(&session, "convergence_status", json!({}));
+    log += &format!("{status:#}\n").replace(
+        status["failures"][0]["failure_fingerprint"].as_str().unwrap(),
+        "FAILURE",
+    );
+    let last = status["mutations"]["last_fingerprint"].as_str().unwrap();
+    expect![[r#"
+        failed: 1 passed, 1 failed, 0 skipped false
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 2 times across 0 mutations false
+        2 files changed, +17 -1 [~ calc.py, + run.sh] calc.py: add
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 3 times across 1 mutation; no progress true
+        2 files changed, +17 -1; no-op: as the record before [~ calc.py, + run.sh] calc.py: add
+        passed: 1 passed, 0 failed, 0 skipped false
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 4 times across 2 mutations; no progress true
+        {
+          "workspace": "default",
+          "envelope_id": "env_1",
+          "counters": [
+            {
+              "name": "mutations",
+              "used": 2
+            },
+            {
+              "name": "test_runs",
+              "used": 5
+            }
+          ],
+          "test_runs": 5,
+          "failed_test_runs": 4,
+          "non_progress": true,
+          "failures": [
+            {
+              "failure_fingerprint": "FAILURE",
+              "seen": 4,
+              "mutations": 2,
+              "last_at": "2026-01-01T00:00:07.000Z",
+              "text": "same failure seen 4 times across 2 mutations"
+            }
+          ],
+          "mutations": {
+            "recorded": 2,
+            "no_ops": 1,
+            "oscillations": 0,
+            "last_fingerprint": "MUTATION",
+            "no_op": true
+          },
+          "message": "same failure seen 4 times across 2 mutations; the last edit changed nothing"
+        }
+    "#]]
+    .assert_eq(&log.replace(last, "MUTATION"));
+    let events: Vec<String> = session
+        .events()
+        .iter()
+        .map(|event| {
+            format!(
+                "{} {:?} {:?} {}{}",
+                event.event_type,
+                event.failing_tests,
+                event.changed,
+                event.failure_fingerprint.is_some(),
+                event.mutation_fingerprint.is_some()
+            )
+        })
+        .collect();
+    expect![[r#"
+        test.failed ["tests::adds"] [] truefalse
+        test.failed ["tests::adds"] [] truefalse
+        mutation.recorded [] ["calc.py", "run.sh"] falsetrue
+        test.non_progress ["tests::adds"] [] truefalse
+        mutation.no_op [] ["calc.py", "run.sh"] falsetrue
+        test.passed [] [] falsefalse
+        test.non_progress ["tests::adds"] [] truefalse"#]]
+    .assert_eq(&events.join("\n"));
+}
+
+#[test]
+fn a_failure_is_the_same_wherever_it_ran_and_whoever_tells() {
+    let (one, other) = (Place::repository(), Place::repository());
+    one.tests_print(FAILING);
+    other.tests_print(FAILING);
+    let (here, there) = (one.session(), other.session());
+    let failure = fingerprint(&here);
+    assert_eq!(fingerprint(&there), failure);
+    let said = std::process::Command::new("sh")
+        .arg("run.sh")
+        .current_dir(other.path())
+        .output()
+        .unwrap();
+    let report = json!({"exit_code": 101, "output": String::from_utf8(said.stdout).unwrap(), "command": "cargo test",
+        "directory": other.path().to_str().unwrap()});
+    let reported = reply(&here, "test_report", report);
+    assert_eq!(reported["failure_fingerprint"], failure.as_str());
+    assert_eq!(reported["failure_seen"], 2);
+    other.tests_print(&FAILING.replace("tests::adds", "tests::subtracts"));
+    assert_ne!(fingerprint(&there), failure);
+}
+
+#[test]
+fn a_run_of_ones_own_is_reported_with_what_one_has() {
+    let session = Place::new().session();
+    let mut log = String::new();
+    for arguments in [
+        json!({"exit_code": 0}),
+        json!({"failing_tests": []}),
+        json!({"exit_code": 1, "failing_tests": ["b", "a"]}),
+        json!({"exit_code": 1, "failing_tests": ["a", "b"]}),
+        json!({"exit_code": 2}),
+        json!({"output": "1..2\nok 1 - one\nnot ok 2 - two\n", "exit_code": 1}),
+        json!({"output": "nothing to see", "exit_code": 1, "failing_tests": ["x"], "workspace": "only a label"}),
+    ] {
+        let said = reply(&session, "test_report", arguments);
+        let names: Vec<&str> = said["failing_tests"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|test| test["name"].as_str().unwrap())
+            .collect();
+        log += &format!("{} {names:?} {}\n", said["message"], said["failure_seen"]);
+    }
+    let err = refusal(&session, "test_report", json!({"command": "make test"}));
+    log += &format!("{err}\n");
+    expect![[r#"
+        "passed" [] 0
+        "passed" [] 0
+        "failed" ["a", "b"] 1
+        "failed; same failure seen 2 times across 0 mutations" ["a", "b"] 2
+        "failed" [] 1
+        "failed: 1 passed, 1 failed, 0 skipped" ["two"] 1
+        "failed" ["x"] 1
+        NOTHING_REPORTED: the report does not say how the run ended
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let place = Place::new();
+    let session = place.session_with(|workspace| {
+        workspace
+            .test("unit", &["sh", "run.sh"])
+            .test("gone", &["no-such-program-here"])
+    });
+    let mut log = String::new();
+    for arguments in [
+        json!({}),
+        json!({"test": "integration"}),
+        json!({"test": "gone"}),
+        json!({"workspace": "other"}),
+        json!({"workspace": "../default"}),
+    ] {
+        let err = refusal(&session, "test_run", arguments);
+        log += &format!("{err} {}\n", serde_json::Value::from(err.context.clone()));
+    }
+    expect![[r#"
+        TEST_NOT_REGISTERED: workspace default has no test command `default` {"workspace":"default","registered":["gone","unit"]}
+        TEST_NOT_REGISTERED: workspace default has no test command `integration` {"workspace":"default","registered":["gone","unit"]}
+        PROCESS_NOT_STARTED: not started: `no-such-program-here`: No such file or directory (os error 2) {}
+        WORKSPACE_UNKNOWN: there is no workspace `other` for this pack {}
+        WORKSPACE_UNKNOWN: there is no workspace `../default` for this pack {}
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn a_run_that_never_ends_is_ended() {
+    let place = Place::new();
+    place.tests_print("echo starting\nwhile true; do sleep 1; done\n");
+    let session = place.session();
+    let ran = reply(&session, "test_run", json!({"timeout_sec": 1}));
+    assert_eq!(
+        (&ran["timed_out"], &ran["passed"], &ran["output_tail"]),
+        (&json!(true), &json!(false), &json!("starting"))
+    );
+    assert!(ran["failure_fingerprint"].is_string());
+    place.tests_print("kill -KILL $$\n");
+    let ran = reply(&session, "test_run", json!({}));
+    assert_eq!((&ran["signal"], &ran["outcome"]), (&json!(9), &json!("error")));
+}
+
+#[test]
+fn output_in_no_encoding_and_without_end_is_bounded() {
+    let place = Place::new();
+    place.tests_print("printf '\\377\\376\\300not ok 1 - \\351t\\351\\n1..1\\n'\nexit 1\n");
+    let session = place.session();
+    let ran = reply(&session, "test_run", json!({}));
+    assert_eq!(ran["passed"], false);
+    // One gigabyte, of which the first and the last half of a megabyte are read.
+    place.tests_print("head -c 1000000000 /dev/zero | tr '\\0' 'x'\necho\necho 'the end'\nexit 3\n");
+    let ran = reply(&session, "test_run", json!({"tail_bytes": 20}));
+    assert_eq!(
+        (&ran["output_bytes"], &ran["output_tail"], &ran["exit_code"]),
+        (&json!(1_000_000_009_u64), &json!("the end"), &json!(3))
+    );
+    assert!(ran.to_string().len() < 8_000, "{}", ran.to_string().len());
+}
+
+#[test]
+fn what_outdates_is_forgotten() {
+    let session = Place::new().session();
+    for _ in 0..3 {
+        reply(&session, "test_report", json!({"exit_code": 1}));
+    }
+    session.advance_ms(31 * 24 * 60 * 60 * 1000);
+    let said = reply(&session, "test_report", json!({"exit_code": 1}));
+    assert_eq!(said["failure_seen"], 4);
+    let said = reply(&session, "test_report", json!({"exit_code": 1}));
+    assert_eq!(said["failure_seen"], 2);
+}
