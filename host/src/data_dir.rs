@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use thiserror::Error;
 
 /// Why the data directory cannot be used.
@@ -77,6 +79,11 @@ impl DataDir {
         self.path.join("tollgate.db")
     }
 
+    /// Whether it has something of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.dir.symlink_metadata(name).is_ok()
+    }
+
     /// A directory in it that only its owner can enter, made when missing.
     pub fn private_dir(&self, name: &str) -> Result<Dir, DataDirError> {
         let mut builder = DirBuilder::new();
@@ -99,26 +106,57 @@ impl DataDir {
 
     /// A secret of 32 bytes, made at its first use.
     pub fn secret(&self, name: &str) -> Result<[u8; 32], DataDirError> {
+        if let Some(secret) = self.find_secret(name)? {
+            return Ok(secret);
+        }
         let mut fresh = [0; 32];
         getrandom::fill(&mut fresh).map_err(|err| self.failed(name, std::io::Error::other(err)))?;
+        // Whole or not at all: another process may look for it at this moment.
+        let draft = format!("{name}.{}", std::process::id());
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        match self.dir.open_with(name, &options) {
-            Ok(mut file) => {
-                let written = file.write_all(&fresh).and_then(|()| file.sync_all());
-                written.map_err(|err| self.failed(name, err))?;
-                return Ok(fresh);
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let linked = self.dir.open_with(&draft, &options).and_then(|mut file| {
+            file.write_all(&fresh)?;
+            file.sync_all()?;
+            self.dir.hard_link(&draft, &self.dir, name)
+        });
+        let _ = self.dir.remove_file(&draft);
+        match linked {
+            Ok(()) => Ok(fresh),
+            Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => {
+                self.find_secret(name)?.ok_or_else(|| self.exposed(name))
             }
-            Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(err) => return Err(self.failed(name, err)),
+            Err(err) => Err(self.failed(name, err)),
         }
-        let mut file = open_private(&self.dir, name)
-            .map_err(|err| self.failed(name, err))?
-            .ok_or_else(|| self.exposed(name))?;
+    }
+
+    /// A secret of 32 bytes, if it was made.
+    pub fn find_secret(&self, name: &str) -> Result<Option<[u8; 32]>, DataDirError> {
+        let mut file = match open_private(&self.dir, name) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Err(self.exposed(name)),
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(err) => return Err(self.failed(name, err)),
+        };
         let mut secret = [0; 32];
         file.read_exact(&mut secret)
             .map_err(|err| self.failed(name, err))?;
-        Ok(secret)
+        Ok(Some(secret))
+    }
+
+    /// Takes the lock of a file, unless another process holds it. Dropping the file gives it back.
+    pub fn try_lock(&self, name: &str) -> Result<Option<File>, DataDirError> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).mode(0o600);
+        let file = self
+            .dir
+            .open_with(name, &options)
+            .map_err(|err| self.failed(name, err))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(err) => Err(self.failed(name, err.into())),
+        }
     }
 
     fn failed(&self, what: &str, source: std::io::Error) -> DataDirError {

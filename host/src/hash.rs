@@ -1,7 +1,5 @@
 //! SHA-256 in hex, and the canonical text of JSON that is hashed.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -9,11 +7,29 @@ use sha2::{Digest, Sha256};
 pub fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-            let _ = write!(out, "{byte:02x}");
-            out
-        })
+        .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
+        .map(char::from)
+        .collect()
 }
+
+/// The bytes that hex stands for, if it stands for so many.
+pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if text.len() != 2 * N {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let digit = |at: usize| {
+            char::from(pair[at])
+                .to_digit(16)
+                .and_then(|digit| u8::try_from(digit).ok())
+        };
+        *byte = digit(0)? << 4 | digit(1)?;
+    }
+    Some(bytes)
+}
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// SHA-256 of bytes, in hex.
 pub fn sha256_hex(bytes: &[u8]) -> String {
@@ -67,6 +83,15 @@ mod tests {
     fn canonical_text_does_not_depend_on_key_order() {
         let value = json!({"b": [1, {"d": null, "c": "é\""}], "a": true});
         assert_eq!(canonical(&value), r#"{"a":true,"b":[1,{"c":"é\"","d":null}]}"#);
+    }
+
+    #[test]
+    fn hex_goes_there_and_back() {
+        assert_eq!(hex(&[0, 0xab, 0x7f]), "00ab7f");
+        assert_eq!(unhex("00AB7f"), Some([0, 0xab, 0x7f]));
+        assert_eq!(unhex::<1>("0g"), None);
+        assert_eq!(unhex::<1>("é"), None);
+        assert_eq!(unhex::<2>("00"), None);
     }
 
     #[test]

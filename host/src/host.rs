@@ -6,12 +6,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tollgate_sdk::Timestamp;
 
+use crate::artifacts::ArtifactStore;
 use crate::builtin;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, PackConfig};
 use crate::core_tools;
 use crate::data_dir::DataDir;
-use crate::gate::Gate;
+use crate::gate::{Gate, Keeping};
 use crate::liveness::Host;
 use crate::packs::compile::Compiler;
 use crate::packs::{Catalog, Loader, Origin, Selection, Source};
@@ -50,6 +51,12 @@ pub async fn open(
     let catalog = Catalog::load(&loader, sources, &choice.selection).await;
     let host = Host::join(&data, clock.new_id("hst"))?;
     host.bury_the_dead(&database, &Timestamp::from_ms(clock.now_ms()).to_string())?;
+    let artifacts = ArtifactStore::open(&data, config.artifacts.clone(), Arc::clone(&clock))?;
+    let keeping = Keeping {
+        data: Arc::new(data),
+        settings: config.ledger.clone(),
+        artifacts: artifacts.map(Arc::new),
+    };
     let gate = Gate::open(
         Arc::new(catalog),
         sandbox,
@@ -57,6 +64,7 @@ pub async fn open(
         clock,
         config.envelope.settings(),
         host,
+        keeping,
     )?;
     Ok(gate)
 }

@@ -2,6 +2,7 @@
 //!
 //! Every call takes one path through [`gate`]. See `docs/ARCHITECTURE.md` for the map.
 
+pub mod artifacts;
 pub mod builtin;
 pub mod clients;
 pub mod clock;
@@ -13,6 +14,7 @@ pub mod envelope;
 pub mod gate;
 pub mod hash;
 pub mod host;
+pub mod ledger;
 pub mod liveness;
 pub mod mcp;
 pub mod packs;

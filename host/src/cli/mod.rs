@@ -2,6 +2,7 @@
 
 mod call;
 mod clients;
+mod envelopes;
 mod ledger;
 mod out;
 mod packs;
@@ -82,10 +83,11 @@ enum Command {
     #[command(subcommand)]
     Clients(clients::Clients),
     /// Look into the ledger
+    /// Look into the ledger, and keep it
     #[command(subcommand)]
     Ledger(ledger::Ledger),
     /// Show the envelopes
-    Envelopes(ledger::Envelopes),
+    Envelopes(envelopes::Envelopes),
     /// Compile a component from standard input to standard output
     #[command(name = compile::SUBCOMMAND, hide = true)]
     CompileComponent,

@@ -237,6 +237,20 @@ process = "cargo"
             max_test_runs = 1
             max_duration_sec = 1
             ceiling = { max_mutations = 1, max_test_runs = 1, max_duration_sec = 1 }
+            [ledger]
+            retention_days = 1
+            retention_envelopes = 1
+            mirror = true
+            reads = false
+            [artifacts]
+            enabled = true
+            ttl_hours = 1
+            max_mib = 1
+            max_artifact_mib = 1
+            logs = false
+            diffs = false
+            arguments = true
+            results = true
             [packs.mine]
             enabled = true
             source = "mine.wasm"

@@ -11,8 +11,10 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::artifacts::ArtifactSettings;
 use crate::core_tools::{EnvelopeSettings, Require};
 use crate::envelope;
+use crate::ledger::LedgerSettings;
 use crate::packs::{Grants, Tier};
 use crate::sandbox::Limits;
 
@@ -53,6 +55,10 @@ pub struct Config {
     pub server: Server,
     /// Envelopes: defaults and ceilings.
     pub envelope: EnvelopeConfig,
+    /// The ledger: what is kept and mirrored.
+    pub ledger: LedgerSettings,
+    /// Content that is kept for a while beside it.
+    pub artifacts: ArtifactSettings,
     /// Settings of packs, built in or not, by name.
     pub packs: BTreeMap<String, PackConfig>,
 }

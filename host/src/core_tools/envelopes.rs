@@ -118,7 +118,7 @@ impl Tool for Close {
             .close_envelope(&self.envelope_id, state, &cx.now, None, self.note.as_deref())
             .map_err(storage)?;
         let envelope = find(cx, &self.envelope_id)?;
-        let report = operations::report(cx, &envelope)?;
+        let report = operations::report(cx.session, envelope.clone(), cx.boot_ms).map_err(storage)?;
         Ok(Closed {
             envelope: EnvelopeView::of(envelope, cx.boot_ms),
             report,

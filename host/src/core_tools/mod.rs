@@ -1,6 +1,7 @@
 //! The host's own tools, pack name `core`: envelopes and the ledger. They take the same path as
 //! every other tool and cost nothing.
 
+mod artifacts;
 mod envelopes;
 mod operations;
 
@@ -12,11 +13,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tollgate_sdk::{Reply, ToolError};
 
+use crate::artifacts::ArtifactStore;
 use crate::envelope::Limits;
 use crate::packs::{Effect, Tier, ToolSpec};
 use crate::storage::Session;
 
 pub(crate) use envelopes::unknown as unknown_envelope;
+pub use operations::{ReportView, report};
 
 /// The owner's name of these tools.
 pub const PACK: &str = "core";
@@ -37,6 +40,8 @@ pub struct CoreCx<'a> {
     pub host_id: &'a str,
     /// The caller's connection.
     pub connection: &'a str,
+    /// Stored content, if any is kept.
+    pub artifacts: Option<&'a ArtifactStore>,
 }
 
 /// Defaults and ceilings of envelopes.
@@ -107,6 +112,7 @@ pub fn all() -> &'static [CoreTool] {
             CoreTool::of::<envelopes::List>(),
             CoreTool::of::<operations::Query>(),
             CoreTool::of::<operations::Report>(),
+            CoreTool::of::<artifacts::Get>(),
         ]
     })
 }

@@ -1,18 +1,14 @@
 //! `ledger_query`, `ledger_report`
 
-use std::fmt::Write as _;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::ToolError;
 
 use super::envelopes::{EnvelopeView, find};
 use super::{CoreCx, Tool, storage};
+use crate::ledger::report::{Changed, Refused, Repeated, Step, Story};
 use crate::packs::{Effect, Tier};
-use crate::storage::{Envelope, OperationFilter, StoredOperation};
-
-/// Operations of a report that are told one by one.
-const TOLD: u32 = 200;
+use crate::storage::{Envelope, OperationFilter, Session, StoredOperation};
 
 /// Look up past operations, newest first.
 #[derive(Deserialize, JsonSchema)]
@@ -97,17 +93,29 @@ pub(super) struct Report {
 
 /// What happened in an envelope.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(super) struct ReportView {
+pub struct ReportView {
     /// The envelope.
     envelope: EnvelopeView,
     /// How many operations it has.
     operations: i64,
     /// How many of them were refused or failed.
     failed: i64,
-    /// The first of them, oldest first.
-    timeline: Vec<StoredOperation>,
+    /// How many have an outcome that nobody can know.
+    unknown: i64,
+    /// How long the calls took together, in milliseconds.
+    busy_ms: f64,
+    /// The first steps, oldest first; equal ones that follow each other are one.
+    steps: Vec<Step>,
+    /// What was refused or failed, by code.
+    refusals: Vec<Refused>,
+    /// Failures that came more than once.
+    repeated_failures: Vec<Repeated>,
+    /// Changes that were made more than once.
+    repeated_changes: Vec<Repeated>,
+    /// What was changed.
+    changes: Vec<Changed>,
     /// The same as a person would tell it.
-    pub(super) text: String,
+    pub text: String,
 }
 
 impl Tool for Report {
@@ -119,7 +127,7 @@ impl Tool for Report {
 
     fn run(self, cx: &CoreCx<'_>) -> Result<ReportView, ToolError> {
         let envelope = find(cx, &self.envelope_id)?;
-        report(cx, &envelope)
+        report(cx.session, envelope, cx.boot_ms).map_err(storage)
     }
 
     fn text(output: &ReportView) -> Option<String> {
@@ -128,88 +136,20 @@ impl Tool for Report {
 }
 
 /// The report of an envelope.
-pub(super) fn report(cx: &CoreCx<'_>, envelope: &Envelope) -> Result<ReportView, ToolError> {
-    let (operations, failed) = cx.session.count_operations(&envelope.id).map_err(storage)?;
-    let filter = OperationFilter {
-        envelope_id: Some(envelope.id.clone()),
-        after: Some(0),
-        ..OperationFilter::default()
-    };
-    let timeline = cx.session.operations(&filter, TOLD).map_err(storage)?;
-    let envelope = EnvelopeView::of(envelope.clone(), cx.boot_ms);
-    let text = tell(&envelope, operations, failed, &timeline);
+pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> rusqlite::Result<ReportView> {
+    let story = Story::of(session, &envelope.id)?;
+    let text = story.text(&envelope, boot_ms);
     Ok(ReportView {
-        envelope,
-        operations,
-        failed,
-        timeline,
+        envelope: EnvelopeView::of(envelope, boot_ms),
+        operations: story.operations,
+        failed: story.failed,
+        unknown: story.unknown,
+        busy_ms: story.busy_ms,
+        steps: story.steps,
+        refusals: story.refusals,
+        repeated_failures: story.repeated_failures,
+        repeated_changes: story.repeated_changes,
+        changes: story.changes,
         text,
     })
-}
-
-/// The report as a person would write it.
-fn tell(envelope: &EnvelopeView, operations: i64, failed: i64, timeline: &[StoredOperation]) -> String {
-    let mut text = format!("Envelope {}", envelope.id);
-    if let Some(label) = &envelope.label {
-        let _ = write!(text, " \"{label}\"");
-    }
-    let _ = write!(text, "\nOpened {}", envelope.opened_at);
-    match (&envelope.closed_at, &envelope.closed_by) {
-        (Some(at), Some(by)) => {
-            let _ = write!(text, ", closed {at} as {} by {by}", envelope.state.as_str());
-        }
-        (Some(at), None) => {
-            let _ = write!(text, ", closed {at} by its owner as {}", envelope.state.as_str());
-        }
-        (None, _) => text.push_str(", still open"),
-    }
-    text.push_str(".\n");
-    let of =
-        |limit: Option<i64>| limit.map_or_else(|| "no limit".to_owned(), |limit| format!("at most {limit}"));
-    let _ = writeln!(
-        text,
-        "Used {} mutations ({}), {} test runs ({}); time: {} s.",
-        envelope.counters.mutation_count,
-        of(envelope.limits.max_mutations),
-        envelope.counters.test_run_count,
-        of(envelope.limits.max_test_runs),
-        of(envelope.limits.max_duration_sec),
-    );
-    if let Some(note) = &envelope.note {
-        let _ = writeln!(text, "Its owner's last words: {note}");
-    }
-    let _ = writeln!(
-        text,
-        "{operations} operations, {failed} of them refused or failed."
-    );
-    for operation in timeline {
-        let _ = writeln!(text, "{}", tell_one(operation));
-    }
-    if operations > i64::from(TOLD) {
-        let _ = writeln!(text, "… and {} more.", operations - i64::from(TOLD));
-    }
-    text.trim_end().to_owned()
-}
-
-fn tell_one(operation: &StoredOperation) -> String {
-    let outcome = match (operation.success, &operation.error_code) {
-        (Some(true), _) => "done".to_owned(),
-        (Some(false), Some(code)) => code.clone(),
-        (Some(false), None) => "failed".to_owned(),
-        (None, _) => "outcome unknown".to_owned(),
-    };
-    let who = operation
-        .actor
-        .as_ref()
-        .map(|actor| format!(" by {actor}"))
-        .unwrap_or_default();
-    let limit = operation
-        .limit_triggered
-        .as_ref()
-        .map(|_| "  <- limit")
-        .unwrap_or_default();
-    format!(
-        "  {:>5}  {}  {}{who}: {outcome}{limit}",
-        operation.seq, operation.timestamp, operation.tool
-    )
 }

@@ -9,6 +9,7 @@ use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
 use super::Reply;
+use crate::artifacts::{ArtifactStore, CallArtifacts};
 use crate::clock::Clock;
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
@@ -37,6 +38,7 @@ pub(super) struct GuestCall {
     pub(super) connection: String,
     pub(super) time: Duration,
     pub(super) cancel: Cancel,
+    pub(super) artifacts: CallArtifacts,
 }
 
 /// What guests run with.
@@ -46,6 +48,9 @@ pub(super) struct Runtime {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) settings: Arc<EnvelopeSettings>,
     pub(super) host_id: Arc<str>,
+    pub(super) artifacts: Option<Arc<ArtifactStore>>,
+    /// Whether reads that succeed leave rows.
+    pub(super) records_reads: bool,
 }
 
 /// How a call left its worker: with the session it borrowed, unless the host itself panicked.
@@ -105,6 +110,7 @@ impl Runtime {
             settings: &self.settings,
             host_id: &self.host_id,
             connection: &call.connection,
+            artifacts: self.artifacts.as_deref(),
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);
@@ -122,7 +128,7 @@ impl Runtime {
     ) -> (Box<Session>, Result<Reply, ToolError>) {
         let deadline = Deadline::after(call.time, call.cancel.clone());
         session.enter(&pack.namespace, &deadline);
-        let state = CallState::new(
+        let mut state = CallState::new(
             pack.namespace.clone(),
             session,
             deadline.clone(),
@@ -130,6 +136,7 @@ impl Runtime {
             transactions,
             &pack.limits,
         );
+        state.artifacts = call.artifacts.clone();
         let mut store = state.into_store(&self.sandbox);
         let running = self.sandbox.running();
         let called = invoke(call, pack, &mut store);

@@ -7,13 +7,16 @@ use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_sdk::ToolError;
 
+use super::backlog::Backlog;
 use super::guest::{GuestCall, Runtime};
-use super::writer::{self, Backlog, Job};
+use super::keeper::{Keeper, Keeping, Mirrorer};
+use super::writer::{self, Job};
 use super::{Draft, Reply, Settled, admission};
 use crate::core_tools;
 use crate::envelope::Charge;
+use crate::ledger::mirror::Mirror;
 use crate::sandbox::state::Transactions;
-use crate::storage::{Database, OpenError, Session};
+use crate::storage::{Database, Session};
 
 /// Threads for `read` calls. More than the cores, so that stalled guests leave room for others.
 const READERS: usize = 8;
@@ -36,10 +39,28 @@ pub(super) struct Lanes {
     reads: Option<Sender<ReadJob>>,
     writes: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
+    /// Closed when the keeper must end.
+    running: Option<Sender<()>>,
 }
 
 impl Lanes {
-    pub(super) fn open(database: &Database, runtime: Runtime) -> Result<Lanes, OpenError> {
+    pub(super) fn open(
+        database: &Database,
+        runtime: Runtime,
+        keeping: Arc<Keeping>,
+    ) -> anyhow::Result<Lanes> {
+        let (committed, mirrorer) = match keeping.settings.mirror {
+            true => {
+                let (committed, heard) = crossbeam_channel::bounded(1);
+                let mirrorer = Mirrorer {
+                    mirror: Mirror::open(&keeping.data)?,
+                    session: database.read_session()?,
+                    committed: heard,
+                };
+                (Some(committed), Some(mirrorer))
+            }
+            false => (None, None),
+        };
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
         let (reads, read_jobs) = crossbeam_channel::unbounded();
@@ -48,6 +69,7 @@ impl Lanes {
             runtime.clone(),
             write_jobs,
             backlog.clone(),
+            committed,
         )?];
         for number in 0..READERS {
             let reader = Reader {
@@ -57,12 +79,18 @@ impl Lanes {
                 writes: Sender::clone(&writes),
                 backlog: backlog.clone(),
             };
-            let thread = std::thread::Builder::new()
-                .name(format!("reader-{number}"))
-                .spawn(move || reader.work())
-                .expect("a thread can be started");
-            threads.push(thread);
+            threads.push(thread(&format!("reader-{number}"), move || reader.work()));
         }
+        let (running, stop) = crossbeam_channel::bounded(0);
+        let keeper = Keeper {
+            keeping,
+            database: database.clone(),
+            clock: Arc::clone(&runtime.clock),
+            writer: Sender::clone(&writes),
+            stop,
+        };
+        threads.push(thread("keeper", move || keeper.work()));
+        threads.extend(mirrorer.map(|mirrorer| thread("mirrorer", move || mirrorer.work())));
         Ok(Lanes {
             database: database.clone(),
             runtime,
@@ -70,6 +98,7 @@ impl Lanes {
             reads: Some(reads),
             writes: Some(writes),
             threads,
+            running: Some(running),
         })
     }
 
@@ -172,12 +201,20 @@ impl Lanes {
 
 impl Drop for Lanes {
     fn drop(&mut self) {
+        self.running = None;
         self.reads = None;
         self.writes = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
+}
+
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .expect("a thread can be started")
 }
 
 fn stopping() -> ToolError {
@@ -201,7 +238,9 @@ impl Reader {
             spare = session;
             // The row is queued before the reply leaves, so a later call of the same client finds what
             // this one did to its envelope.
-            self.backlog.add(job.draft.settle(&settled), &self.writes);
+            if self.runtime.records_reads || settled.result.is_err() {
+                self.backlog.add(job.draft.settle(&settled), &self.writes);
+            }
             let _ = job.reply.send(settled);
         }
     }

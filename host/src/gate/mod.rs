@@ -5,7 +5,10 @@
 
 mod admission;
 mod arguments;
+mod backlog;
+mod draft;
 mod guest;
+mod keeper;
 mod lanes;
 mod writer;
 
@@ -16,20 +19,24 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 use tollgate_sdk::{Timestamp, ToolError};
 
+use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
 use crate::clock::Clock;
 use crate::core_tools::EnvelopeSettings;
 use crate::deadline::Cancel;
-use crate::envelope::{Charge, Refusal, Standing};
+use crate::envelope::{Refusal, Standing};
 use crate::hash;
 use crate::liveness::Host;
 use crate::packs::{Body, Catalog, Effect, ToolEntry};
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
-use crate::storage::{Database, OpenError, Operation};
+use crate::storage::{Database, Operation};
 
 use admission::Connections;
+use draft::{Draft, Recording, content};
 use guest::{GuestCall, Runtime};
 use lanes::Lanes;
+
+pub use keeper::Keeping;
 
 /// One call as it comes in.
 #[derive(Debug)]
@@ -143,6 +150,7 @@ pub struct Gate {
     settings: Arc<EnvelopeSettings>,
     connections: Connections,
     lanes: Lanes,
+    artifacts: Option<Arc<ArtifactStore>>,
     /// Let go last: what is queued is written before this process counts as gone.
     host: Host,
 }
@@ -156,20 +164,25 @@ impl Gate {
         clock: Arc<dyn Clock>,
         settings: EnvelopeSettings,
         host: Host,
-    ) -> Result<Gate, OpenError> {
+        keeping: Keeping,
+    ) -> anyhow::Result<Gate> {
         let settings = Arc::new(settings);
+        let artifacts = keeping.artifacts.clone();
         let runtime = Runtime {
             sandbox,
             clock: Arc::clone(&clock),
             settings: Arc::clone(&settings),
             host_id: host.id().into(),
+            artifacts: keeping.artifacts.clone(),
+            records_reads: keeping.settings.reads,
         };
         Ok(Gate {
             catalog,
             settings,
             connections: Connections::default(),
-            lanes: Lanes::open(database, runtime)?,
+            lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
             clock,
+            artifacts,
             host,
         })
     }
@@ -198,6 +211,7 @@ impl Gate {
         let op_id = draft.operation.op_id.clone();
         let envelope_id = draft.operation.envelope_id.clone();
         let started = draft.started;
+        let recording = draft.recording.clone();
         let settled = match admitted {
             Err(refusal) => self.lanes.refuse(draft, refusal).await,
             Ok(guest) => match tool.spec.effect {
@@ -206,6 +220,7 @@ impl Gate {
                 Effect::Run => self.lanes.run(guest, draft).await,
             },
         };
+        self.store_content(recording, &settled.result).await;
         if let Some(connection) = connection {
             self.follow_envelopes(tool, &connection, &settled);
         }
@@ -228,6 +243,26 @@ impl Gate {
     /// Waits until every row that was queued is on disk. For the end of the process.
     pub async fn flush(&self) {
         self.lanes.flush().await;
+    }
+
+    /// Stores the content that the call's row names, now that nobody waits for the writer.
+    async fn store_content(&self, recording: Recording, result: &Result<Reply, ToolError>) {
+        let Recording { artifacts, arguments } = recording;
+        let result = artifacts
+            .wants(ArtifactKind::Result)
+            .then(|| content(result).into_owned());
+        if arguments.is_none() && result.is_none() {
+            return;
+        }
+        let stored = tokio::task::spawn_blocking(move || {
+            if let Some((_, arguments)) = arguments {
+                artifacts.store(&arguments);
+            }
+            if let Some(result) = result {
+                artifacts.store(&result);
+            }
+        });
+        let _ = stored.await;
     }
 
     /// Remembers which envelope a connection opened or closed.
@@ -295,6 +330,7 @@ impl Gate {
                 Effect::Run => limits.run,
             },
             cancel: call.cancel,
+            artifacts: draft.recording.artifacts.clone(),
         };
         (draft, Ok(guest))
     }
@@ -306,11 +342,19 @@ impl Gate {
         caller: &Caller,
         envelope_id: Option<String>,
     ) -> Draft {
+        let canonical = hash::canonical(arguments);
+        let args_hash = hash::sha256_hex(canonical.as_bytes());
+        let artifacts = CallArtifacts::new(self.artifacts.clone());
+        let described = artifacts.announce(ArtifactKind::Arguments, &canonical);
         let claimed = arguments.get("actor").and_then(Value::as_str);
         let claimed = claimed.map(|actor| crate::text::clean(crate::text::cut(actor, 200)));
         Draft {
             started: Instant::now(),
             charge: admission::charge(tool),
+            recording: Recording {
+                artifacts,
+                arguments: described.map(|described| (described, Arc::from(canonical))),
+            },
             operation: Operation {
                 op_id: self.clock.new_id("op"),
                 envelope_id,
@@ -329,7 +373,7 @@ impl Gate {
                 connection: caller.connection.clone(),
                 request_id: caller.request_id.clone(),
                 host_id: self.host.id().to_owned(),
-                args_hash: hash::sha256_hex(hash::canonical(arguments).as_bytes()),
+                args_hash,
                 result_hash: None,
                 repo_before_hash: None,
                 repo_after_hash: None,
@@ -342,62 +386,8 @@ impl Gate {
                 events: None,
                 verdicts: None,
                 artifact_ids: None,
+                artifacts: Vec::new(),
             },
         }
-    }
-}
-
-/// The row of a call whose end is not known yet.
-#[derive(Debug, Clone)]
-struct Draft {
-    started: Instant,
-    charge: Charge,
-    operation: Operation,
-}
-
-impl Draft {
-    /// The row, now that the end is known.
-    fn settle(&self, settled: &Settled) -> Operation {
-        let mut operation = self.operation.clone();
-        operation.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
-        operation.success = Some(settled.result.is_ok());
-        operation.limit_triggered = settled
-            .limit
-            .filter(|limit| limit.is_limit())
-            .map(|limit| limit.code().to_owned());
-        if let Some(mutation) = &settled.mutation {
-            operation.mutation_fingerprint = Some(mutation.fingerprint.clone());
-            operation.changed_paths = serde_json::to_string(&mutation.changed).ok();
-        }
-        match &settled.result {
-            Ok(reply) => operation.result_hash = Some(hash::sha256_hex(reply.json.as_bytes())),
-            Err(err) => {
-                operation.error_code = Some(err.code.clone());
-                operation.failure_class = Some(failure_class(&err.code).to_owned());
-            }
-        }
-        operation
-    }
-}
-
-/// What kind of failure a code is.
-fn failure_class(code: &str) -> &'static str {
-    match code {
-        "DEADLINE_EXCEEDED" => "timeout",
-        "CANCELLED" => "cancelled",
-        "GUEST_TRAPPED" | "MEMORY_LIMIT" | "TABLE_LIMIT" | "STACK_OVERFLOW" | "BAD_REPLY" => "trap",
-        "HOST_FAILED" | "HOST_STOPPING" | "STORAGE_FAILED" | "STORAGE_FULL" | "STORAGE_BUSY" => "host",
-        "INVALID_ARGUMENTS"
-        | "MALFORMED_ARGUMENTS"
-        | "ARGUMENTS_TOO_LARGE"
-        | "ARGUMENTS_TOO_DEEP"
-        | "ENVELOPE_REQUIRED"
-        | "ENVELOPE_CONFLICT"
-        | "ENVELOPE_CLOSED"
-        | "UNKNOWN_ENVELOPE"
-        | "MUTATION_BUDGET_EXHAUSTED"
-        | "TEST_BUDGET_EXHAUSTED"
-        | "DURATION_EXCEEDED" => "refused",
-        _ => "tool_error",
     }
 }

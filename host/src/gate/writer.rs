@@ -5,7 +5,7 @@
 //! whole transaction; then the calls before the failing one run again, because nobody has been
 //! told of them yet.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use tokio::sync::oneshot;
 use tollgate_sdk::ToolError;
 
+use super::backlog::Backlog;
 use super::guest::{GuestCall, Runtime};
 use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
@@ -25,10 +26,11 @@ use crate::storage::{Admission, Database, OpenError, Operation, Session};
 const MAX_BATCH: usize = 256;
 /// How long rows that nobody waits for may wait for company.
 const LINGER: Duration = Duration::from_millis(50);
-/// Rows that wait before those who add to them have to wait too.
-const MAX_BACKLOG: usize = 8_192;
 /// Bytes of one database page, SQLite's default.
 const PAGE: u64 = 4096;
+
+/// A change of the host's own. It may run more than once; only the last run counts.
+pub(super) type Work = Box<dyn Fn(&Session) -> rusqlite::Result<()> + Send>;
 
 /// What the writer is asked to do.
 pub(super) enum Job {
@@ -55,6 +57,11 @@ pub(super) enum Job {
         operation: Box<Operation>,
         done: oneshot::Sender<()>,
     },
+    /// Make a change of the host's own, and tell how long it held the writer.
+    Maintain {
+        work: Work,
+        done: oneshot::Sender<rusqlite::Result<Duration>>,
+    },
     /// Rows wait in the backlog. Nobody waits for them.
     Backlog,
     /// Commit what came before.
@@ -68,50 +75,20 @@ impl Job {
     }
 }
 
-/// Rows of `read` calls, which commit with whatever comes next, or alone after a while.
-#[derive(Clone, Default)]
-pub(super) struct Backlog(Arc<Mutex<Vec<Operation>>>);
-
-impl Backlog {
-    /// Adds a row. The writer is woken for the first one only, because a wake-up for each would cost
-    /// more than the row.
-    pub(super) fn add(&self, operation: Operation, writer: &Sender<Job>) {
-        let waiting = {
-            let mut rows = self.rows();
-            rows.push(operation);
-            rows.len()
-        };
-        if waiting == 1 {
-            let _ = writer.send(Job::Backlog);
-        } else if waiting >= MAX_BACKLOG {
-            // The disk does not keep up: whoever reads waits with it.
-            let (done, flushed) = oneshot::channel();
-            let _ = writer.send(Job::Flush(done));
-            let _ = flushed.blocking_recv();
-        }
-    }
-
-    fn take(&self) -> Vec<Operation> {
-        std::mem::take(&mut *self.rows())
-    }
-
-    fn rows(&self) -> MutexGuard<'_, Vec<Operation>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Starts the writer.
 pub(super) fn start(
     database: Database,
     runtime: Runtime,
     jobs: Receiver<Job>,
     backlog: Backlog,
+    committed: Option<Sender<()>>,
 ) -> Result<JoinHandle<()>, OpenError> {
     let session = Box::new(database.write_session()?);
     let mut writer = Writer {
         database,
         runtime,
         session: Some(session),
+        committed,
     };
     Ok(std::thread::Builder::new()
         .name("writer".to_owned())
@@ -150,6 +127,8 @@ struct Pending {
     result: Option<Result<Reply, ToolError>>,
     /// What is answered once it is committed.
     settled: Option<Settled>,
+    /// Since when it was at work, and how that went.
+    maintained: Option<(Instant, rusqlite::Result<()>)>,
 }
 
 impl Pending {
@@ -158,6 +137,7 @@ impl Pending {
             job,
             result: None,
             settled: None,
+            maintained: None,
         }
     }
 
@@ -183,6 +163,8 @@ struct Writer {
     database: Database,
     runtime: Runtime,
     session: Option<Box<Session>>,
+    /// Told after each commit, if somebody wants to know.
+    committed: Option<Sender<()>>,
 }
 
 impl Writer {
@@ -190,7 +172,13 @@ impl Writer {
     fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation]) {
         loop {
             match self.attempt(&mut batch, rows) {
-                Ok(Ok(())) => return answer(batch),
+                Ok(Ok(())) => {
+                    if let Some(committed) = &self.committed {
+                        // One that was not heard yet is enough.
+                        let _ = committed.try_send(());
+                    }
+                    return answer(batch);
+                }
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => batch.iter_mut().for_each(Pending::forget_success),
                 Err(err) => {
@@ -226,6 +214,18 @@ impl Writer {
                 let session = self.session()?;
                 record(session, operation, &now)?;
                 session.fulfil(&operation.op_id)?;
+            }
+            Job::Maintain { work, .. } => {
+                let since = Instant::now();
+                let session = self.session()?;
+                session.savepoint()?;
+                let done = work(session);
+                if done.is_ok() {
+                    session.release()?;
+                } else {
+                    session.undo()?;
+                }
+                pending.maintained = Some((since, done));
             }
             Job::Interrupt { connection, .. } => {
                 let host_id = Arc::clone(&self.runtime.host_id);
@@ -320,6 +320,7 @@ impl Writer {
             session.limit_growth(quota - session.used_pages(&pack.namespace)?)?;
         }
         drop(session.take_changes());
+        guest.artifacts.forget();
         let (session, result) = self.runtime.run(guest, session, Transactions::WholeCall);
         let Some(session) = session else {
             // The connection went down with the panic, and the transaction with it.
@@ -370,6 +371,8 @@ impl Writer {
             .is_some_and(|session| !session.in_transaction() || session.rollback().is_ok());
         if !rolled_back {
             self.session = None;
+        } else if let Some(session) = &self.session {
+            session.end_turn();
         }
     }
 }
@@ -408,6 +411,12 @@ fn answer(batch: Vec<Pending>) {
             Job::Record { done, .. } | Job::Interrupt { done, .. } | Job::Flush(done) => {
                 let _ = done.send(());
             }
+            Job::Maintain { done, .. } => {
+                let (since, result) = pending
+                    .maintained
+                    .unwrap_or_else(|| (Instant::now(), Err(rusqlite::Error::InvalidQuery)));
+                let _ = done.send(result.map(|()| since.elapsed()));
+            }
             Job::Backlog => {}
         }
     }
@@ -433,7 +442,8 @@ fn fail(batch: Vec<Pending>, failure: &ToolError) {
             Job::Interrupt { done, .. } | Job::Flush(done) => {
                 let _ = done.send(());
             }
-            Job::Backlog => {}
+            // Whoever asked hears that nothing was done.
+            Job::Maintain { .. } | Job::Backlog => {}
         }
     }
 }

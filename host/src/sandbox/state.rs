@@ -10,6 +10,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use super::engine::Sandbox;
 use super::limits::{self, Exceeded, Limiter, Limits};
 use super::output::Output;
+use crate::artifacts::CallArtifacts;
 use crate::clock::Clock;
 use crate::deadline::Deadline;
 use crate::storage::{Namespace, Session};
@@ -26,6 +27,8 @@ pub struct CallState {
     pub clock: Arc<dyn Clock>,
     /// Whether statements run inside the call's own transaction or want one of their own.
     pub transactions: Transactions,
+    /// What it keeps of logs and the like.
+    pub artifacts: CallArtifacts,
     /// The resources it holds.
     pub table: ResourceTable,
     wasi: WasiCtx,
@@ -66,6 +69,7 @@ impl CallState {
             deadline,
             clock,
             transactions,
+            artifacts: CallArtifacts::default(),
             table,
             wasi,
             limiter: Limiter::new(limits),

@@ -3,11 +3,13 @@
 //! Each row's hash covers its content, its place and the hash of the row before it. A row that was
 //! changed, removed, inserted or replaced breaks the chain at a place that `verify.rs` names.
 
+use rusqlite::OptionalExtension;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::session::Session;
+use crate::artifacts::Artifact;
 use crate::hash::hex;
 use crate::packs::Effect;
 
@@ -100,12 +102,20 @@ pub struct Operation {
     pub verdicts: Option<String>,
     /// JSON array of ids of stored artifacts.
     pub artifact_ids: Option<String>,
+    /// The artifacts themselves, stored with the row and not part of it.
+    #[serde(skip)]
+    pub artifacts: Vec<Artifact>,
 }
 
 /// Columns that a row's hash covers, in the order in which it does.
 pub(super) const COLUMNS: usize = 30;
+/// A row with its place and its hashes, for [`link`].
+pub(super) const CHAIN_COLUMNS: &str = "seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
+    tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
+    result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
+    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash";
 /// The hash before the first row.
-pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
@@ -165,12 +175,22 @@ fn optional(value: Option<&str>) -> ToSqlOutput<'_> {
 }
 
 /// The end of the chain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The last row's place; 0 before the first.
     pub seq: i64,
     /// Its hash.
     pub hash: String,
+}
+
+impl Head {
+    /// Where the chain begins.
+    pub(super) fn before_all() -> Head {
+        Head {
+            seq: 0,
+            hash: GENESIS.to_owned(),
+        }
+    }
 }
 
 impl Session {
@@ -183,7 +203,8 @@ impl Session {
         };
         let seq = head.seq + 1;
         let values = operation.values();
-        let mut hasher = RowHasher::new(seq, &head.hash);
+        let mut hasher = RowHasher::new();
+        hasher.start(seq, &head.hash);
         for value in &values {
             hasher.add(match value {
                 ToSqlOutput::Borrowed(value) => *value,
@@ -200,21 +221,41 @@ impl Session {
         statement.raw_bind_parameter(COLUMNS + 2, &head.hash)?;
         statement.raw_bind_parameter(COLUMNS + 3, &hash)?;
         statement.raw_execute()?;
+        for artifact in &operation.artifacts {
+            self.add_artifact(&operation.op_id, artifact)?;
+        }
         self.known_head.set(Some(Head { seq, hash }));
         Ok(())
     }
 
-    /// The end of the chain, which an anchor holds when everything was pruned.
+    /// What a row's hash should be, for tests that rewrite history.
+    #[cfg(test)]
+    pub(super) fn hash_of_row(&self, seq: i64) -> rusqlite::Result<String> {
+        let mut hasher = RowHasher::new();
+        self.db.query_row(
+            &format!("SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq = ?1"),
+            [seq],
+            |row| link(row, &mut hasher).map(|_| hasher.finish()),
+        )
+    }
+
+    /// The hash of a row, if it is there.
+    pub fn hash_of(&self, seq: i64) -> rusqlite::Result<Option<String>> {
+        self.db
+            .prepare_cached("SELECT hash FROM core_operations WHERE seq = ?1")?
+            .query_row([seq], |row| row.get(0))
+            .optional()
+    }
+
+    /// The end of the chain, which an anchor holds when the last rows were pruned.
     pub fn head(&self) -> rusqlite::Result<Head> {
         let mut statement = self.db.prepare_cached(
             "SELECT seq, hash FROM (SELECT seq, hash FROM core_operations ORDER BY seq DESC LIMIT 1)
-             UNION ALL SELECT seq, hash FROM (SELECT seq, hash FROM core_anchors ORDER BY seq DESC LIMIT 1)",
+             UNION ALL SELECT last_seq, hash
+                 FROM (SELECT last_seq, hash FROM core_anchors ORDER BY first_seq DESC LIMIT 1)",
         )?;
         let mut rows = statement.query([])?;
-        let mut head = Head {
-            seq: 0,
-            hash: GENESIS.to_owned(),
-        };
+        let mut head = Head::before_all();
         while let Some(row) = rows.next()? {
             let seq = row.get(0)?;
             if seq > head.seq {
@@ -228,16 +269,51 @@ impl Session {
     }
 }
 
+/// A row as the chain sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) seq: i64,
+    pub(super) prev_hash: String,
+    pub(super) hash: String,
+    /// Whether the hash is that of the row's content.
+    pub(super) is_intact: bool,
+}
+
+/// Reads a row that was selected as [`CHAIN_COLUMNS`].
+pub(super) fn link(row: &rusqlite::Row<'_>, hasher: &mut RowHasher) -> rusqlite::Result<Link> {
+    let seq: i64 = row.get(0)?;
+    // A hash that is no text fits no other.
+    let text = |column: usize| {
+        row.get_ref(column)
+            .map(|value| value.as_str().unwrap_or_default())
+    };
+    let (prev_hash, hash) = (text(COLUMNS + 1)?, text(COLUMNS + 2)?);
+    hasher.start(seq, prev_hash);
+    for column in 1..=COLUMNS {
+        hasher.add(row.get_ref(column)?);
+    }
+    Ok(Link {
+        seq,
+        is_intact: hasher.finish() == hash,
+        prev_hash: prev_hash.to_owned(),
+        hash: hash.to_owned(),
+    })
+}
+
 /// Hashes a row: each value with its kind and length before it, so that no two rows have the same
 /// bytes.
 pub(super) struct RowHasher(Vec<u8>);
 
 impl RowHasher {
-    pub(super) fn new(seq: i64, prev_hash: &str) -> RowHasher {
-        let mut hasher = RowHasher(Vec::with_capacity(512));
-        hasher.add(ValueRef::Text(prev_hash.as_bytes()));
-        hasher.add(ValueRef::Integer(seq));
-        hasher
+    pub(super) fn new() -> RowHasher {
+        RowHasher(Vec::with_capacity(1024))
+    }
+
+    /// Begins a row.
+    pub(super) fn start(&mut self, seq: i64, prev_hash: &str) {
+        self.0.clear();
+        self.add(ValueRef::Text(prev_hash.as_bytes()));
+        self.add(ValueRef::Integer(seq));
     }
 
     pub(super) fn add(&mut self, value: ValueRef<'_>) {
@@ -257,7 +333,7 @@ impl RowHasher {
         self.0.extend_from_slice(bytes);
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(super) fn finish(&self) -> String {
         hex(&Sha256::digest(&self.0))
     }
 }

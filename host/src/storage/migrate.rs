@@ -68,10 +68,16 @@ pub enum MigrationError {
 }
 
 /// The host's own steps, append only.
-const CORE: &[(&str, &str)] = &[(
-    "0001_init",
-    include_str!("../../../migrations/core/0001_init.sql"),
-)];
+const CORE: &[(&str, &str)] = &[
+    (
+        "0001_init",
+        include_str!("../../../migrations/core/0001_init.sql"),
+    ),
+    (
+        "0003_retention",
+        include_str!("../../../migrations/core/0003_retention.sql"),
+    ),
+];
 
 /// The owner's name of the host's own tables.
 const CORE_NAME: &str = "core";

@@ -5,22 +5,33 @@
 //! their namespace first, and SQLite itself refuses what lies outside.
 
 mod access;
+mod anchors;
+mod artifacts;
 mod envelopes;
+mod export;
 mod intents;
 mod ledger;
 mod migrate;
 mod operations;
+mod prune;
 mod session;
 mod statement;
+#[cfg(test)]
+mod tampering;
+mod turn;
 mod verify;
 
 use std::path::{Path, PathBuf};
 
 pub use access::Namespace;
+pub use anchors::Anchor;
+pub use artifacts::StoredArtifact;
 pub use envelopes::{Admission, Envelope, EnvelopeFilter};
+pub use export::ExportedRow;
 pub use ledger::{Head, OpType, Operation};
 pub use migrate::{MigrationError, Step};
 pub use operations::{OperationFilter, StoredOperation};
+pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use session::{Changes, OpenError, Session};
 pub use statement::SqlError;
 pub use verify::{Broken, Verified};
@@ -50,6 +61,13 @@ impl Database {
     /// A session that SQLite keeps from writing.
     pub fn read_session(&self) -> Result<Session, OpenError> {
         Session::open(&self.path, session::Access::Read)
+    }
+
+    /// The triggers of a database that nobody touched.
+    fn pristine_triggers() -> Result<Vec<(String, String)>, MigrationError> {
+        let session = Session::open(Path::new(":memory:"), session::Access::Memory)?;
+        migrate::apply_core(&session)?;
+        Ok(session.triggers()?)
     }
 
     /// Packs that have tables here, whether they are loaded or not.

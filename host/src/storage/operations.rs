@@ -1,6 +1,7 @@
 //! Looking up rows of the ledger.
 
-use rusqlite::params;
+use rusqlite::Row;
+use rusqlite::types::Value as SqlValue;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -32,7 +33,7 @@ pub struct OperationFilter {
 }
 
 /// A row of the ledger as it is shown.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StoredOperation {
     /// Its place in the ledger.
     pub seq: i64,
@@ -77,6 +78,18 @@ pub struct StoredOperation {
     /// The fingerprint of how it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_fingerprint: Option<String>,
+    /// The paths or entities it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_paths: Option<Vec<String>>,
+    /// Lines such as `+ a.py`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_diff: Option<String>,
+    /// Tests that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_tests: Option<Vec<String>>,
+    /// Its stored content, for artifact_get.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact_ids: Option<Vec<String>>,
     /// The row's hash.
     pub hash: String,
 }
@@ -84,71 +97,86 @@ pub struct StoredOperation {
 impl Session {
     /// Operations that fit a filter.
     pub fn operations(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
-        // One statement for each order and for whether an envelope is named, so that each has its index.
-        let by_envelope = if filter.envelope_id.is_some() {
-            "envelope_id = ?1"
-        } else {
-            "?1 IS NULL"
-        };
-        let order = if filter.after.is_some() { "ASC" } else { "DESC" };
-        let sql = format!(
-            "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
-                 failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, hash
-             FROM core_operations
-             WHERE {by_envelope} AND (?2 IS NULL OR pack = ?2) AND (?3 IS NULL OR tool = ?3)
-               AND (?4 IS NULL OR actor = ?4) AND (?5 IS NULL OR success = ?5)
-               AND (?6 IS NULL OR failure_fingerprint = ?6) AND (?7 IS NULL OR timestamp >= ?7)
-               AND (?8 IS NULL OR timestamp < ?8) AND seq < ?9 AND seq > ?10
-             ORDER BY seq {order} LIMIT ?11"
-        );
+        let (sql, params) = filter.statement(limit);
         self.db
             .prepare_cached(&sql)?
-            .query_map(
-                params![
-                    filter.envelope_id,
-                    filter.pack,
-                    filter.tool,
-                    filter.actor,
-                    filter.success,
-                    filter.failure_fingerprint,
-                    filter.since,
-                    filter.until,
-                    filter.before.unwrap_or(i64::MAX),
-                    filter.after.unwrap_or(0),
-                    limit,
-                ],
-                |row| {
-                    Ok(StoredOperation {
-                        seq: row.get(0)?,
-                        op_id: row.get(1)?,
-                        envelope_id: row.get(2)?,
-                        timestamp: row.get(3)?,
-                        duration_ms: row.get(4)?,
-                        op_type: row.get(5)?,
-                        success: row.get(6)?,
-                        pack: row.get(7)?,
-                        tool: row.get(8)?,
-                        effect: row.get(9)?,
-                        error_code: row.get(10)?,
-                        failure_class: row.get(11)?,
-                        limit_triggered: row.get(12)?,
-                        actor: row.get(13)?,
-                        client: row.get(14)?,
-                        mutation_fingerprint: row.get(15)?,
-                        failure_fingerprint: row.get(16)?,
-                        hash: row.get(17)?,
-                    })
-                },
-            )?
+            .query_map(rusqlite::params_from_iter(params), stored)?
             .collect()
     }
+}
 
-    /// How many operations an envelope has, and how many of them did not succeed.
-    pub fn count_operations(&self, envelope_id: &str) -> rusqlite::Result<(i64, i64)> {
-        self.db
-            .prepare_cached(
-                "SELECT count(*), coalesce(sum(success = 0), 0) FROM core_operations WHERE envelope_id = ?1",
-            )?
-            .query_row([envelope_id], |row| Ok((row.get(0)?, row.get(1)?)))
+impl OperationFilter {
+    /// A statement with only the conditions that restrict, so that each kind of question has its index.
+    fn statement(&self, limit: u32) -> (String, Vec<SqlValue>) {
+        let text = |text: &Option<String>| text.clone().map(SqlValue::Text);
+        let conditions = [
+            ("envelope_id =", text(&self.envelope_id)),
+            ("pack =", text(&self.pack)),
+            ("tool =", text(&self.tool)),
+            ("actor =", text(&self.actor)),
+            ("failure_fingerprint =", text(&self.failure_fingerprint)),
+            ("timestamp >=", text(&self.since)),
+            ("timestamp <", text(&self.until)),
+            ("seq <", self.before.map(SqlValue::Integer)),
+            ("seq >", self.after.map(SqlValue::Integer)),
+        ];
+        let mut clauses = Vec::new();
+        let mut params = Vec::new();
+        for (condition, value) in conditions {
+            if let Some(value) = value {
+                params.push(value);
+                clauses.push(format!("{condition} ?{}", params.len()));
+            }
+        }
+        // Written out, because the index of failures is for this very condition.
+        clauses.extend(
+            self.success
+                .map(|success| format!("success = {}", i64::from(success))),
+        );
+        if clauses.is_empty() {
+            clauses.push("1".to_owned());
+        }
+        params.push(SqlValue::Integer(i64::from(limit)));
+        let order = if self.after.is_some() { "ASC" } else { "DESC" };
+        let sql = format!(
+            "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
+                 failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
+                 short_diff, failing_tests, artifact_ids, hash
+             FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
+            clauses.join(" AND "),
+            params.len()
+        );
+        (sql, params)
     }
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
+    let texts = |column: usize| -> rusqlite::Result<Option<Vec<String>>> {
+        let json: Option<String> = row.get(column)?;
+        Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+    };
+    Ok(StoredOperation {
+        seq: row.get(0)?,
+        op_id: row.get(1)?,
+        envelope_id: row.get(2)?,
+        timestamp: row.get(3)?,
+        duration_ms: row.get(4)?,
+        op_type: row.get(5)?,
+        success: row.get(6)?,
+        pack: row.get(7)?,
+        tool: row.get(8)?,
+        effect: row.get(9)?,
+        error_code: row.get(10)?,
+        failure_class: row.get(11)?,
+        limit_triggered: row.get(12)?,
+        actor: row.get(13)?,
+        client: row.get(14)?,
+        mutation_fingerprint: row.get(15)?,
+        failure_fingerprint: row.get(16)?,
+        changed_paths: texts(17)?,
+        short_diff: row.get(18)?,
+        failing_tests: texts(19)?,
+        artifact_ids: texts(20)?,
+        hash: row.get(21)?,
+    })
 }

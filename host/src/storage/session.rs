@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::access::{self, Mode, Namespace};
 use super::ledger::Head;
+use super::turn::Line;
 use crate::deadline::Deadline;
 
 /// How long a session waits for another process's write transaction.
@@ -48,6 +49,8 @@ impl OpenError {
 pub(super) enum Access {
     Read,
     Write,
+    /// Of a database of its own that goes with it.
+    Memory,
 }
 
 /// One connection, and whose statements it currently prepares.
@@ -57,6 +60,8 @@ pub struct Session {
     page_limit: Cell<i64>,
     /// The end of the ledger as the open transaction sees it, once it wrote a row.
     pub(super) known_head: Cell<Option<Head>>,
+    /// Where it waits for its turn to write.
+    line: Option<Line>,
 }
 
 /// What the authorizer and the progress handler look at.
@@ -80,7 +85,9 @@ impl Session {
     fn try_open(path: &Path, access: Access) -> rusqlite::Result<Session> {
         let flags = match access {
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            Access::Write | Access::Memory => {
+                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+            }
         };
         let mut db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         db.busy_timeout(BUSY_TIMEOUT)?;
@@ -107,8 +114,14 @@ impl Session {
                 count(&seen, action, table);
             }))?;
         }
+        // A file system without such files has no line either; SQLite waits in its own way then.
+        let line = match access {
+            Access::Read | Access::Memory => None,
+            Access::Write => Line::open(&path.with_extension("line")).ok(),
+        };
         Ok(Session {
             db,
+            line,
             state,
             page_limit: Cell::new(MAX_PAGES),
             known_head: Cell::new(None),
@@ -154,20 +167,36 @@ impl Session {
         self.host_statement("BEGIN")
     }
 
-    /// Starts a write transaction, waiting for that of another process.
+    /// Starts a write transaction, after all that other sessions and processes asked for before.
     pub fn begin_write(&self) -> rusqlite::Result<()> {
         self.known_head.set(None);
-        self.host_statement("BEGIN IMMEDIATE")
+        if let Some(line) = &self.line {
+            line.enter();
+        }
+        let begun = self.host_statement("BEGIN IMMEDIATE");
+        self.end_turn();
+        begun
     }
 
     /// Ends the transaction, durably.
     pub fn commit(&self) -> rusqlite::Result<()> {
-        self.host_statement("COMMIT")
+        let ended = self.host_statement("COMMIT");
+        self.end_turn();
+        ended
     }
 
     /// Undoes the transaction. Fails if SQLite undid it already.
     pub fn rollback(&self) -> rusqlite::Result<()> {
-        self.host_statement("ROLLBACK")
+        let ended = self.host_statement("ROLLBACK");
+        self.end_turn();
+        ended
+    }
+
+    /// Lets the next in line write, unless a transaction is open.
+    pub fn end_turn(&self) {
+        if let Some(line) = self.line.as_ref().filter(|_| !self.in_transaction()) {
+            line.leave();
+        }
     }
 
     /// Starts a part of the transaction that can be undone alone.

@@ -1,0 +1,247 @@
+//! The files: written whole or not at all, named by their content.
+
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest, Sha256};
+use tollgate_sdk::Timestamp;
+
+use super::{Artifact, ArtifactKind, ArtifactSettings};
+use crate::clock::Clock;
+use crate::data_dir::{DataDir, DataDirError};
+use crate::hash::{hex, sha256_hex};
+
+/// The directory in the data directory.
+const DIR: &str = "artifacts";
+/// Shared by who puts files in place, exclusive for who takes them away.
+const LOCK: &str = "lock";
+/// What the name of a file starts with that is not whole yet.
+pub(super) const UNFINISHED: &str = "new-";
+const HOUR_MS: i64 = 3_600_000;
+
+/// The artifacts of a data directory.
+pub struct ArtifactStore {
+    dir: Dir,
+    settings: ArtifactSettings,
+    clock: Arc<dyn Clock>,
+}
+
+impl ArtifactStore {
+    /// Opens the store. There is none if it is off and was never on.
+    pub fn open(
+        data: &DataDir,
+        settings: ArtifactSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Option<ArtifactStore>, DataDirError> {
+        if !settings.enabled && !data.has(DIR) {
+            return Ok(None);
+        }
+        Ok(Some(ArtifactStore {
+            dir: data.private_dir(DIR)?,
+            settings,
+            clock,
+        }))
+    }
+
+    /// What the operator wants kept.
+    pub fn settings(&self) -> &ArtifactSettings {
+        &self.settings
+    }
+
+    /// A slice of content, at most so many bytes. `None` if the content is gone.
+    pub fn read(&self, hash: &str, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let mut options = OpenOptions::new();
+        options.read(true).follow(FollowSymlinks::No);
+        let mut file = match self.dir.open_with(hash, &options) {
+            Ok(file) => file,
+            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(err) => return Err(err),
+        };
+        file.seek(SeekFrom::Start(offset))?;
+        let mut slice = Vec::new();
+        file.take(limit as u64).read_to_end(&mut slice)?;
+        Ok(Some(slice))
+    }
+
+    /// Stores content under its hash.
+    pub(super) fn put(&self, content: &[u8]) -> io::Result<()> {
+        let content = self.cut(content);
+        let name = self.unfinished();
+        let mut file = self.create(&name)?;
+        let placed = file
+            .write_all(content)
+            .and_then(|()| self.place(&name, &sha256_hex(content)));
+        placed.inspect_err(|_| self.discard(&name))
+    }
+
+    /// What [`put`](ArtifactStore::put) will store.
+    pub(super) fn describe(&self, kind: ArtifactKind, content: &[u8]) -> Artifact {
+        let stored = self.cut(content);
+        self.artifact(
+            kind,
+            sha256_hex(stored),
+            stored.len() as u64,
+            content.len() as u64,
+        )
+    }
+
+    fn artifact(&self, kind: ArtifactKind, hash: String, size: u64, total_size: u64) -> Artifact {
+        let now = self.clock.now_ms();
+        let ttl = i64::from(self.settings.ttl_hours).saturating_mul(HOUR_MS);
+        Artifact {
+            id: self.clock.new_id("art"),
+            hash,
+            kind,
+            size: i64::try_from(size).unwrap_or(i64::MAX),
+            total_size: i64::try_from(total_size).unwrap_or(i64::MAX),
+            created_at: Timestamp::from_ms(now).to_string(),
+            expires_at: Timestamp::from_ms(now.saturating_add(ttl)).to_string(),
+        }
+    }
+
+    fn cut<'a>(&self, content: &'a [u8]) -> &'a [u8] {
+        let most = usize::try_from(self.most()).unwrap_or(usize::MAX);
+        content.get(..most).unwrap_or(content)
+    }
+
+    fn most(&self) -> u64 {
+        self.settings.max_artifact_mib << 20
+    }
+
+    fn unfinished(&self) -> String {
+        self.clock.new_id(UNFINISHED)
+    }
+
+    fn create(&self, name: &str) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        self.dir.open_with(name, &options)
+    }
+
+    fn place(&self, name: &str, hash: &str) -> io::Result<()> {
+        let _lock = self.lock(FlockOperation::LockShared)?;
+        self.dir.rename(name, &self.dir, hash)
+    }
+
+    fn discard(&self, name: &str) {
+        let _ = self.dir.remove_file(name);
+    }
+
+    /// Takes a file away if `is_over` says so of its name and age, while nobody puts any in place.
+    pub(super) fn remove(&self, name: &str, is_over: impl FnOnce(i64) -> bool) -> io::Result<bool> {
+        let _lock = self.lock(FlockOperation::LockExclusive)?;
+        let modified = match self
+            .dir
+            .symlink_metadata(name)
+            .and_then(|metadata| metadata.modified())
+        {
+            Ok(modified) => modified.into_std(),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(err) => return Err(err),
+        };
+        let modified_ms = modified
+            .duration_since(std::time::UNIX_EPOCH)
+            .ok()
+            .and_then(|since| i64::try_from(since.as_millis()).ok())
+            .unwrap_or_default();
+        if !is_over(self.clock.now_ms().saturating_sub(modified_ms)) {
+            return Ok(false);
+        }
+        self.dir.remove_file(name).map(|()| true)
+    }
+
+    /// The names of all files but the lock.
+    pub(super) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in self.dir.entries()? {
+            if let Ok(name) = entry?.file_name().into_string()
+                && name != LOCK
+            {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn lock(&self, operation: FlockOperation) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).mode(0o600);
+        let file = self.dir.open_with(LOCK, &options)?;
+        flock(&file, operation)?;
+        Ok(file)
+    }
+}
+
+/// An artifact that is being written. What goes past the limit for one artifact is counted and not
+/// stored.
+pub struct ArtifactWriter {
+    store: Arc<ArtifactStore>,
+    kind: ArtifactKind,
+    /// The call it belongs to.
+    kept: Arc<Mutex<Vec<Artifact>>>,
+    name: String,
+    file: File,
+    hasher: Sha256,
+    size: u64,
+    total_size: u64,
+}
+
+impl ArtifactWriter {
+    pub(super) fn begin(
+        store: Arc<ArtifactStore>,
+        kind: ArtifactKind,
+        kept: Arc<Mutex<Vec<Artifact>>>,
+    ) -> io::Result<ArtifactWriter> {
+        let name = store.unfinished();
+        let file = store.create(&name)?;
+        Ok(ArtifactWriter {
+            store,
+            kind,
+            kept,
+            name,
+            file,
+            hasher: Sha256::new(),
+            size: 0,
+            total_size: 0,
+        })
+    }
+
+    /// Keeps what was written, as an artifact of the call. Returns its id.
+    pub fn keep(self) -> io::Result<String> {
+        let hash = hex(&self.hasher.clone().finalize());
+        self.store.place(&self.name, &hash)?;
+        let artifact = self.store.artifact(self.kind, hash, self.size, self.total_size);
+        let id = artifact.id.clone();
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(artifact);
+        Ok(id)
+    }
+}
+
+impl Write for ArtifactWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = usize::try_from(self.store.most().saturating_sub(self.size)).unwrap_or(usize::MAX);
+        let stored = bytes.get(..room).unwrap_or(bytes);
+        self.file.write_all(stored)?;
+        self.hasher.update(stored);
+        self.size += stored.len() as u64;
+        self.total_size += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for ArtifactWriter {
+    fn drop(&mut self) {
+        // Once it was kept, nothing has this name any more.
+        self.store.discard(&self.name);
+    }
+}

@@ -1,0 +1,102 @@
+//! `tollgate ledger`: looking into the ledger and keeping it, without leaving a row in it.
+
+mod export;
+mod mirror;
+mod prune;
+mod query;
+mod report;
+mod tail;
+mod verify;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use serde_json::json;
+use tollgate::config::Config;
+use tollgate::data_dir::DataDir;
+use tollgate::storage::{Database, Session, StoredOperation};
+
+use super::Global;
+
+/// Operations that are read at once.
+const PAGE: u32 = 500;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Ledger {
+    /// Show the last operations
+    Tail(tail::Tail),
+    /// Show the operations that fit, newest first
+    Query(query::Query),
+    /// Tell what happened in an envelope
+    Report(report::Report),
+    /// Check that no row was changed, removed, inserted or replaced
+    Verify(verify::Verify),
+    /// Print every operation as a line of JSON, and the head of the chain last
+    Export(export::Export),
+    /// Remove what is older than is kept, as hosts do every hour
+    Prune(prune::Prune),
+    /// Write the files of the mirror anew
+    Mirror(mirror::Mirror),
+}
+
+impl Ledger {
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        match self {
+            Ledger::Tail(tail) => tail.run(global).await,
+            Ledger::Query(query) => query.run(global),
+            Ledger::Report(report) => report.run(global),
+            Ledger::Verify(verify) => verify.run(global),
+            Ledger::Export(export) => export.run(global),
+            Ledger::Prune(prune) => prune.run(global),
+            Ledger::Mirror(mirror) => mirror.run(global),
+        }
+    }
+}
+
+/// An opened ledger.
+pub(super) struct Opened {
+    pub(super) config: Config,
+    pub(super) data: DataDir,
+    pub(super) database: Database,
+    /// For reading.
+    pub(super) session: Session,
+}
+
+pub(super) fn open(global: &Global) -> anyhow::Result<Opened> {
+    let config = Config::load(global.config.as_deref())?;
+    let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
+    let database = Database::open(&data.database()).context("the database cannot be used")?;
+    let session = database.read_session()?;
+    Ok(Opened {
+        config,
+        data,
+        database,
+        session,
+    })
+}
+
+/// Columns of a table of operations.
+const TITLES: &[&str] = &["SEQ", "TIME", "TOOL", "ACTOR", "OUTCOME", "MS", "ENVELOPE"];
+
+fn cells(operation: &StoredOperation) -> Vec<String> {
+    let outcome = match (operation.success, &operation.error_code) {
+        (Some(true), _) => "ok",
+        (Some(false), Some(code)) => code,
+        (Some(false), None) => "failed",
+        (None, _) => "unknown",
+    };
+    vec![
+        operation.seq.to_string(),
+        operation.timestamp.clone(),
+        operation.tool.clone(),
+        operation.actor.clone().unwrap_or_default(),
+        outcome.to_owned(),
+        format!("{:.3}", operation.duration_ms),
+        operation.envelope_id.clone().unwrap_or_default(),
+    ]
+}
+
+fn line(operation: &StoredOperation) -> String {
+    json!(operation).to_string()
+}

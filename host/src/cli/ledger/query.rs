@@ -1,0 +1,66 @@
+//! `tollgate ledger query`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use tollgate::storage::OperationFilter;
+
+use super::{Global, TITLES, cells, line, open};
+use crate::cli::out;
+
+/// Show the operations that fit, newest first
+#[derive(Debug, Args)]
+pub(super) struct Query {
+    #[arg(long, value_name = "ID")]
+    envelope: Option<String>,
+    #[arg(long)]
+    pack: Option<String>,
+    #[arg(long)]
+    tool: Option<String>,
+    #[arg(long)]
+    actor: Option<String>,
+    /// Only those that were refused or failed
+    #[arg(long)]
+    failed: bool,
+    /// Only those that failed in this way
+    #[arg(long, value_name = "HASH")]
+    fingerprint: Option<String>,
+    /// RFC 3339
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// RFC 3339
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    #[arg(short = 'n', long, default_value_t = 50)]
+    limit: u32,
+}
+
+impl Query {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let limit = self.limit;
+        let operations = open(global)?.session.operations(&self.filter(), limit)?;
+        if global.json {
+            operations
+                .iter()
+                .all(|operation| out::try_print(&line(operation)));
+        } else {
+            let rows: Vec<Vec<String>> = operations.iter().map(cells).collect();
+            out::print(&out::table(TITLES, &rows));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn filter(self) -> OperationFilter {
+        OperationFilter {
+            envelope_id: self.envelope,
+            pack: self.pack,
+            tool: self.tool,
+            actor: self.actor,
+            success: self.failed.then_some(false),
+            failure_fingerprint: self.fingerprint,
+            since: self.since,
+            until: self.until,
+            ..OperationFilter::default()
+        }
+    }
+}

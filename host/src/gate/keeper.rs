@@ -1,0 +1,120 @@
+//! What goes on beside the calls: pruning, collecting artifacts, and mirroring the ledger.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use tokio::sync::oneshot;
+
+use super::writer::{Job, Work};
+use crate::artifacts::{self, ArtifactStore, Kept};
+use crate::clock::Clock;
+use crate::data_dir::DataDir;
+use crate::ledger::LedgerSettings;
+use crate::ledger::mirror::Mirror;
+use crate::ledger::retention::{self, Taken};
+use crate::storage::{Database, PruneError, Session};
+
+/// How often it is looked whether something is over.
+const EVERY: Duration = Duration::from_secs(3_600);
+/// How long committed rows wait for company on their way into the mirror.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// What is kept, and where.
+pub struct Keeping {
+    /// The data directory.
+    pub data: Arc<DataDir>,
+    /// What the operator says about the ledger.
+    pub settings: LedgerSettings,
+    /// Stored content, if any is kept.
+    pub artifacts: Option<Arc<ArtifactStore>>,
+}
+
+/// The thread that takes away what is over. Its changes go through the writer.
+pub(super) struct Keeper {
+    pub(super) keeping: Arc<Keeping>,
+    pub(super) database: Database,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) writer: Sender<Job>,
+    /// Nothing comes over it; it is closed when the host ends.
+    pub(super) stop: Receiver<()>,
+}
+
+impl Keeper {
+    pub(super) fn work(self) {
+        loop {
+            if let Err(err) = self.tidy() {
+                tracing::error!("housekeeping stopped early: {err:#}");
+            }
+            if self.stop.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    }
+
+    fn tidy(&self) -> anyhow::Result<()> {
+        let now_ms = self.clock.now_ms();
+        let data = &self.keeping.data;
+        let retention = self.keeping.settings.retention(now_ms);
+        let pruned = retention::prune(data, &self.database, &retention, now_ms, |batch| {
+            let held = self.commit(Box::new(move |session| session.prune(&batch)))?;
+            Ok(held.map_or(Taken::Stop, Taken::Out))
+        })?;
+        if pruned != Default::default() {
+            tracing::info!(?pruned, "the ledger was pruned");
+        }
+        if self.keeping.settings.mirror {
+            Mirror::open(data)?.forget_before(&retention.cutoff)?;
+        }
+        let Some(store) = &self.keeping.artifacts else {
+            return Ok(());
+        };
+        // One collector at a time; whoever finds another at work has nothing to do.
+        let Some(_lock) = data.try_lock("collect.lock")? else {
+            return Ok(());
+        };
+        let kept = Kept {
+            now_ms,
+            rows_since: &retention.cutoff,
+        };
+        artifacts::collect(store, &self.database.read_session()?, kept, |work| {
+            matches!(self.commit(work), Ok(Some(_)))
+        })
+    }
+
+    /// Has the writer make a change, and leaves it to others for as long as it was held. `None` if the
+    /// host ends.
+    fn commit(&self, work: Work) -> Result<Option<Duration>, PruneError> {
+        let (done, committed) = oneshot::channel();
+        let _ = self.writer.send(Job::Maintain { work, done });
+        let Ok(held) = committed.blocking_recv() else {
+            return Ok(None);
+        };
+        let held = held?;
+        let goes_on = self.stop.recv_timeout(held) == Err(RecvTimeoutError::Timeout);
+        Ok(goes_on.then_some(held))
+    }
+}
+
+/// The thread that mirrors what was committed.
+pub(super) struct Mirrorer {
+    pub(super) mirror: Mirror,
+    pub(super) session: Session,
+    /// Told after a commit; closed when the writer ends.
+    pub(super) committed: Receiver<()>,
+}
+
+impl Mirrorer {
+    pub(super) fn work(self) {
+        loop {
+            if let Err(err) = self.mirror.catch_up(&self.session) {
+                tracing::error!("the ledger's mirror is behind: {err:#}");
+            }
+            if self.committed.recv().is_err() {
+                break;
+            }
+            // Rows that follow at once are written together.
+            let _ = self.committed.recv_deadline(std::time::Instant::now() + LINGER);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Exported heads: a signed word on where the ledger was at some time. Whoever keeps one elsewhere can
+//! tell later whether anything before it was changed.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::key::{LedgerKey, NoPublicKey, PublicKey};
+use crate::storage::Head;
+
+/// A head as `ledger export` writes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportedHead {
+    /// The end of the chain.
+    #[serde(flatten)]
+    pub head: Head,
+    /// Who says so, if it was signed.
+    #[serde(flatten)]
+    pub seal: Option<Seal>,
+}
+
+/// What signing adds to a head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    /// Rows that were pruned by then.
+    pub pruned: i64,
+    /// When.
+    pub exported_at: String,
+    /// The ledger's public key.
+    pub public_key: String,
+    /// Its signature over all of this.
+    pub signature: String,
+}
+
+/// Why an exported head proves nothing.
+#[derive(Debug, Error)]
+pub enum BadHead {
+    /// It names no key.
+    #[error(transparent)]
+    Key(#[from] NoPublicKey),
+    /// Somebody else signed it.
+    #[error("the head names the public key {0}, which is none of those it must be signed with")]
+    Foreign(String),
+    /// It was changed after it was signed.
+    #[error("the head is not what was signed: it was changed")]
+    Changed,
+    /// It must be signed and is not.
+    #[error("the head is not signed; export it with --sign")]
+    Unsigned,
+}
+
+impl ExportedHead {
+    /// Signs a head.
+    pub fn sign(head: Head, pruned: i64, exported_at: String, key: &LedgerKey) -> ExportedHead {
+        let mut seal = Seal {
+            pruned,
+            exported_at,
+            public_key: key.public().to_string(),
+            signature: String::new(),
+        };
+        seal.signature = key.sign(&statement(&head, &seal));
+        ExportedHead {
+            head,
+            seal: Some(seal),
+        }
+    }
+
+    /// The key that signed it, which must be one of `trusted`, if there are any.
+    pub fn check(&self, trusted: &[PublicKey]) -> Result<Option<PublicKey>, BadHead> {
+        let Some(seal) = &self.seal else {
+            return if trusted.is_empty() {
+                Ok(None)
+            } else {
+                Err(BadHead::Unsigned)
+            };
+        };
+        let key: PublicKey = seal.public_key.parse()?;
+        if !trusted.is_empty() && !trusted.contains(&key) {
+            return Err(BadHead::Foreign(seal.public_key.clone()));
+        }
+        if key.signed(&statement(&self.head, seal), &seal.signature) {
+            Ok(Some(key))
+        } else {
+            Err(BadHead::Changed)
+        }
+    }
+}
+
+fn statement(head: &Head, seal: &Seal) -> String {
+    format!(
+        "tollgate ledger head 1\n{} {}\n{} {}\n",
+        head.seq, head.hash, seal.pruned, seal.exported_at
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signed() -> ExportedHead {
+        let head = Head {
+            seq: 7,
+            hash: "ab".to_owned(),
+        };
+        ExportedHead::sign(
+            head,
+            2,
+            "2026-01-01T00:00:00.000Z".to_owned(),
+            &LedgerKey::of_seed(1),
+        )
+    }
+
+    #[test]
+    fn a_head_survives_its_file() {
+        let text = serde_json::to_string(&signed()).unwrap();
+        let read: ExportedHead = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, signed());
+        assert!(read.check(&[]).is_ok());
+        assert!(read.check(&[LedgerKey::of_seed(1).public()]).is_ok());
+        let unsigned: ExportedHead = serde_json::from_str(r#"{"seq":7,"hash":"ab"}"#).unwrap();
+        assert!(unsigned.check(&[]).is_ok());
+    }
+
+    #[test]
+    fn a_changed_or_foreign_head_is_refused() {
+        let change = |change: fn(&mut ExportedHead)| {
+            let mut head = signed();
+            change(&mut head);
+            head.check(&[LedgerKey::of_seed(1).public()]).unwrap_err()
+        };
+        assert!(matches!(change(|head| head.head.seq = 8), BadHead::Changed));
+        assert!(matches!(
+            change(|head| head.head.hash.push('c')),
+            BadHead::Changed
+        ));
+        assert!(matches!(
+            change(|head| head.seal.as_mut().unwrap().pruned = 0),
+            BadHead::Changed
+        ));
+        assert!(matches!(change(|head| head.seal = None), BadHead::Unsigned));
+        let other = LedgerKey::of_seed(2).public();
+        assert!(matches!(signed().check(&[other]), Err(BadHead::Foreign(_))));
+    }
+}

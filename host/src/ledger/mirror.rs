@@ -1,0 +1,331 @@
+//! The ledger as files that a person can read: `ledger/YYYY-MM-DD.ndjson` in the data directory, a line for
+//! each row, by the day its call came.
+//!
+//! The files are derived from the ledger and prove nothing. Rows are appended in their order after they are
+//! committed, by one process at a time, and the files themselves say how far they go. What a crash took from
+//! their end is written again.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use rustix::fs::{FlockOperation, flock};
+use serde::Deserialize;
+
+use crate::data_dir::{DataDir, DataDirError};
+use crate::storage::{ExportedRow, Session};
+
+const DIR: &str = "ledger";
+const LOCK: &str = "lock";
+const ENDING: &str = ".ndjson";
+/// Ending of files that are not whole yet.
+const UNFINISHED: &str = ".new";
+/// Rows that are read at once.
+const PAGE: u32 = 1_000;
+/// How much of a file's end is read to find its last row, at first.
+const TAIL: u64 = 64 << 10;
+
+/// The mirror of a data directory's ledger.
+pub struct Mirror {
+    dir: Dir,
+    /// How long each file was when this process last looked, and how far they went.
+    seen: Mutex<Option<Seen>>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Seen {
+    lengths: BTreeMap<String, u64>,
+    last: i64,
+}
+
+/// What rebuilding came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Rebuilt {
+    /// Rows written.
+    pub rows: u64,
+    /// Files they are in.
+    pub files: u64,
+}
+
+impl Mirror {
+    /// Opens the directory of the files.
+    pub fn open(data: &DataDir) -> Result<Mirror, DataDirError> {
+        Ok(Mirror {
+            dir: data.private_dir(DIR)?,
+            seen: Mutex::new(None),
+        })
+    }
+
+    /// Appends the rows that are not there yet. Returns how many.
+    pub fn catch_up(&self, session: &Session) -> anyhow::Result<u64> {
+        let _lock = self.lock()?;
+        let mut last = self.position().context("the mirror's files cannot be read")?;
+        let mut writer = Writer::new(&self.dir, "");
+        let mut added = 0;
+        loop {
+            let rows = session.export(last, PAGE)?;
+            let Some(end) = rows.last() else {
+                break;
+            };
+            last = end.seq;
+            added += rows.len() as u64;
+            writer.write(&rows)?;
+        }
+        if added > 0 {
+            writer.finish()?;
+            let lengths = self.lengths()?;
+            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Seen { lengths, last });
+        }
+        Ok(added)
+    }
+
+    /// Writes all files anew from the ledger.
+    pub fn rebuild(&self, session: &Session) -> anyhow::Result<Rebuilt> {
+        let _lock = self.lock()?;
+        let mut writer = Writer::new(&self.dir, UNFINISHED);
+        for (name, _) in self.files(UNFINISHED)? {
+            self.dir.remove_file(&name)?;
+        }
+        let (mut last, mut rebuilt) = (0, Rebuilt { rows: 0, files: 0 });
+        loop {
+            let rows = session.export(last, PAGE)?;
+            let Some(end) = rows.last() else {
+                break;
+            };
+            last = end.seq;
+            rebuilt.rows += rows.len() as u64;
+            writer.write(&rows)?;
+        }
+        writer.finish()?;
+        let old = self.lengths()?;
+        let new = self.files(UNFINISHED)?;
+        for name in new.keys() {
+            self.dir
+                .rename(name, &self.dir, name.trim_end_matches(UNFINISHED))?;
+            rebuilt.files += 1;
+        }
+        for name in old
+            .keys()
+            .filter(|name| !new.contains_key(&format!("{name}{UNFINISHED}")))
+        {
+            self.dir.remove_file(name)?;
+        }
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(rebuilt)
+    }
+
+    /// Removes the files of days before a time, but never the newest.
+    pub fn forget_before(&self, time: &str) -> anyhow::Result<()> {
+        let _lock = self.lock()?;
+        let lengths = self.lengths()?;
+        let newest = lengths.keys().next_back().cloned();
+        for name in lengths.keys() {
+            if name.as_str() < day(time) && Some(name) != newest.as_ref() && !name.starts_with(day(time)) {
+                self.dir.remove_file(name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).mode(0o600);
+        let file = self.dir.open_with(LOCK, &options)?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+
+    /// The last row that is in the files. Ends that a crash left half written are cut off.
+    fn position(&self) -> io::Result<i64> {
+        let lengths = self.lengths()?;
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(seen) = seen
+            && seen.lengths == lengths
+        {
+            return Ok(seen.last);
+        }
+        let mut last = 0;
+        for (name, length) in lengths {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).follow(FollowSymlinks::No);
+            let mut file = self.dir.open_with(&name, &options)?;
+            let (end, seq) = last_row(&mut file, length)?;
+            if end < length {
+                tracing::warn!(
+                    file = name,
+                    "the mirror's file ends in the middle of a row; it is made good"
+                );
+                file.set_len(end)?;
+            }
+            last = last.max(seq);
+        }
+        Ok(last)
+    }
+
+    fn lengths(&self) -> io::Result<BTreeMap<String, u64>> {
+        self.files(ENDING)
+    }
+
+    fn files(&self, ending: &str) -> io::Result<BTreeMap<String, u64>> {
+        let mut files = BTreeMap::new();
+        for entry in self.dir.entries()? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().into_string()
+                && name.ends_with(ending)
+            {
+                files.insert(name, entry.metadata()?.len());
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// Appends rows to the files of their days.
+struct Writer<'a> {
+    dir: &'a Dir,
+    ending: &'static str,
+    open: Option<(String, File)>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(dir: &'a Dir, ending: &'static str) -> Writer<'a> {
+        Writer {
+            dir,
+            ending,
+            open: None,
+        }
+    }
+
+    fn write(&mut self, rows: &[ExportedRow]) -> io::Result<()> {
+        for same_day in rows.chunk_by(|one, next| day(&one.timestamp) == day(&next.timestamp)) {
+            let lines: String = same_day
+                .iter()
+                .flat_map(|row| [row.json.as_str(), "\n"])
+                .collect();
+            if let Some(first) = same_day.first() {
+                self.file(day(&first.timestamp))?.write_all(lines.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The file of a day. The one before is on disk by then, so that only the newest can lose its end.
+    fn file(&mut self, day: &str) -> io::Result<&mut File> {
+        let name = format!("{day}{ENDING}{}", self.ending);
+        let open = match self.open.take() {
+            Some(open) if open.0 == name => open,
+            other => {
+                if let Some((_, before)) = other {
+                    before.sync_data()?;
+                }
+                let mut options = OpenOptions::new();
+                options
+                    .append(true)
+                    .create(true)
+                    .mode(0o600)
+                    .follow(FollowSymlinks::No);
+                let file = self.dir.open_with(&name, &options)?;
+                (name, file)
+            }
+        };
+        Ok(&mut self.open.insert(open).1)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match self.open.take() {
+            Some((_, file)) => file.sync_data(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The day of a timestamp, as files are named by it.
+fn day(timestamp: &str) -> &str {
+    let is_day = |text: &&str| {
+        text.char_indices().all(|(at, c)| match at {
+            4 | 7 => c == '-',
+            _ => c.is_ascii_digit(),
+        })
+    };
+    timestamp.get(..10).filter(is_day).unwrap_or("0000-00-00")
+}
+
+#[derive(Deserialize)]
+struct Line {
+    seq: i64,
+}
+
+/// Where a file's last whole row ends, and which it is; 0 and 0 if there is none.
+fn last_row(file: &mut File, length: u64) -> io::Result<(u64, i64)> {
+    let mut window = TAIL;
+    loop {
+        let start = length.saturating_sub(window);
+        file.seek(SeekFrom::Start(start))?;
+        let mut tail = Vec::new();
+        (&mut *file).take(length - start).read_to_end(&mut tail)?;
+        let mut end = tail.len();
+        while let Some(newline) = tail
+            .get(..end)
+            .and_then(|tail| tail.iter().rposition(|byte| *byte == b'\n'))
+        {
+            let before = tail.get(..newline).unwrap_or_default();
+            let line = match before.iter().rposition(|byte| *byte == b'\n') {
+                Some(at) => before.get(at + 1..).unwrap_or_default(),
+                None if start == 0 => before,
+                // The line begins before what was read.
+                None => break,
+            };
+            if let Ok(row) = serde_json::from_slice::<Line>(line) {
+                return Ok((start + newline as u64 + 1, row.seq));
+            }
+            end = newline;
+        }
+        if start == 0 {
+            return Ok((0, 0));
+        }
+        window = window.saturating_mul(4);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file_with(content: &[u8]) -> (tempfile::TempDir, File) {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(place.path(), cap_std::ambient_authority()).unwrap();
+        dir.write("f", content).unwrap();
+        let file = dir.open("f").unwrap();
+        (place, file)
+    }
+
+    #[test]
+    fn the_last_whole_row_is_found_behind_whatever_a_crash_left() {
+        let long = format!("{{\"seq\":4,\"x\":\"{}\"}}\n", "y".repeat(200_000));
+        for (content, row) in [
+            ("", (0, 0)),
+            ("{\"seq\":1}\n", (10, 1)),
+            ("{\"seq\":1}\n{\"seq\":2}\n", (20, 2)),
+            ("{\"seq\":1}\n{\"se", (10, 1)),
+            ("{\"seq\":1}\n\0\0\0\n", (10, 1)),
+            ("{\"seq\":1}\n\0\0\0", (10, 1)),
+            ("{\"seq\"", (0, 0)),
+            (long.as_str(), (long.len() as u64, 4)),
+            (&long[..long.len() - 1], (0, 0)),
+        ] {
+            let (_place, mut file) = file_with(content.as_bytes());
+            let found = last_row(&mut file, content.len() as u64).unwrap();
+            assert_eq!(found, row, "{:.40}", content);
+        }
+    }
+
+    #[test]
+    fn only_days_name_files() {
+        assert_eq!(day("2026-03-01T00:00:00.000Z"), "2026-03-01");
+        assert_eq!(day("../../etc/passwd"), "0000-00-00");
+        assert_eq!(day("x"), "0000-00-00");
+    }
+}

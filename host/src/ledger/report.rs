@@ -1,0 +1,287 @@
+//! What happened in an envelope, as a person would write it after the fact: how it ended, under which
+//! limits, in what order, what was refused and why, what failed again and again, what was changed.
+
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::storage::{Envelope, OperationFilter, Session, StoredOperation};
+
+/// Operations that are read at once.
+const PAGE: u32 = 500;
+/// Steps, refusals and changes that are told one by one.
+const STEPS: usize = 150;
+const REFUSALS: usize = 30;
+const CHANGES: usize = 60;
+/// Tests named for one failure.
+const TESTS: usize = 20;
+
+/// What happened in an envelope.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Story {
+    /// How many operations there are.
+    pub operations: i64,
+    /// How many of them were refused or failed.
+    pub failed: i64,
+    /// How many have an outcome that nobody can know.
+    pub unknown: i64,
+    /// How long the calls took together, in milliseconds.
+    pub busy_ms: f64,
+    /// The first steps, oldest first; equal ones that follow each other are one.
+    pub steps: Vec<Step>,
+    /// What was refused or failed, by code.
+    pub refusals: Vec<Refused>,
+    /// Failures that came more than once.
+    pub repeated_failures: Vec<Repeated>,
+    /// Changes that were made more than once.
+    pub repeated_changes: Vec<Repeated>,
+    /// What was changed.
+    pub changes: Vec<Changed>,
+}
+
+/// Operations that follow each other and differ only in their time.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Step {
+    /// The first one's place in the ledger.
+    pub seq: i64,
+    /// When it came.
+    pub timestamp: String,
+    /// The tool.
+    pub tool: String,
+    /// Who called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// `done`, `unknown`, or the code of the refusal or failure.
+    pub outcome: String,
+    /// How many there are.
+    pub count: i64,
+    /// How long they took together, in milliseconds.
+    pub duration_ms: f64,
+    /// The limit that refused them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+}
+
+/// Refusals and failures of one code.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Refused {
+    /// The code.
+    pub code: String,
+    /// How many there are.
+    pub count: i64,
+    /// The tools.
+    pub tools: BTreeSet<String>,
+    /// The first one's place in the ledger.
+    pub first_seq: i64,
+    /// The last one's.
+    pub last_seq: i64,
+}
+
+/// A fingerprint that came more than once.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Repeated {
+    /// The fingerprint.
+    pub fingerprint: String,
+    /// How often it came.
+    pub count: i64,
+    /// How many mutations lie between its first and its last time.
+    pub mutations_between: i64,
+    /// The tools.
+    pub tools: BTreeSet<String>,
+    /// Failing tests, if it is a failure of tests.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub failing_tests: BTreeSet<String>,
+}
+
+/// A path or an entity that was changed.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Changed {
+    /// Which.
+    pub what: String,
+    /// By how many calls.
+    pub calls: i64,
+    /// By which tools.
+    pub tools: BTreeSet<String>,
+}
+
+impl Story {
+    /// Reads an envelope's story.
+    pub fn of(session: &Session, envelope_id: &str) -> rusqlite::Result<Story> {
+        let mut teller = Teller::default();
+        let mut filter = OperationFilter {
+            envelope_id: Some(envelope_id.to_owned()),
+            after: Some(0),
+            ..OperationFilter::default()
+        };
+        loop {
+            let page = session.operations(&filter, PAGE)?;
+            let Some(last) = page.last() else {
+                return Ok(teller.finish());
+            };
+            filter.after = Some(last.seq);
+            page.iter().for_each(|operation| teller.hear(operation));
+        }
+    }
+
+    /// The story in words.
+    pub fn text(&self, envelope: &Envelope, boot_ms: i64) -> String {
+        text::tell(self, envelope, boot_ms)
+    }
+}
+
+/// How an operation ended, in a word.
+fn outcome(operation: &StoredOperation) -> &str {
+    match (operation.success, &operation.error_code) {
+        (Some(true), _) => "done",
+        (Some(false), Some(code)) => code,
+        (Some(false), None) => "failed",
+        (None, _) => "unknown",
+    }
+}
+
+/// Puts a story together, one operation after the other.
+#[derive(Default)]
+struct Teller {
+    story: Story,
+    refusals: BTreeMap<String, Refused>,
+    failures: Seen,
+    mutations: Seen,
+    changes: BTreeMap<String, Changed>,
+    /// Mutations so far.
+    mutated: i64,
+}
+
+impl Teller {
+    fn hear(&mut self, operation: &StoredOperation) {
+        let story = &mut self.story;
+        story.operations += 1;
+        story.failed += i64::from(operation.success == Some(false));
+        story.unknown += i64::from(operation.success.is_none());
+        story.busy_ms += operation.duration_ms;
+        if operation.op_type == "mutation" && operation.limit_triggered.is_none() {
+            self.mutated += 1;
+        }
+        self.step(operation);
+        self.refusal(operation);
+        self.failures
+            .see(operation.failure_fingerprint.as_ref(), operation, self.mutated);
+        self.mutations
+            .see(operation.mutation_fingerprint.as_ref(), operation, self.mutated);
+        for what in operation.changed_paths.iter().flatten() {
+            let changed = self.changes.entry(what.clone()).or_insert_with(|| Changed {
+                what: what.clone(),
+                calls: 0,
+                tools: BTreeSet::new(),
+            });
+            changed.calls += 1;
+            changed.tools.insert(operation.tool.clone());
+        }
+    }
+
+    fn step(&mut self, operation: &StoredOperation) {
+        let outcome = outcome(operation);
+        let steps = &mut self.story.steps;
+        if let Some(last) = steps.last_mut()
+            && last.tool == operation.tool
+            && last.actor == operation.actor
+            && last.outcome == outcome
+            && last.limit == operation.limit_triggered
+        {
+            last.count += 1;
+            last.duration_ms += operation.duration_ms;
+            return;
+        }
+        // One more than are told, so that it is known that there are more.
+        if steps.len() <= STEPS {
+            steps.push(Step {
+                seq: operation.seq,
+                timestamp: operation.timestamp.clone(),
+                tool: operation.tool.clone(),
+                actor: operation.actor.clone(),
+                outcome: outcome.to_owned(),
+                count: 1,
+                duration_ms: operation.duration_ms,
+                limit: operation.limit_triggered.clone(),
+            });
+        }
+    }
+
+    fn refusal(&mut self, operation: &StoredOperation) {
+        if operation.success != Some(false) {
+            return;
+        }
+        let code = outcome(operation);
+        let refused = self.refusals.entry(code.to_owned()).or_insert_with(|| Refused {
+            code: code.to_owned(),
+            count: 0,
+            tools: BTreeSet::new(),
+            first_seq: operation.seq,
+            last_seq: operation.seq,
+        });
+        refused.count += 1;
+        refused.last_seq = operation.seq;
+        refused.tools.insert(operation.tool.clone());
+    }
+
+    fn finish(self) -> Story {
+        let mut story = self.story;
+        story.steps.truncate(STEPS);
+        story.refusals = self.refusals.into_values().collect();
+        story
+            .refusals
+            .sort_by_key(|refused| (-refused.count, refused.first_seq));
+        story.refusals.truncate(REFUSALS);
+        story.repeated_failures = self.failures.repeated();
+        story.repeated_changes = self.mutations.repeated();
+        story.changes = self.changes.into_values().collect();
+        story.changes.sort_by_key(|changed| -changed.calls);
+        story.changes.truncate(CHANGES);
+        story
+    }
+}
+
+/// Fingerprints, and when each was seen first.
+#[derive(Default)]
+struct Seen(BTreeMap<String, (i64, Repeated)>);
+
+impl Seen {
+    fn see(&mut self, fingerprint: Option<&String>, operation: &StoredOperation, mutated: i64) {
+        let Some(fingerprint) = fingerprint else {
+            return;
+        };
+        let (since, repeated) = self.0.entry(fingerprint.clone()).or_insert_with(|| {
+            let repeated = Repeated {
+                fingerprint: fingerprint.clone(),
+                count: 0,
+                mutations_between: 0,
+                tools: BTreeSet::new(),
+                failing_tests: operation
+                    .failing_tests
+                    .iter()
+                    .flatten()
+                    .take(TESTS)
+                    .cloned()
+                    .collect(),
+            };
+            (mutated, repeated)
+        });
+        repeated.count += 1;
+        repeated.mutations_between = mutated - *since;
+        repeated.tools.insert(operation.tool.clone());
+    }
+
+    fn repeated(self) -> Vec<Repeated> {
+        let mut repeated: Vec<Repeated> = self
+            .0
+            .into_values()
+            .map(|(_, repeated)| repeated)
+            .filter(|repeated| repeated.count > 1)
+            .collect();
+        repeated.sort_by_key(|repeated| -repeated.count);
+        repeated.truncate(REFUSALS);
+        repeated
+    }
+}

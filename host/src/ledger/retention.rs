@@ -1,0 +1,116 @@
+//! Pruning in small batches, so that nobody who writes waits long for it.
+
+use std::time::Duration;
+
+use thiserror::Error;
+use tollgate_sdk::Timestamp;
+
+use super::LedgerSettings;
+use super::key::LedgerKey;
+use crate::data_dir::{DataDir, DataDirError};
+use crate::storage::{Database, OpenError, PruneBatch, PruneError, Pruned, Retention};
+
+/// One pruner works at a time, whichever process it is in.
+const LOCK: &str = "prune.lock";
+/// Rows of the first batch, and of the smallest and the largest.
+const FIRST: u32 = 64;
+const ROWS: std::ops::RangeInclusive<u32> = 16..=1_024;
+/// How long a batch should hold the writer: below the first it may grow, above the second it shrinks.
+const HELD: [Duration; 2] = [Duration::from_millis(3), Duration::from_millis(6)];
+const DAY_MS: i64 = 86_400_000;
+
+/// Why pruning stopped.
+#[derive(Debug, Error)]
+pub enum RetentionError {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The rows are not what they were, or storage failed.
+    #[error(transparent)]
+    Prune(#[from] PruneError),
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It is gone, and the writer was held for so long.
+    Out(Duration),
+    /// Nothing more is to be pruned now.
+    Stop,
+}
+
+impl LedgerSettings {
+    /// What is kept as of now.
+    pub fn retention(&self, now_ms: i64) -> Retention {
+        let age = i64::from(self.retention_days).saturating_mul(DAY_MS);
+        Retention {
+            cutoff: Timestamp::from_ms(now_ms.saturating_sub(age)).to_string(),
+            envelopes: self.retention_envelopes,
+        }
+    }
+}
+
+/// Prunes what is over, batch by batch. `take_out` commits each. Does nothing if another process is
+/// pruning.
+pub fn prune(
+    data: &DataDir,
+    database: &Database,
+    retention: &Retention,
+    now_ms: i64,
+    mut take_out: impl FnMut(PruneBatch) -> Result<Taken, PruneError>,
+) -> Result<Pruned, RetentionError> {
+    let mut all = Pruned::default();
+    let Some(_lock) = data.try_lock(LOCK)? else {
+        return Ok(all);
+    };
+    let session = database.read_session()?;
+    if session.prunable(retention).map_err(PruneError::from)? == all {
+        return Ok(all);
+    }
+    let key = LedgerKey::open(data)?;
+    let now = Timestamp::from_ms(now_ms).to_string();
+    let (mut after, mut rows) = (0, FIRST);
+    loop {
+        let batch = session.plan_prune(retention, &mut after, rows, &key, &now)?;
+        if batch.is_empty() {
+            return Ok(all);
+        }
+        let pruned = batch.pruned;
+        match take_out(batch)? {
+            Taken::Out(held) => rows = pace(rows, held),
+            Taken::Stop => return Ok(all),
+        }
+        all.add(pruned);
+    }
+}
+
+/// How many rows the next batch has.
+fn pace(rows: u32, held: Duration) -> u32 {
+    let [short, long] = HELD;
+    let next = if held < short {
+        rows * 2
+    } else if held > long {
+        rows / 2
+    } else {
+        rows
+    };
+    next.clamp(*ROWS.start(), *ROWS.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_grow_while_they_are_quick() {
+        let ms = Duration::from_millis;
+        assert_eq!(pace(64, ms(1)), 128);
+        assert_eq!(pace(64, ms(5)), 64);
+        assert_eq!(pace(64, ms(9)), 32);
+        assert_eq!(pace(16, ms(90)), 16);
+        assert_eq!(pace(1_024, ms(0)), 1_024);
+    }
+}

@@ -1,0 +1,135 @@
+//! Anchors: what stands in the chain for stretches of pruned rows.
+
+use rusqlite::{Row, params};
+use serde::Serialize;
+
+use super::session::Session;
+use crate::ledger::key::LedgerKey;
+
+/// A stretch of pruned rows, and the hashes by which the chain enters and leaves it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Anchor {
+    /// The first row of the stretch.
+    pub first_seq: i64,
+    /// The last.
+    pub last_seq: i64,
+    /// The hash before the first.
+    pub prev_hash: String,
+    /// The hash of the last.
+    pub hash: String,
+    /// When it was last added to.
+    pub pruned_at: String,
+    /// The ledger key's signature over the rest.
+    pub signature: String,
+}
+
+impl Anchor {
+    /// What is signed.
+    pub(super) fn statement(&self) -> String {
+        format!(
+            "tollgate ledger anchor 1\n{} {}\n{} {}\n{}\n",
+            self.first_seq, self.prev_hash, self.last_seq, self.hash, self.pruned_at
+        )
+    }
+
+    /// How many rows it stands for.
+    pub(super) fn rows(&self) -> i64 {
+        self.last_seq.saturating_sub(self.first_seq).saturating_add(1)
+    }
+
+    /// Takes in the stretch that follows, if it does.
+    pub(super) fn absorb(&mut self, next: &Anchor) -> bool {
+        let follows = self.last_seq.checked_add(1) == Some(next.first_seq) && self.hash == next.prev_hash;
+        if follows {
+            self.last_seq = next.last_seq;
+            self.hash.clone_from(&next.hash);
+        }
+        follows
+    }
+
+    pub(super) fn sign(&mut self, key: &LedgerKey, now: &str) {
+        now.clone_into(&mut self.pruned_at);
+        self.signature = key.sign(&self.statement());
+    }
+}
+
+const COLUMNS: &str = "first_seq, last_seq, prev_hash, hash, pruned_at, signature";
+
+fn anchor(row: &Row<'_>) -> rusqlite::Result<Anchor> {
+    Ok(Anchor {
+        first_seq: row.get(0)?,
+        last_seq: row.get(1)?,
+        prev_hash: row.get(2)?,
+        hash: row.get(3)?,
+        pruned_at: row.get(4)?,
+        signature: row.get(5)?,
+    })
+}
+
+impl Session {
+    /// Every anchor, in the chain's order.
+    pub fn anchors(&self) -> rusqlite::Result<Vec<Anchor>> {
+        self.db
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM core_anchors ORDER BY first_seq, last_seq"
+            ))?
+            .query_map([], anchor)?
+            .collect()
+    }
+
+    /// How many rows were pruned.
+    pub fn pruned_rows(&self) -> rusqlite::Result<i64> {
+        self.db
+            .prepare_cached("SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM core_anchors")?
+            .query_row([], |row| row.get(0))
+    }
+
+    /// The anchor that ends right before a row.
+    pub(super) fn anchor_before(&self, seq: i64) -> rusqlite::Result<Option<Anchor>> {
+        let before = self
+            .db
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM core_anchors WHERE first_seq < ?1 ORDER BY first_seq DESC LIMIT 1"
+            ))?
+            .query_map([seq], anchor)?
+            .next()
+            .transpose()?;
+        Ok(before.filter(|anchor| anchor.last_seq == seq - 1))
+    }
+
+    /// The anchor that begins right after a row.
+    pub(super) fn anchor_after(&self, seq: i64) -> rusqlite::Result<Option<Anchor>> {
+        self.db
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM core_anchors WHERE first_seq = ?1"
+            ))?
+            .query_map([seq.saturating_add(1)], anchor)?
+            .next()
+            .transpose()
+    }
+
+    /// Stores an anchor. What it takes in goes by [`drop_anchor`](Session::drop_anchor).
+    pub(super) fn add_anchor(&self, anchor: &Anchor) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached(&format!(
+                "INSERT INTO core_anchors ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+            ))?
+            .execute(params![
+                anchor.first_seq,
+                anchor.last_seq,
+                anchor.prev_hash,
+                anchor.hash,
+                anchor.pruned_at,
+                anchor.signature,
+            ])
+            .map(drop)
+    }
+
+    /// Removes an anchor that a wider one took in. Whether it was there.
+    pub(super) fn drop_anchor(&self, anchor: &Anchor) -> rusqlite::Result<bool> {
+        self.db
+            .prepare_cached("DELETE FROM core_anchors WHERE first_seq = ?1 AND last_seq = ?2")?
+            .execute((anchor.first_seq, anchor.last_seq))
+            .map(|gone| gone == 1)
+    }
+}

@@ -1,0 +1,82 @@
+//! Whole rows as JSON: for exports and for the mirror.
+
+use rusqlite::types::ValueRef;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::ledger::CHAIN_COLUMNS;
+use super::session::Session;
+
+/// A row of the ledger with everything its hash covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportedRow {
+    /// Its place.
+    pub seq: i64,
+    /// When the call reached the gate.
+    pub timestamp: String,
+    /// The row as one line of JSON. Absent columns are left out.
+    pub json: String,
+}
+
+/// Columns that hold JSON.
+const JSON: &[&str] = &[
+    "changed_paths",
+    "diff_stats",
+    "failing_tests",
+    "events",
+    "verdicts",
+    "artifact_ids",
+];
+
+impl Session {
+    /// Rows after a place, oldest first.
+    pub fn export(&self, after: i64, limit: u32) -> rusqlite::Result<Vec<ExportedRow>> {
+        self.db
+            .prepare_cached(&format!(
+                "SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq > ?1 ORDER BY seq LIMIT ?2"
+            ))?
+            .query_map((after, limit), |row| {
+                Ok(ExportedRow {
+                    seq: row.get(0)?,
+                    timestamp: row.get(3)?,
+                    json: json(row)?,
+                })
+            })?
+            .collect()
+    }
+}
+
+fn json(row: &rusqlite::Row<'_>) -> rusqlite::Result<String> {
+    let mut out = String::with_capacity(1024);
+    for (column, name) in CHAIN_COLUMNS.split(',').map(str::trim).enumerate() {
+        let text = match (name, row.get_ref(column)?) {
+            (_, ValueRef::Null | ValueRef::Blob(_)) => continue,
+            ("success", ValueRef::Integer(number)) => (number == 1).to_string(),
+            (_, ValueRef::Integer(number)) => number.to_string(),
+            (_, ValueRef::Real(number)) => json_of(&number),
+            (name, ValueRef::Text(bytes)) => {
+                let text = String::from_utf8_lossy(bytes);
+                if JSON.contains(&name) && is_json_line(&text) {
+                    text.into_owned()
+                } else {
+                    json_of(&text)
+                }
+            }
+        };
+        out.push(if out.is_empty() { '{' } else { ',' });
+        out.push_str(&json_of(&name));
+        out.push(':');
+        out.push_str(&text);
+    }
+    out.push('}');
+    Ok(out)
+}
+
+fn json_of<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+/// Whether text can stand in a line as it is, so that its bytes stay those that were hashed.
+fn is_json_line(text: &str) -> bool {
+    !text.contains('\n') && serde_json::from_str::<&RawValue>(text).is_ok()
+}

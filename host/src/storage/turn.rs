@@ -1,0 +1,186 @@
+//! The line for the database's write lock.
+//!
+//! SQLite lets whoever asks at the right moment write next, so a process that commits in a loop can keep
+//! another from ever getting in. Here each write transaction draws a ticket, holds it as a lock on one
+//! byte of a shared file, and waits until no lower byte is locked. A ticket is the time it was drawn,
+//! by the clock that all processes of the machine share, so the line is served in order of arrival. The
+//! system frees the ticket of a process that dies.
+//!
+//! The line is about order only. That no two write at once is SQLite's own lock's to see to.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+
+/// Between two looks at the line, at first and at most.
+const PAUSE: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
+/// How long whoever is first may keep the others waiting before they stop counting it: it may be
+/// suspended, and then only SQLite's lock knows whether it is in the way.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many neighbouring tickets are tried when one is taken.
+const DRAWS: i64 = 64;
+
+/// One session's place in line.
+pub(super) struct Line {
+    file: File,
+    ticket: Cell<Option<i64>>,
+    /// Tickets below this one are not waited for.
+    passed: Cell<i64>,
+}
+
+impl Line {
+    /// Opens the file that the line forms on.
+    pub(super) fn open(path: &Path) -> std::io::Result<Line> {
+        let mut options = std::fs::OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)?;
+        Ok(Line {
+            file,
+            ticket: Cell::new(None),
+            passed: Cell::new(0),
+        })
+    }
+
+    /// Waits for this session's turn. Without locks on the file there is no line, and SQLite's own
+    /// waiting has to do.
+    pub(super) fn enter(&self) {
+        self.leave();
+        let Some(ticket) = self.draw() else {
+            return;
+        };
+        self.ticket.set(Some(ticket));
+        let [mut pause, longest] = PAUSE;
+        let mut first: Option<(i64, Instant)> = None;
+        while let Some(ahead) = self.first_before(ticket) {
+            match first {
+                Some((same, since)) if same == ahead => {
+                    if since.elapsed() > PATIENCE {
+                        self.passed.set(ahead + 1);
+                    }
+                }
+                _ => first = Some((ahead, Instant::now())),
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    /// Lets the next one go.
+    pub(super) fn leave(&self) {
+        if let Some(ticket) = self.ticket.take() {
+            let _ = fcntl(
+                &self.file,
+                FcntlArg::F_OFD_SETLK(&range(libc::F_UNLCK, ticket, 1)),
+            );
+        }
+    }
+
+    fn draw(&self) -> Option<i64> {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let now = now
+            .tv_sec
+            .saturating_mul(1_000_000_000)
+            .saturating_add(now.tv_nsec);
+        (now..now.saturating_add(DRAWS)).find(|ticket| {
+            fcntl(
+                &self.file,
+                FcntlArg::F_OFD_SETLK(&range(libc::F_WRLCK, *ticket, 1)),
+            )
+            .is_ok()
+        })
+    }
+
+    /// The lowest ticket that counts and is below this one.
+    fn first_before(&self, ticket: i64) -> Option<i64> {
+        let passed = self.passed.get();
+        let mut lowest = None;
+        let mut end = ticket;
+        while end > passed {
+            let mut wanted = range(libc::F_RDLCK, passed, end - passed);
+            let asked = fcntl(&self.file, FcntlArg::F_OFD_GETLK(&mut wanted));
+            if asked.is_err() || i32::from(wanted.l_type) == libc::F_UNLCK {
+                break;
+            }
+            lowest = Some(wanted.l_start);
+            end = wanted.l_start;
+        }
+        lowest
+    }
+}
+
+fn range(kind: libc::c_int, start: i64, length: i64) -> libc::flock {
+    libc::flock {
+        l_type: libc::c_short::try_from(kind).unwrap_or_default(),
+        l_whence: libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default(),
+        l_start: start,
+        l_len: length,
+        l_pid: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn tickets_are_served_in_the_order_they_were_drawn() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("line");
+        let lines: Vec<Line> = (0..4).map(|_| Line::open(&path).unwrap()).collect();
+        for line in &lines {
+            line.ticket.set(line.draw());
+        }
+        let tickets: Vec<i64> = lines.iter().filter_map(|line| line.ticket.get()).collect();
+        assert!(tickets.is_sorted() && tickets.len() == 4, "{tickets:?}");
+        for (at, line) in lines.iter().enumerate() {
+            let ahead = lines[at].first_before(tickets[at]);
+            assert_eq!(ahead, None, "everybody before has left");
+            for later in &tickets[at + 1..] {
+                assert_eq!(lines[3].first_before(*later), Some(tickets[at]));
+            }
+            line.leave();
+        }
+    }
+
+    #[test]
+    fn whoever_goes_away_with_a_ticket_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("line");
+        let gone = Line::open(&path).unwrap();
+        gone.enter();
+        let (done, entered) = mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            let line = Line::open(&path).unwrap();
+            line.enter();
+            done.send(()).unwrap();
+        });
+        drop(gone);
+        entered.recv().unwrap();
+        waiting.join().unwrap();
+    }
+
+    #[test]
+    fn who_does_not_move_is_passed_once_and_for_all() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("line");
+        let stuck = Line::open(&path).unwrap();
+        stuck.enter();
+        let line = Line::open(&path).unwrap();
+        line.enter();
+        assert_eq!(line.passed.get(), stuck.ticket.get().unwrap() + 1);
+        line.leave();
+        assert_eq!(line.first_before(i64::MAX), None);
+    }
+}
