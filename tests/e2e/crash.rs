@@ -110,3 +110,40 @@ async fn two_hosts_on_one_data_directory_share_it() {
         ["0"]
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_host_waits_for_ever_while_others_write_in_a_loop() {
+    const HOSTS: usize = 3;
+    const WRITES: usize = 40;
+    let place = Place::new();
+    let hosts = [
+        place.serve(&[]).await,
+        place.serve(&[]).await,
+        place.serve(&[]).await,
+    ];
+    let finished = std::sync::atomic::AtomicUsize::new(0);
+    // Each host writes until every host got its writes through; none can be left behind.
+    let load = hosts.iter().map(|host| {
+        let finished = &finished;
+        async move {
+            let mut written = 0;
+            while finished.load(std::sync::atomic::Ordering::SeqCst) < HOSTS {
+                create(host, "T").await;
+                written += 1;
+                if written == WRITES {
+                    finished.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                }
+            }
+            written
+        }
+    });
+    let written = futures::future::join_all(load).await;
+    assert!(written.iter().all(|written| *written >= WRITES), "{written:?}");
+    for host in hosts {
+        host.close().await;
+    }
+    let rows = place.sql("SELECT count(*) FROM core_operations GROUP BY host_id ORDER BY 1");
+    let mut expected: Vec<String> = written.iter().map(ToString::to_string).collect();
+    expected.sort_by_key(|count| count.parse::<usize>().unwrap());
+    assert_eq!(rows, expected);
+}

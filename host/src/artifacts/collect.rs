@@ -70,3 +70,119 @@ fn sweep(store: &ArtifactStore, session: &Session) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::{Artifact, ArtifactKind, ArtifactSettings};
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::data_dir::DataDir;
+    use crate::hash::sha256_hex;
+    use crate::storage::{Database, fixture};
+
+    const DAY_MS: i64 = 86_400_000;
+    const NOW: i64 = 1_000 * DAY_MS;
+
+    struct Stage {
+        _place: tempfile::TempDir,
+        store: ArtifactStore,
+        session: Session,
+    }
+
+    fn stage(most: u64) -> Stage {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        let settings = ArtifactSettings {
+            enabled: true,
+            max_mib: most,
+            ..ArtifactSettings::default()
+        };
+        let store = ArtifactStore::open(&data, settings, Arc::new(SystemClock)).unwrap();
+        let session = Database::open(&data.database()).unwrap().write_session().unwrap();
+        Stage {
+            _place: place,
+            store: store.unwrap(),
+            session,
+        }
+    }
+
+    impl Stage {
+        /// An operation with an artifact of so many MiB that was made and expires so many days from now.
+        fn keep(&self, number: usize, fill: u8, mib: usize, made: i64, expires: i64) {
+            let content = vec![fill; mib << 20];
+            self.store.put(&content).unwrap();
+            let time = |days: i64| Timestamp::from_ms(NOW + days * DAY_MS).to_string();
+            let mut operation = fixture::operation(number, None, fixture::YOUNG);
+            operation.artifacts = vec![Artifact {
+                id: format!("art_{number}"),
+                hash: sha256_hex(&content),
+                kind: ArtifactKind::Log,
+                size: i64::try_from(content.len()).unwrap(),
+                total_size: 0,
+                created_at: time(made),
+                expires_at: time(expires),
+            }];
+            self.session.begin_write().unwrap();
+            self.session.record(&operation).unwrap();
+            self.session.commit().unwrap();
+        }
+
+        /// Which artifacts are left, and how many files.
+        fn collect(&self) -> (Vec<String>, usize) {
+            let kept = Kept {
+                now_ms: NOW,
+                rows_since: &Timestamp::from_ms(NOW - 14 * DAY_MS).to_string(),
+            };
+            collect(&self.store, &self.session, kept, |work| {
+                self.session.begin_write().unwrap();
+                work(&self.session).unwrap();
+                self.session.commit().is_ok()
+            })
+            .unwrap();
+            let live = (0..9).map(|number| format!("art_{number}")).filter(|id| {
+                let found = self.session.artifact(id).unwrap();
+                found.is_some_and(|found| !found.collected)
+            });
+            (live.collect(), self.store.names().unwrap().len())
+        }
+    }
+
+    #[test]
+    fn what_expired_goes_but_not_content_that_another_still_names() {
+        let stage = stage(100);
+        stage.keep(0, 1, 1, -5, -1);
+        stage.keep(1, 1, 1, -2, 1);
+        stage.keep(2, 2, 1, -5, -1);
+        stage.keep(3, 3, 1, -20, -15);
+        assert_eq!(stage.collect(), (vec!["art_1".to_owned()], 1));
+        assert!(stage.session.artifact("art_2").unwrap().unwrap().collected);
+        assert_eq!(stage.session.artifact("art_3").unwrap(), None, "it went long ago");
+    }
+
+    #[test]
+    fn the_oldest_goes_when_room_is_short() {
+        let stage = stage(3);
+        for number in 0..4 {
+            let made = i64::try_from(number).unwrap() - 4;
+            stage.keep(number, u8::try_from(number).unwrap(), 1, made, 1);
+        }
+        let left = ["art_1", "art_2", "art_3"].map(str::to_owned).to_vec();
+        assert_eq!(stage.collect(), (left, 3));
+    }
+
+    #[test]
+    fn a_file_whose_row_may_still_come_stays() {
+        let stage = stage(100);
+        stage.store.put(b"its row comes with the commit").unwrap();
+        assert_eq!(stage.collect(), (Vec::new(), 1));
+        stage
+            .store
+            .remove(&sha256_hex(b"its row comes with the commit"), |age| {
+                age < ORPHAN_MS
+            })
+            .unwrap();
+        assert_eq!(stage.collect(), (Vec::new(), 0));
+    }
+}

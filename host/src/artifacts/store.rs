@@ -245,3 +245,83 @@ impl Drop for ArtifactWriter {
         self.store.discard(&self.name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::CallArtifacts;
+    use super::*;
+    use crate::clock::SystemClock;
+
+    fn store(settings: ArtifactSettings) -> (tempfile::TempDir, Arc<ArtifactStore>) {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        let store = ArtifactStore::open(&data, settings, Arc::new(SystemClock)).unwrap();
+        (place, Arc::new(store.unwrap()))
+    }
+
+    fn settings() -> ArtifactSettings {
+        ArtifactSettings {
+            enabled: true,
+            max_artifact_mib: 1,
+            ..ArtifactSettings::default()
+        }
+    }
+
+    #[test]
+    fn a_stream_of_unknown_size_is_kept_up_to_the_limit() {
+        let (_place, store) = store(settings());
+        let call = CallArtifacts::new(Some(Arc::clone(&store)));
+        let mut log = call.create(ArtifactKind::Log).unwrap().unwrap();
+        let output = vec![b'x'; 3 << 20];
+        for part in output.chunks(70_000) {
+            log.write_all(part).unwrap();
+        }
+        let id = log.keep().unwrap();
+        let [kept] = <[Artifact; 1]>::try_from(call.kept()).unwrap();
+        assert_eq!((kept.id, kept.size, kept.total_size), (id, 1 << 20, 3 << 20));
+        assert_eq!(kept.hash, sha256_hex(&output[..1 << 20]));
+        let end = store.read(&kept.hash, (1 << 20) - 2, 100).unwrap();
+        assert_eq!(end, Some(b"xx".to_vec()));
+        assert_eq!(store.read(&kept.hash, 5 << 20, 100).unwrap(), Some(Vec::new()));
+        assert_eq!(store.read("none", 0, 100).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_not_kept_leaves_nothing_behind() {
+        let (_place, store) = store(settings());
+        let call = CallArtifacts::new(Some(Arc::clone(&store)));
+        let mut log = call.create(ArtifactKind::Log).unwrap().unwrap();
+        log.write_all(b"half").unwrap();
+        assert_eq!(store.names().unwrap().len(), 1);
+        drop(log);
+        assert_eq!(store.names().unwrap(), Vec::<String>::new());
+        assert_eq!(call.kept(), []);
+    }
+
+    #[test]
+    fn only_what_the_operator_wants_is_kept() {
+        let (_place, store) = store(ArtifactSettings {
+            logs: false,
+            ..settings()
+        });
+        let call = CallArtifacts::new(Some(store));
+        assert!(call.create(ArtifactKind::Log).unwrap().is_none());
+        assert!(call.create(ArtifactKind::Diff).unwrap().is_some());
+        assert!(!call.wants(ArtifactKind::Arguments));
+        assert!(
+            CallArtifacts::default()
+                .create(ArtifactKind::Diff)
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn equal_content_is_one_file() {
+        let (_place, store) = store(settings());
+        store.put(b"same").unwrap();
+        store.put(b"same").unwrap();
+        let names: Vec<String> = store.names().unwrap();
+        assert_eq!(names, [sha256_hex(b"same")]);
+    }
+}

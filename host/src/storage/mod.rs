@@ -9,6 +9,8 @@ mod anchors;
 mod artifacts;
 mod envelopes;
 mod export;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod intents;
 mod ledger;
 mod migrate;

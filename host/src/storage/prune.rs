@@ -333,3 +333,96 @@ fn join(stretches: Vec<Anchor>, anchors: Vec<Anchor>) -> (Vec<Anchor>, Vec<Ancho
 fn count<T>(items: &[T]) -> i64 {
     i64::try_from(items.len()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{
+        NOW, YOUNG, add, envelope, key, ledger, operation, picture, prune, retention, verify,
+    };
+    use super::*;
+    use crate::envelope::State;
+
+    #[test]
+    fn pruning_leaves_a_chain_that_holds() {
+        for (rows, left) in [
+            ("ooyy", "__##"),
+            ("okocyk", "_#__##"),
+            ("kokckokk", "#_#_#_##"),
+            ("oooo", "____"),
+            ("ckoy", "_#_#"),
+            ("yyyy", "####"),
+            ("yoyo", "#_#_"),
+        ] {
+            for limit in [1, 2, 100] {
+                let (_place, session) = ledger(rows);
+                let head = session.head().unwrap();
+                let pruned = prune(&session, limit).unwrap();
+                assert_eq!(picture(&session), left, "{rows}");
+                let gone = left.matches('_').count();
+                let gone = i64::try_from(gone).unwrap();
+                assert_eq!(pruned.rows_in_envelopes + pruned.rows_outside, gone, "{rows}");
+                let verified = session.verify(Some(&head), &[key().public()]).unwrap();
+                assert_eq!(verified.broken, None, "{rows} by {limit}");
+                assert_eq!((verified.head, verified.pruned), (head, gone), "{rows}");
+                let stretches = left.split('#').filter(|stretch| !stretch.is_empty()).count();
+                assert_eq!(session.anchors().unwrap().len(), stretches, "{rows} by {limit}");
+                // The chain goes on where it was, and what comes is pruned like the rest.
+                session.begin_write().unwrap();
+                add(&session, "oo", 100);
+                session.commit().unwrap();
+                prune(&session, limit).unwrap();
+                assert_eq!(picture(&session), format!("{left}__"));
+                assert_eq!(verify(&session, None), None, "{rows} by {limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_is_over_goes() {
+        let (_place, session) = ledger("kcoyc");
+        let expected = Pruned {
+            envelopes: 1,
+            rows_in_envelopes: 2,
+            rows_outside: 1,
+        };
+        assert_eq!(session.prunable(&retention()).unwrap(), expected);
+        assert_eq!(prune(&session, 100).unwrap(), expected);
+        assert_eq!(session.envelopes(&Default::default(), 9).unwrap().len(), 1);
+        assert_eq!(session.prunable(&retention()).unwrap(), Pruned::default());
+    }
+
+    #[test]
+    fn closed_envelopes_beyond_the_newest_go_whatever_their_age() {
+        let (_place, session) = ledger("");
+        session.begin_write().unwrap();
+        for number in 0..4 {
+            let mut one = envelope(&format!("env_{number}"), None);
+            one.opened_at = format!("2026-02-2{number}T00:00:00.000Z");
+            session.open_envelope(&one).unwrap();
+            session.record(&operation(number, Some(&one.id), YOUNG)).unwrap();
+            if number != 1 {
+                session
+                    .close_envelope(&one.id, State::ClosedFailed, YOUNG, None, None)
+                    .unwrap();
+            }
+        }
+        session.commit().unwrap();
+        let retention = Retention {
+            envelopes: 2,
+            ..retention()
+        };
+        let batch = session.plan_prune(&retention, &mut 0, 100, &key(), NOW).unwrap();
+        session.begin_write().unwrap();
+        session.prune(&batch).unwrap();
+        session.commit().unwrap();
+        let left: Vec<String> = session
+            .envelopes(&Default::default(), 9)
+            .unwrap()
+            .into_iter()
+            .map(|envelope| envelope.id)
+            .collect();
+        // env_c is old, env_0 is beyond the newest two, env_1 and env_k are open.
+        assert_eq!(left, ["env_3", "env_2", "env_1", "env_k"]);
+        assert_eq!(verify(&session, None), None);
+    }
+}

@@ -15,7 +15,7 @@ use crate::cli::out;
 
 /// Print every operation as a line of JSON, and the head of the chain last
 #[derive(Debug, Args)]
-pub(super) struct Export {
+pub(in crate::cli) struct Export {
     /// Sign the head with the ledger's key, so that it can be kept elsewhere and held against the ledger
     /// later
     #[arg(long)]

@@ -11,7 +11,7 @@ use crate::cli::out;
 
 /// Write the files of the mirror anew
 #[derive(Debug, Args)]
-pub(super) struct Mirror {}
+pub(in crate::cli) struct Mirror {}
 
 impl Mirror {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {

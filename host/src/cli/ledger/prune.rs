@@ -13,7 +13,7 @@ use crate::cli::out;
 
 /// Remove what is older than is kept, as hosts do every hour
 #[derive(Debug, Args)]
-pub(super) struct Prune {
+pub(in crate::cli) struct Prune {
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,

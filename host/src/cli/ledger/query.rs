@@ -10,7 +10,7 @@ use crate::cli::out;
 
 /// Show the operations that fit, newest first
 #[derive(Debug, Args)]
-pub(super) struct Query {
+pub(in crate::cli) struct Query {
     #[arg(long, value_name = "ID")]
     envelope: Option<String>,
     #[arg(long)]

@@ -14,7 +14,7 @@ use crate::cli::out;
 
 /// Tell what happened in an envelope
 #[derive(Debug, Args)]
-pub(super) struct Report {
+pub(in crate::cli) struct Report {
     /// Which one [default: the newest]
     envelope: Option<String>,
 }

@@ -17,7 +17,7 @@ const WIDTHS: &[usize] = &[6, 24, 24, 12, 24, 9, 0];
 
 /// Show the last operations
 #[derive(Debug, Args)]
-pub(super) struct Tail {
+pub(in crate::cli) struct Tail {
     /// How many
     #[arg(short = 'n', long, default_value_t = 20)]
     lines: u32,

@@ -16,7 +16,7 @@ use crate::cli::out;
 
 /// Check that no row was changed, removed, inserted or replaced
 #[derive(Debug, Args)]
-pub(super) struct Verify {
+pub(in crate::cli) struct Verify {
     /// What `ledger export` printed before: a file whose last line is the head, or SEQ:HASH
     #[arg(long, value_name = "FILE|SEQ:HASH")]
     head: Option<String>,

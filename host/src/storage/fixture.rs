@@ -1,0 +1,161 @@
+//! Small ledgers for tests of the storage.
+
+use tempfile::TempDir;
+
+use super::{Broken, Database, Envelope, Head, OpType, Operation, PruneError, Pruned, Retention, Session};
+use crate::envelope::{Limits, Standing, State};
+use crate::ledger::key::LedgerKey;
+use crate::packs::Effect;
+
+pub(crate) const NOW: &str = "2026-03-01T00:00:00.000Z";
+pub(crate) const CUTOFF: &str = "2026-02-01T00:00:00.000Z";
+pub(crate) const OLD: &str = "2026-01-01T00:00:00.000Z";
+pub(crate) const YOUNG: &str = "2026-02-28T00:00:00.000Z";
+
+pub(crate) fn key() -> LedgerKey {
+    LedgerKey::of_seed(1)
+}
+
+pub(crate) fn retention() -> Retention {
+    Retention {
+        cutoff: CUTOFF.to_owned(),
+        envelopes: 500,
+    }
+}
+
+pub(crate) fn operation(number: usize, envelope: Option<&str>, timestamp: &str) -> Operation {
+    Operation {
+        op_id: format!("op_{number}"),
+        envelope_id: envelope.map(str::to_owned),
+        timestamp: timestamp.to_owned(),
+        duration_ms: 0.5,
+        op_type: OpType::Mutation,
+        success: Some(true),
+        pack: "p".to_owned(),
+        tool: "t".to_owned(),
+        effect: Effect::Write,
+        error_code: None,
+        failure_class: None,
+        limit_triggered: None,
+        actor: None,
+        client: None,
+        connection: "c".to_owned(),
+        request_id: None,
+        host_id: "h".to_owned(),
+        args_hash: "a".to_owned(),
+        result_hash: None,
+        repo_before_hash: None,
+        repo_after_hash: None,
+        changed_paths: None,
+        diff_stats: None,
+        short_diff: None,
+        mutation_fingerprint: None,
+        failure_fingerprint: None,
+        failing_tests: None,
+        events: None,
+        verdicts: None,
+        artifact_ids: None,
+        artifacts: Vec::new(),
+    }
+}
+
+pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
+    Envelope {
+        id: id.to_owned(),
+        standing: Standing {
+            state: State::Open,
+            limits: Limits::default(),
+            mutations: 0,
+            test_runs: 0,
+            opened_boot_ms: 0,
+        },
+        workspace: None,
+        label: None,
+        note: None,
+        opened_at: OLD.to_owned(),
+        closed_at: closed_at.map(str::to_owned),
+        closed_by: None,
+        git_head: None,
+        closed_git_head: None,
+        last_mutation_fingerprint: None,
+        last_failure_fingerprint: None,
+        host_id: "h".to_owned(),
+        connection: "c".to_owned(),
+    }
+}
+
+/// A ledger with one row for each letter: `o` old and outside, `y` young and outside, `k` of an open
+/// envelope, `c` of a closed old one.
+pub(crate) fn ledger(rows: &str) -> (TempDir, Session) {
+    let place = tempfile::tempdir().unwrap();
+    let database = Database::open(&place.path().join("t.db")).unwrap();
+    let session = database.write_session().unwrap();
+    session.begin_write().unwrap();
+    session.open_envelope(&envelope("env_k", None)).unwrap();
+    session.open_envelope(&envelope("env_c", None)).unwrap();
+    session
+        .close_envelope("env_c", State::ClosedSuccess, OLD, None, None)
+        .unwrap();
+    add(&session, rows, 0);
+    session.commit().unwrap();
+    (place, session)
+}
+
+pub(crate) fn add(session: &Session, rows: &str, from: usize) {
+    for (number, kind) in rows.chars().enumerate() {
+        let (envelope, timestamp) = match kind {
+            'o' => (None, OLD),
+            'k' => (Some("env_k"), OLD),
+            'c' => (Some("env_c"), OLD),
+            _ => (None, YOUNG),
+        };
+        session
+            .record(&operation(from + number, envelope, timestamp))
+            .unwrap();
+    }
+}
+
+/// Prunes in batches of so many rows.
+pub(crate) fn prune(session: &Session, limit: u32) -> Result<Pruned, PruneError> {
+    let mut after = 0;
+    let mut all = Pruned::default();
+    loop {
+        let batch = session.plan_prune(&retention(), &mut after, limit, &key(), NOW)?;
+        if batch.is_empty() {
+            return Ok(all);
+        }
+        session.begin_write()?;
+        session.prune(&batch)?;
+        session.commit()?;
+        all.add(batch.pruned);
+    }
+}
+
+pub(crate) fn verify(session: &Session, head: Option<&Head>) -> Option<Broken> {
+    session.verify(head, &[key().public()]).unwrap().broken
+}
+
+/// What remains: `#` for a row, `_` for a pruned one.
+pub(crate) fn picture(session: &Session) -> String {
+    let head = session.head().unwrap();
+    let mut picture = vec!['#'; usize::try_from(head.seq).unwrap()];
+    for anchor in session.anchors().unwrap() {
+        for seq in anchor.first_seq..=anchor.last_seq {
+            picture[usize::try_from(seq).unwrap() - 1] = '_';
+        }
+    }
+    picture.into_iter().collect()
+}
+
+/// Drops what keeps SQL from changing the ledger.
+pub(crate) fn disarm(session: &Session) {
+    for (name, _) in session.triggers().unwrap() {
+        session.db.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    }
+}
+
+pub(crate) fn rearm(session: &Session) {
+    for (_, sql) in Database::pristine_triggers().unwrap() {
+        session.db.execute_batch(&sql).unwrap();
+    }
+}

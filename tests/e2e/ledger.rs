@@ -1,0 +1,373 @@
+//! The ledger on the command line: followed, exported, verified, pruned, mirrored, told.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::harness::{Place, until};
+
+const CREATE: &str = r##"{"title":"T","spec_markdown":"# Goal\ng","workspace":"w","initial_phase":"spec_draft","actor":"ada","actor_role":"orchestrator"}"##;
+
+fn create(place: &Place) {
+    assert!(place.run(&["call", "task_create", CREATE]).status.success());
+}
+
+fn print(place: &Place, arguments: &[&str]) -> String {
+    let output = place.run(arguments);
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A process that prints lines, and its lines.
+struct Printing {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Printing {
+    fn start(place: &Place, arguments: &[&str]) -> Printing {
+        let mut child = place
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Printing { child, lines }
+    }
+
+    fn next(&mut self) -> String {
+        let mut line = String::new();
+        assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "it ended");
+        line
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    fn end(mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+#[test]
+fn tail_follows_the_rows_of_every_host_and_ends_when_asked() {
+    let place = Place::new();
+    create(&place);
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut tail = Printing::start(&place, &["--json", "ledger", "tail", "-n", "1", "-f"]);
+        let first: Value = serde_json::from_str(&tail.next()).unwrap();
+        // Each call is a host of its own.
+        for after in 1..=2 {
+            create(&place);
+            let next: Value = serde_json::from_str(&tail.next()).unwrap();
+            assert_eq!(next["seq"], first["seq"].as_i64().unwrap() + after);
+            assert_eq!(
+                (&next["tool"], &next["success"]),
+                (&json!("task_create"), &json!(true))
+            );
+        }
+        tail.signal(signal);
+        let mut rest = String::new();
+        tail.lines.read_to_string(&mut rest).unwrap();
+        assert_eq!((rest.as_str(), tail.end().code()), ("", Some(0)));
+    }
+}
+
+#[test]
+fn tail_ends_when_nobody_reads_any_more() {
+    let place = Place::new();
+    create(&place);
+    let mut tail = Printing::start(&place, &["ledger", "tail", "-f"]);
+    assert!(tail.next().starts_with("SEQ"));
+    assert!(tail.next().contains("task_create"));
+    let Printing { mut child, lines } = tail;
+    drop(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// Runs a command with a terminal as its standard output.
+fn on_a_terminal(place: &Place, arguments: &[&str], no_colour: &str) -> String {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let other = fs::OpenOptions::new().read(true).write(true).open(name).unwrap();
+    let mut command = place.command(arguments);
+    command
+        .stdout(other)
+        .env("TERM", "xterm")
+        .env("NO_COLOR", no_colour);
+    let mut child = command.spawn().unwrap();
+    // The command holds the other end as well until it goes.
+    drop(command);
+    let mut shown = Vec::new();
+    let mut terminal = fs::File::from(terminal);
+    let mut part = [0; 4096];
+    // Reading fails once nobody has the other end.
+    while let Ok(length @ 1..) = terminal.read(&mut part) {
+        shown.extend_from_slice(&part[..length]);
+    }
+    assert!(child.wait().unwrap().success());
+    String::from_utf8(shown).unwrap()
+}
+
+#[test]
+fn colours_are_for_terminals_without_no_color() {
+    let place = Place::new();
+    create(&place);
+    place.call("task_get", &json!({"task_id": "x"}));
+    let tail = ["ledger", "tail"];
+    let shown = on_a_terminal(&place, &tail, "");
+    assert!(shown.contains("\u{1b}[32mok\u{1b}[0m"), "{shown:?}");
+    assert!(shown.contains("\u{1b}[31mTASK_NOT_FOUND\u{1b}[0m"), "{shown:?}");
+    assert!(!on_a_terminal(&place, &tail, "1").contains('\u{1b}'));
+    assert!(!on_a_terminal(&place, &["--json", "ledger", "tail"], "").contains('\u{1b}'));
+    assert!(!print(&place, &tail).contains('\u{1b}'));
+}
+
+#[test]
+fn a_signed_head_finds_what_was_rewritten_before_it() {
+    let place = Place::new();
+    for _ in 0..3 {
+        create(&place);
+    }
+    let key = place.data().join("ledger.key");
+    assert!(!key.exists());
+    let output = place.run(&["ledger", "export", "--sign"]);
+    let exported = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    let head: Value = serde_json::from_str(exported.lines().last().unwrap()).unwrap();
+    let public = head["head"]["public_key"].as_str().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains(public));
+    let row: Value = serde_json::from_str(exported.lines().next().unwrap()).unwrap();
+    assert_eq!(row["args_hash"].as_str().unwrap().len(), 64, "rows are whole");
+    let file = place.path().join("head.ndjson");
+    fs::write(&file, &exported).unwrap();
+    let file = file.to_str().unwrap();
+    let verify = ["ledger", "verify", "--head", file, "--public-key", public];
+    create(&place);
+    assert!(print(&place, &verify).contains("nothing before the exported head 3 was changed"));
+
+    // A head that was changed, is somebody else's, or is not signed proves nothing.
+    let other = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+    let bad = place.path().join("bad.ndjson");
+    let bad = bad.to_str().unwrap();
+    for (content, key, said) in [
+        (exported.replace("\"seq\":3", "\"seq\":2"), public, "changed"),
+        (exported.clone(), other, "none of those"),
+        (print(&place, &["ledger", "export"]), public, "not signed"),
+        ("{}".to_owned(), public, "not a line of an export"),
+    ] {
+        fs::write(bad, content).unwrap();
+        let output = place.run(&["ledger", "verify", "--head", bad, "--public-key", key]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(said), "{said}");
+    }
+
+    // History from row 2 on, copied from a ledger that went another way: its rows fit each other.
+    let fork = Place::new();
+    for _ in 0..3 {
+        create(&fork);
+    }
+    place.replace_ledger(&fork);
+    let output = place.run(&verify);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("row 1: the row is not the one that was exported")
+    );
+}
+
+#[tokio::test]
+async fn pruning_removes_what_is_over_and_the_chain_still_holds() {
+    let place = Place::with("[ledger]\nretention_days = 1\nretention_envelopes = 1\n");
+    let session = place.serve(&["--tier", "full"]).await;
+    let mut envelopes = Vec::new();
+    for _ in 0..3 {
+        let opened = session.ok("envelope_open", json!({})).await;
+        session
+            .ok("task_create", serde_json::from_str(CREATE).unwrap())
+            .await;
+        let id = opened["id"].clone();
+        session
+            .ok("envelope_close", json!({"envelope_id": id, "outcome": "success"}))
+            .await;
+        envelopes.push(id);
+    }
+    session.close().await;
+    let head = place.path().join("head.ndjson");
+    fs::write(
+        &head,
+        print(&place, &["ledger", "export", "--sign", "--head-only"]),
+    )
+    .unwrap();
+
+    let rows = place.ledger().len();
+    let dry: Value =
+        serde_json::from_str(&print(&place, &["--json", "ledger", "prune", "--dry-run"])).unwrap();
+    assert_eq!(
+        dry["pruned"],
+        json!({"envelopes": 2, "rows_in_envelopes": 2, "rows_outside": 0})
+    );
+    assert_eq!(place.ledger().len(), rows);
+    assert!(print(&place, &["ledger", "prune"]).starts_with("removed: 2 envelopes with 2 operations"));
+    assert_eq!(place.ledger().len(), rows - 2);
+    assert_eq!(
+        place.sql("SELECT id FROM core_envelopes"),
+        [envelopes[2].as_str().unwrap()]
+    );
+    let said = print(&place, &["ledger", "verify", "--head", head.to_str().unwrap()]);
+    assert!(said.contains("2 rows were pruned since"), "{said}");
+    // Without the key nobody can say who pruned.
+    fs::rename(place.data().join("ledger.key"), place.path().join("key")).unwrap();
+    let output = place.run(&["ledger", "verify"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("no key of this ledger"));
+}
+
+#[tokio::test]
+async fn a_host_prunes_when_it_starts() {
+    let place = Place::new();
+    let session = place.serve(&["--tier", "full"]).await;
+    for _ in 0..3 {
+        let opened = session.ok("envelope_open", json!({})).await;
+        session
+            .ok("task_create", serde_json::from_str(CREATE).unwrap())
+            .await;
+        session
+            .ok(
+                "envelope_close",
+                json!({"envelope_id": opened["id"], "outcome": "failed"}),
+            )
+            .await;
+    }
+    fs::write(place.config(), "[ledger]\nretention_envelopes = 1\n").unwrap();
+    let later = place.serve(&[]).await;
+    until(async || place.sql("SELECT count(*) FROM core_envelopes") == ["1"]).await;
+    // The other host goes on writing after the anchors.
+    session
+        .ok("task_create", serde_json::from_str(CREATE).unwrap())
+        .await;
+    session.close().await;
+    later.close().await;
+    print(&place, &["ledger", "verify"]);
+    assert_ne!(place.sql("SELECT count(*) FROM core_anchors"), ["0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mirror_has_each_row_once_whoever_wrote_it() {
+    let place = Place::with("[ledger]\nmirror = true\n");
+    let (one, other) = (place.serve(&[]).await, place.serve(&[]).await);
+    let call: Value = serde_json::from_str(CREATE).unwrap();
+    for _ in 0..5 {
+        let (one, other) = (
+            one.ok("task_create", call.clone()),
+            other.ok("task_create", call.clone()),
+        );
+        tokio::join!(one, other);
+    }
+    one.close().await;
+    other.close().await;
+    let mirrored = || -> Vec<String> {
+        let mut lines = Vec::new();
+        for entry in fs::read_dir(place.data().join("ledger")).unwrap() {
+            let path = entry.unwrap().path();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            lines.extend(fs::read_to_string(path).unwrap().lines().map(str::to_owned));
+        }
+        lines.sort_by_key(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_i64());
+        lines
+    };
+    let exported = || {
+        let text = print(&place, &["ledger", "export"]);
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.pop();
+        lines
+    };
+    assert_eq!(exported().len(), 10);
+    until(async || mirrored() == exported()).await;
+
+    // What a crash took from a file's end is made good by the next host.
+    let file = fs::read_dir(place.data().join("ledger"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some())
+        .unwrap();
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() - 300]).unwrap();
+    create(&place);
+    assert_eq!(mirrored(), exported());
+    // And what was written into it by hand goes when it is made anew.
+    fs::write(&file, "{\"seq\":1}\n").unwrap();
+    fs::write(place.data().join("ledger/2020-01-01.ndjson"), "{\"seq\":1}\n").unwrap();
+    assert!(print(&place, &["ledger", "mirror"]).starts_with("11 operations in 1 files"));
+    assert_eq!(mirrored(), exported());
+}
+
+#[tokio::test]
+async fn reads_leave_rows_unless_the_operator_says_otherwise() {
+    let place = Place::with("[ledger]\nreads = false\n");
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("task_list", json!({})).await;
+    session.refused("task_get", json!({"task_id": "x"})).await;
+    session
+        .ok("task_create", serde_json::from_str(CREATE).unwrap())
+        .await;
+    session.close().await;
+    assert_eq!(
+        place.ledger(),
+        ["task_get read TASK_NOT_FOUND", "task_create write ok"]
+    );
+}
+
+#[tokio::test]
+async fn a_report_tells_how_it_went() {
+    let place = Place::new();
+    let session = place.serve(&["--tier", "full"]).await;
+    let opened = session
+        .ok(
+            "envelope_open",
+            json!({"label": "try", "limits": {"max_mutations": 2}}),
+        )
+        .await;
+    let call: Value = serde_json::from_str(CREATE).unwrap();
+    session.ok("task_create", call.clone()).await;
+    session.ok("task_create", call.clone()).await;
+    session.refused("task_create", call).await;
+    let told = session
+        .ok("ledger_report", json!({"envelope_id": opened["id"]}))
+        .await;
+    session.close().await;
+    let text = print(&place, &["ledger", "report"]);
+    assert_eq!(told["text"].as_str().unwrap(), text.trim_end());
+    for part in [
+        "\"try\"",
+        "as failed: its mutations were used up",
+        "Limits: 2 of 2 mutations, 0 test runs (no limit).",
+        "task_create by ada, 2 times: done",
+        "MUTATION_BUDGET_EXHAUSTED, once: task_create",
+        "task_store_tasks by 2 calls (task_create)",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let id = opened["id"].as_str().unwrap();
+    let report: Value = serde_json::from_str(&print(&place, &["--json", "ledger", "report", id])).unwrap();
+    assert_eq!((&report["operations"], &report["failed"]), (&json!(3), &json!(1)));
+    assert_eq!(
+        place.run(&["ledger", "report", "env_none"]).status.code(),
+        Some(2)
+    );
+}
