@@ -62,14 +62,11 @@ impl Draft {
                 .announce(ArtifactKind::Result, &content(&settled.result));
             operation.artifacts.extend(result);
         }
-        if !operation.artifacts.is_empty() {
-            let ids: Vec<&str> = operation
-                .artifacts
-                .iter()
-                .map(|artifact| artifact.id.as_str())
-                .collect();
-            operation.artifact_ids = serde_json::to_string(&ids).ok();
-        }
+        let ids = operation.artifacts.iter().map(|artifact| artifact.id.as_str());
+        operation.artifact_ids = match ids.collect::<Vec<&str>>() {
+            none if none.is_empty() => None,
+            some => serde_json::to_string(&some).ok(),
+        };
         match &settled.result {
             Ok(reply) => operation.result_hash = Some(hash::sha256_hex(reply.json.as_bytes())),
             Err(err) => {

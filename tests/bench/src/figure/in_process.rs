@@ -78,15 +78,19 @@ fn natively(native: &Native, requests: &[Request]) -> anyhow::Result<f64> {
 }
 
 /// A gate in this process.
-struct Gated {
+pub(super) struct Gated {
     runtime: Runtime,
     gate: Gate,
 }
 
 impl Gated {
     fn open(setup: &Setup, dir: &Path) -> anyhow::Result<Gated> {
+        Gated::open_with(setup, dir, CONFIG_FILE)
+    }
+
+    pub(super) fn open_with(setup: &Setup, dir: &Path, config: &str) -> anyhow::Result<Gated> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let config = Config::parse(CONFIG_FILE, Path::new("bench.toml"))?;
+        let config = Config::parse(config, Path::new("bench.toml"))?;
         let data_dir = dir.join("data");
         let choice = Choice::default();
         let gate = runtime.block_on(host::open(&config, &data_dir, setup.executable.clone(), &choice))?;
@@ -98,7 +102,7 @@ impl Gated {
 
     /// One round of calls: microseconds for each. The rows of reads follow their replies, so the
     /// round is over when they are on disk as well.
-    fn round(&self, requests: &[Request]) -> anyhow::Result<f64> {
+    pub(super) fn round(&self, requests: &[Request]) -> anyhow::Result<f64> {
         let calls = requests.iter().map(call).collect::<anyhow::Result<Vec<Call>>>()?;
         let started = Instant::now();
         self.runtime.block_on(async {

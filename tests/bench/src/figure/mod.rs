@@ -1,6 +1,7 @@
 //! The figures, and what they share.
 
 pub(crate) mod in_process;
+pub(crate) mod ledger;
 pub(crate) mod memory;
 pub(crate) mod start;
 pub(crate) mod stdio;

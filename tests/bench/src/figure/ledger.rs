@@ -1,0 +1,275 @@
+//! The ledger when it is long: looking things up, verifying, pruning.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tollgate::data_dir::DataDir;
+use tollgate::envelope::{Limits, Standing, State};
+use tollgate::ledger::key::LedgerKey;
+use tollgate::ledger::retention::{self, Taken};
+use tollgate::packs::Effect;
+use tollgate::storage::{Database, Envelope, OpType, Operation, Retention, Session};
+
+use super::Setup;
+use super::in_process::Gated;
+use crate::report::{Figure, Quantity, Report, Target, Unit};
+use crate::sample::{Round, take_turns};
+use crate::workload::Request;
+
+/// Operations of the short ledger and of the long one.
+const LENGTHS: [usize; 2] = [1_000, 1_000_000];
+/// Operations of one envelope. Eight envelopes are open at a time, so their rows are mixed.
+const OF_ENVELOPE: usize = 400;
+const AT_A_TIME: usize = 8;
+/// Rows of one transaction while a ledger is filled.
+const BATCH: usize = 5_000;
+/// How much longer a question may take in the long ledger.
+const LONGER: f64 = 1.5;
+/// What verifying a row may take, in microseconds: 300,000 rows a second.
+const VERIFY: f64 = 1e6 / 300_000.0;
+/// How long pruning may hold the writer at a time, in milliseconds.
+const HELD: f64 = 20.0;
+/// The host must not prune while it is asked.
+const CONFIG: &str = "[ledger]\nretention_days = 36500\nretention_envelopes = 1000000\n";
+const NOW: &str = "2026-01-01T00:00:00.000Z";
+
+/// Measures everything that could depend on the ledger's length.
+pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
+    let (short, long) = (setup.fresh_dir()?, setup.fresh_dir()?);
+    for (dir, operations) in [&short, &long].into_iter().zip(LENGTHS) {
+        fill(&dir.path().join("data"), operations)?;
+    }
+    questions(setup, report, short.path(), long.path())?;
+    verify(setup, report, &long.path().join("data"))?;
+    prune(report, &long.path().join("data"))
+}
+
+/// Makes a ledger by the statements that the host uses itself.
+fn fill(data_dir: &Path, operations: usize) -> anyhow::Result<()> {
+    let data = DataDir::open(data_dir)?;
+    let session = Database::open(&data.database())?.write_session()?;
+    let group = OF_ENVELOPE * AT_A_TIME;
+    for start in (0..operations).step_by(BATCH) {
+        session.begin_write()?;
+        for number in start..operations.min(start + BATCH) {
+            let envelope = id(number / group * AT_A_TIME + number % AT_A_TIME);
+            if number % group < AT_A_TIME {
+                session.open_envelope(&open(&envelope))?;
+            }
+            session.record(&operation(number, envelope.clone()))?;
+            if number % group >= group - AT_A_TIME {
+                session.close_envelope(&envelope, State::ClosedSuccess, NOW, None, None)?;
+            }
+        }
+        session.commit()?;
+    }
+    Ok(())
+}
+
+fn id(envelope: usize) -> String {
+    format!("env_{envelope:026}")
+}
+
+fn open(id: &str) -> Envelope {
+    Envelope {
+        id: id.to_owned(),
+        standing: Standing {
+            state: State::Open,
+            limits: Limits::default(),
+            mutations: 0,
+            test_runs: 0,
+            opened_boot_ms: 0,
+        },
+        workspace: Some("notes-app".to_owned()),
+        label: None,
+        note: None,
+        opened_at: NOW.to_owned(),
+        closed_at: None,
+        closed_by: None,
+        git_head: None,
+        closed_git_head: None,
+        last_mutation_fingerprint: None,
+        last_failure_fingerprint: None,
+        // Not a host that is gone: its envelopes would be interrupted.
+        host_id: String::new(),
+        connection: "con_01jq0000000000000000000000".to_owned(),
+    }
+}
+
+/// A row as a call of a pack's tool leaves it.
+fn operation(number: usize, envelope: String) -> Operation {
+    let hash = |salt: usize| format!("{:064x}", number * 7 + salt);
+    Operation {
+        op_id: format!("op_{number:026}"),
+        envelope_id: Some(envelope).filter(|_| !number.is_multiple_of(10)),
+        timestamp: NOW.to_owned(),
+        duration_ms: 0.125,
+        op_type: OpType::Mutation,
+        success: Some(!number.is_multiple_of(20)),
+        pack: "task-store".to_owned(),
+        tool: "task_transition".to_owned(),
+        effect: Effect::Write,
+        error_code: number
+            .is_multiple_of(20)
+            .then(|| "TRANSITION_NOT_ALLOWED".to_owned()),
+        failure_class: number.is_multiple_of(20).then(|| "tool_error".to_owned()),
+        limit_triggered: None,
+        actor: Some("builder-7".to_owned()),
+        client: Some("bench 1.0".to_owned()),
+        connection: "con_01jq0000000000000000000000".to_owned(),
+        request_id: Some(number.to_string()),
+        host_id: "hst_01jq0000000000000000000000".to_owned(),
+        args_hash: hash(1),
+        result_hash: Some(hash(2)),
+        repo_before_hash: None,
+        repo_after_hash: None,
+        changed_paths: Some(r#"["task_store_events","task_store_tasks"]"#.to_owned()),
+        diff_stats: None,
+        short_diff: None,
+        mutation_fingerprint: Some(hash(3)),
+        failure_fingerprint: None,
+        failing_tests: None,
+        events: None,
+        verdicts: None,
+        artifact_ids: None,
+        artifacts: Vec::new(),
+    }
+}
+
+fn questions(setup: &Setup, report: &mut Report, short: &Path, long: &Path) -> anyhow::Result<()> {
+    let gates = [
+        Gated::open_with(setup, short, CONFIG)?,
+        Gated::open_with(setup, long, CONFIG)?,
+    ];
+    let envelope = id(1);
+    let asked: [(&str, &'static str, Value); 4] = [
+        ("envelope_get", "envelope_get", json!({"envelope_id": envelope})),
+        ("ledger_query, the newest", "ledger_query", json!({})),
+        (
+            "ledger_query of an envelope",
+            "ledger_query",
+            json!({"envelope_id": envelope}),
+        ),
+        (
+            "ledger_query of failures",
+            "ledger_query",
+            json!({"success": false}),
+        ),
+    ];
+    for (name, tool, arguments) in asked {
+        let requests: Vec<Request> = (0..setup.effort.reads / 4)
+            .map(|_| Request {
+                tool,
+                arguments: arguments.clone(),
+            })
+            .collect();
+        let rounds = gates
+            .each_ref()
+            .map(|gate| -> Round<'_> { Box::new(|| gate.round(&requests)) });
+        let [few, many] = take_turns(setup.effort.rounds, rounds)?;
+        report.heading(&format!("{name}, through the gate"));
+        report.row("1,000 operations", &few, Unit::Microseconds, &few);
+        report.row("1,000,000 operations", &many, Unit::Microseconds, &few);
+        let value = Quantity(many.median(), Unit::Microseconds);
+        report.add(Figure {
+            name: format!("{name}, 1,000,000 operations"),
+            value,
+            baseline: "1,000",
+            baseline_value: Quantity(few.median(), Unit::Microseconds),
+            target: Some(Target {
+                what: "takes",
+                value,
+                limit: few.median() * LONGER,
+            }),
+        });
+    }
+    Ok(())
+}
+
+fn verify(setup: &Setup, report: &mut Report, data_dir: &Path) -> anyhow::Result<()> {
+    let session = Database::open(&DataDir::open(data_dir)?.database())?.read_session()?;
+    let round: Round<'_> = Box::new(|| {
+        let started = Instant::now();
+        let verified = session.verify(None, &[])?;
+        anyhow::ensure!(verified.broken.is_none(), "{:?}", verified.broken);
+        Ok(started.elapsed().as_secs_f64() * 1e6 / verified.rows as f64)
+    });
+    let [sample] = take_turns(setup.effort.rounds.min(3), [round])?;
+    let value = Quantity(sample.median(), Unit::Microseconds);
+    report.text(&format!(
+        "\nverifying: {:.0} rows a second",
+        1e6 / sample.median()
+    ));
+    report.add(Figure {
+        name: "verifying, for each row".to_owned(),
+        value,
+        baseline: "300,000 rows/s",
+        baseline_value: Quantity(VERIFY, Unit::Microseconds),
+        target: Some(Target {
+            what: "takes",
+            value,
+            limit: VERIFY,
+        }),
+    });
+    Ok(())
+}
+
+fn prune(report: &mut Report, data_dir: &Path) -> anyhow::Result<()> {
+    let data = DataDir::open(data_dir)?;
+    let database = Database::open(&data.database())?;
+    let session = database.write_session()?;
+    // A tenth of the rows is outside of envelopes and goes at once; of the rest a half stays.
+    let envelopes = LENGTHS[1] / OF_ENVELOPE / 2;
+    let retention = Retention {
+        cutoff: NOW.to_owned(),
+        envelopes: u32::try_from(envelopes)?,
+    };
+    let mut held = Vec::new();
+    let started = Instant::now();
+    let pruned = retention::prune(&data, &database, &retention, 0, |batch| {
+        let since = Instant::now();
+        session.begin_write()?;
+        session.prune(&batch)?;
+        session.commit()?;
+        held.push(since.elapsed());
+        Ok(Taken::Out(since.elapsed()))
+    })?;
+    let all = started.elapsed();
+    held.sort_unstable();
+    let rows = pruned.rows_in_envelopes + pruned.rows_outside;
+    let longest = *held.last().context("nothing was pruned")?;
+    let middle = held[held.len() / 2];
+    report.text(&format!(
+        "\npruning {rows} rows in {} batches: {:.1} s, {:.0} rows a second; the writer is held for {:.1} ms at the median, {:.1} ms at most",
+        held.len(),
+        all.as_secs_f64(),
+        rows as f64 / all.as_secs_f64(),
+        ms(middle),
+        ms(longest),
+    ));
+    holds_together(&data, &session)?;
+    report.add(Figure {
+        name: "pruning holds the writer, at most".to_owned(),
+        value: Quantity(ms(longest), Unit::Milliseconds),
+        baseline: "median",
+        baseline_value: Quantity(ms(middle), Unit::Milliseconds),
+        target: Some(Target {
+            what: "is",
+            value: Quantity(ms(longest), Unit::Milliseconds),
+            limit: HELD,
+        }),
+    });
+    Ok(())
+}
+
+fn holds_together(data: &DataDir, session: &Session) -> anyhow::Result<()> {
+    let verified = session.verify(None, &[LedgerKey::open(data)?.public()])?;
+    anyhow::ensure!(verified.broken.is_none(), "{:?}", verified.broken);
+    Ok(())
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
