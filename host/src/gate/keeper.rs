@@ -13,7 +13,7 @@ use crate::data_dir::DataDir;
 use crate::ledger::LedgerSettings;
 use crate::ledger::mirror::Mirror;
 use crate::ledger::retention::{self, Taken};
-use crate::storage::{Database, PruneError, Session};
+use crate::storage::{Database, PruneError, Pruned, Retention, Session};
 
 /// How often it is looked whether something is over.
 const EVERY: Duration = Duration::from_secs(3_600);
@@ -43,8 +43,17 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) fn work(self) {
         loop {
-            if let Err(err) = self.tidy() {
-                tracing::error!("housekeeping stopped early: {err:#}");
+            let now_ms = self.clock.now_ms();
+            let retention = self.keeping.settings.retention(now_ms);
+            // What one of them runs into does not keep the others from their work.
+            for (what, done) in [
+                ("pruning", self.prune(&retention, now_ms)),
+                ("collecting artifacts", self.collect(&retention, now_ms)),
+                ("thinning the mirror", self.thin_mirror(&retention)),
+            ] {
+                if let Err(err) = done {
+                    tracing::error!("{what} stopped early: {err:#}");
+                }
             }
             if self.stop.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
                 return;
@@ -52,25 +61,24 @@ impl Keeper {
         }
     }
 
-    fn tidy(&self) -> anyhow::Result<()> {
-        let now_ms = self.clock.now_ms();
+    fn prune(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {
         let data = &self.keeping.data;
-        let retention = self.keeping.settings.retention(now_ms);
-        let pruned = retention::prune(data, &self.database, &retention, now_ms, |batch| {
+        let pruned = retention::prune(data, &self.database, retention, now_ms, |batch| {
             let held = self.commit(Box::new(move |session| session.prune(&batch)))?;
             Ok(held.map_or(Taken::Stop, Taken::Out))
         })?;
-        if pruned != Default::default() {
+        if pruned != Pruned::default() {
             tracing::info!(?pruned, "the ledger was pruned");
         }
-        if self.keeping.settings.mirror {
-            Mirror::open(data)?.forget_before(&retention.cutoff)?;
-        }
+        Ok(())
+    }
+
+    fn collect(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {
         let Some(store) = &self.keeping.artifacts else {
             return Ok(());
         };
         // One collector at a time; whoever finds another at work has nothing to do.
-        let Some(_lock) = data.try_lock("collect.lock")? else {
+        let Some(_lock) = self.keeping.data.try_lock("collect.lock")? else {
             return Ok(());
         };
         let kept = Kept {
@@ -80,6 +88,13 @@ impl Keeper {
         artifacts::collect(store, &self.database.read_session()?, kept, |work| {
             matches!(self.commit(work), Ok(Some(_)))
         })
+    }
+
+    fn thin_mirror(&self, retention: &Retention) -> anyhow::Result<()> {
+        if self.keeping.settings.mirror {
+            Mirror::open(&self.keeping.data)?.forget_before(&retention.cutoff)?;
+        }
+        Ok(())
     }
 
     /// Has the writer make a change, and leaves it to others for as long as it was held. `None` if the

@@ -123,7 +123,7 @@ impl Mirror {
         let lengths = self.lengths()?;
         let newest = lengths.keys().next_back().cloned();
         for name in lengths.keys() {
-            if name.as_str() < day(time) && Some(name) != newest.as_ref() && !name.starts_with(day(time)) {
+            if name.as_str() < day(time) && Some(name) != newest.as_ref() {
                 self.dir.remove_file(name)?;
             }
         }
@@ -320,6 +320,20 @@ mod tests {
             let found = last_row(&mut file, content.len() as u64).unwrap();
             assert_eq!(found, row, "{:.40}", content);
         }
+    }
+
+    #[test]
+    fn days_before_the_retention_go_but_not_the_newest() {
+        let place = tempfile::tempdir().unwrap();
+        let mirror = Mirror::open(&DataDir::open(place.path()).unwrap()).unwrap();
+        let left = || -> Vec<String> { mirror.lengths().unwrap().into_keys().collect() };
+        for day in ["2026-01-01", "2026-02-01", "2026-02-02"] {
+            mirror.dir.write(format!("{day}{ENDING}"), "").unwrap();
+        }
+        mirror.forget_before("2026-02-01T12:00:00.000Z").unwrap();
+        assert_eq!(left(), ["2026-02-01.ndjson", "2026-02-02.ndjson"]);
+        mirror.forget_before("2026-03-01T12:00:00.000Z").unwrap();
+        assert_eq!(left(), ["2026-02-02.ndjson"]);
     }
 
     #[test]

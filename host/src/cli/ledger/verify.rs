@@ -21,7 +21,7 @@ pub(in crate::cli) struct Verify {
     #[arg(long, value_name = "FILE|SEQ:HASH")]
     head: Option<String>,
     /// The public key that the head and the anchors must be signed with; can be given more than once
-    /// [default: the head's and the data directory's]
+    /// [default: the head's, or else the data directory's]
     #[arg(long, value_name = "KEY")]
     public_key: Vec<PublicKey>,
 }
@@ -45,7 +45,9 @@ impl Verify {
                 Err(err) => bail!("the exported head proves nothing: {err}"),
             }
         }
-        if self.public_key.is_empty() {
+        // A signed head brings the key to trust along. The data directory's own could have been replaced
+        // by whoever forged anchors.
+        if keys.is_empty() {
             keys.extend(LedgerKey::find(&opened.data)?.map(|key| key.public()));
         }
         let mut verified = opened
