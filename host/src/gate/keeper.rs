@@ -32,15 +32,33 @@ pub struct Keeping {
 
 /// The thread that takes away what is over. Its changes go through the writer.
 pub(super) struct Keeper {
-    pub(super) keeping: Arc<Keeping>,
-    pub(super) database: Database,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) writer: Sender<Job>,
+    keeping: Arc<Keeping>,
+    database: Database,
+    clock: Arc<dyn Clock>,
+    writer: Sender<Job>,
     /// Nothing comes over it; it is closed when the host ends.
-    pub(super) stop: Receiver<()>,
+    stop: Receiver<()>,
 }
 
 impl Keeper {
+    /// A keeper that works until the sender is dropped.
+    pub(super) fn new(
+        keeping: Arc<Keeping>,
+        database: Database,
+        clock: Arc<dyn Clock>,
+        writer: Sender<Job>,
+    ) -> (Sender<()>, Keeper) {
+        let (running, stop) = crossbeam_channel::bounded(0);
+        let keeper = Keeper {
+            keeping,
+            database,
+            clock,
+            writer,
+            stop,
+        };
+        (running, keeper)
+    }
+
     pub(super) fn work(self) {
         loop {
             let now_ms = self.clock.now_ms();
@@ -113,13 +131,24 @@ impl Keeper {
 
 /// The thread that mirrors what was committed.
 pub(super) struct Mirrorer {
-    pub(super) mirror: Mirror,
-    pub(super) session: Session,
+    mirror: Mirror,
+    session: Session,
     /// Told after a commit; closed when the writer ends.
-    pub(super) committed: Receiver<()>,
+    committed: Receiver<()>,
 }
 
 impl Mirrorer {
+    /// A mirrorer that wants to be told of commits, until the sender is dropped.
+    pub(super) fn open(database: &Database, keeping: &Keeping) -> anyhow::Result<(Sender<()>, Mirrorer)> {
+        let (committed, heard) = crossbeam_channel::bounded(1);
+        let mirrorer = Mirrorer {
+            mirror: Mirror::open(&keeping.data)?,
+            session: database.read_session()?,
+            committed: heard,
+        };
+        Ok((committed, mirrorer))
+    }
+
     pub(super) fn work(self) {
         loop {
             if let Err(err) = self.mirror.catch_up(&self.session) {

@@ -14,7 +14,6 @@ use super::writer::{self, Job};
 use super::{Draft, Reply, Settled, admission};
 use crate::core_tools;
 use crate::envelope::Charge;
-use crate::ledger::mirror::Mirror;
 use crate::sandbox::state::Transactions;
 use crate::storage::{Database, Session};
 
@@ -49,18 +48,11 @@ impl Lanes {
         runtime: Runtime,
         keeping: Arc<Keeping>,
     ) -> anyhow::Result<Lanes> {
-        let (committed, mirrorer) = match keeping.settings.mirror {
-            true => {
-                let (committed, heard) = crossbeam_channel::bounded(1);
-                let mirrorer = Mirrorer {
-                    mirror: Mirror::open(&keeping.data)?,
-                    session: database.read_session()?,
-                    committed: heard,
-                };
-                (Some(committed), Some(mirrorer))
-            }
-            false => (None, None),
-        };
+        let mirrorer = keeping
+            .settings
+            .mirror
+            .then(|| Mirrorer::open(database, &keeping));
+        let (committed, mirrorer) = mirrorer.transpose()?.unzip();
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
         let (reads, read_jobs) = crossbeam_channel::unbounded();
@@ -81,14 +73,8 @@ impl Lanes {
             };
             threads.push(thread(&format!("reader-{number}"), move || reader.work()));
         }
-        let (running, stop) = crossbeam_channel::bounded(0);
-        let keeper = Keeper {
-            keeping,
-            database: database.clone(),
-            clock: Arc::clone(&runtime.clock),
-            writer: Sender::clone(&writes),
-            stop,
-        };
+        let clock = Arc::clone(&runtime.clock);
+        let (running, keeper) = Keeper::new(keeping, database.clone(), clock, Sender::clone(&writes));
         threads.push(thread("keeper", move || keeper.work()));
         threads.extend(mirrorer.map(|mirrorer| thread("mirrorer", move || mirrorer.work())));
         Ok(Lanes {
