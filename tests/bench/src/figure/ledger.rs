@@ -220,8 +220,8 @@ fn prune(report: &mut Report, data_dir: &Path) -> anyhow::Result<()> {
     let data = DataDir::open(data_dir)?;
     let database = Database::open(&data.database())?;
     let session = database.write_session()?;
-    // A tenth of the rows is outside of envelopes and goes at once; of the rest a half stays.
-    let envelopes = LENGTHS[1] / OF_ENVELOPE / 2;
+    // The oldest tenth of the envelopes goes.
+    let envelopes = LENGTHS[1] / OF_ENVELOPE * 9 / 10;
     let retention = Retention {
         cutoff: NOW.to_owned(),
         envelopes: u32::try_from(envelopes)?,
