@@ -2,7 +2,10 @@
 
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
-use crate::test;
+use crate::{test, torture};
+
+/// How often hosts are killed.
+const ROUNDS: &str = "200";
 
 /// Runs every check, the quick ones first.
 pub(crate) fn all() -> anyhow::Result<()> {
@@ -36,7 +39,9 @@ pub(crate) fn all() -> anyhow::Result<()> {
         ])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     step("tests");
-    test::all(None)
+    test::all(None)?;
+    step("torture");
+    torture::all(&["--rounds".to_owned(), ROUNDS.to_owned()])
 }
 
 fn step(name: &str) {

@@ -5,6 +5,7 @@ mod check;
 mod components;
 mod run;
 mod test;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,12 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci,
+    /// Kill hosts under load and check what they promised
+    Torture {
+        /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<String>,
+    },
     /// Measure, each figure beside its baseline
     Bench {
         /// Flags of the bench
@@ -57,6 +64,7 @@ fn main() -> ExitCode {
         Task::Serve { flags } => run::serve(&flags),
         Task::Test { filter } => test::all(filter.as_deref()),
         Task::Ci => check::all(),
+        Task::Torture { flags } => torture::all(&flags),
         Task::Bench { flags } => bench::all(&flags),
     };
     match result {

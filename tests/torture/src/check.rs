@@ -1,0 +1,239 @@
+//! What is checked after a kill, in one snapshot of the database.
+
+use std::collections::HashSet;
+
+use anyhow::Context as _;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+
+use crate::host::Recipe;
+use crate::known::{Acknowledged, Outcome, Shared};
+use crate::load::ALL;
+use crate::promise::{Broken, Promise};
+
+/// How much is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// What is new since the last time: replies, rows, counters, and what the dead left behind.
+    Quick,
+    /// Everything there is, with the packs' tables, the whole chain and the whole file.
+    Everything,
+}
+
+/// Checks a data directory again and again.
+pub(crate) struct Checker {
+    recipe: Recipe,
+    /// Replies that were checked before.
+    replies: Vec<Acknowledged>,
+    /// The last row that was checked before.
+    seen: i64,
+    /// A head of the chain that was seen before, as `SEQ:HASH`.
+    head: Option<String>,
+}
+
+impl Checker {
+    pub(crate) fn new(recipe: Recipe) -> Checker {
+        Checker {
+            recipe,
+            replies: Vec::new(),
+            seen: 0,
+            head: None,
+        }
+    }
+
+    /// How many replies were checked.
+    pub(crate) fn checked(&self) -> usize {
+        self.replies.len()
+    }
+
+    /// Everything that is broken.
+    pub(crate) fn check(&mut self, shared: &Shared, depth: Depth) -> anyhow::Result<Vec<Broken>> {
+        // Taken before the snapshot, so that it must hold all of them.
+        let (new, mut broken) = {
+            let mut known = shared.known();
+            (
+                std::mem::take(&mut known.replies),
+                std::mem::take(&mut known.broken),
+            )
+        };
+        let mut db = self.open()?;
+        let snapshot = db.transaction()?;
+        let (first, seen) = match depth {
+            Depth::Quick => (self.replies.len(), self.seen),
+            Depth::Everything => (0, 0),
+        };
+        self.replies.extend(new);
+        for reply in self.replies.iter().skip(first) {
+            broken.extend(durable(&snapshot, reply)?);
+        }
+        for (promise, sql) in RULES {
+            broken.extend(rule(&snapshot, *promise, sql, seen)?);
+        }
+        broken.extend(self.buried(&snapshot)?);
+        let last = "SELECT coalesce(max(seq), 0) FROM core_operations";
+        self.seen = snapshot.query_row(last, [], |row| row.get(0))?;
+        if depth == Depth::Everything {
+            for load in ALL {
+                broken.extend(load.check(&snapshot)?);
+            }
+            let sound: String = snapshot.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
+            if sound != "ok" {
+                broken.push(Broken::new(Promise::Sound, sound));
+            }
+            drop(snapshot);
+            broken.extend(self.chained()?);
+        }
+        Ok(broken)
+    }
+
+    fn open(&self) -> anyhow::Result<Connection> {
+        let path = self.recipe.data_dir.join("tollgate.db");
+        let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        db.busy_timeout(std::time::Duration::from_secs(10))?;
+        Ok(db)
+    }
+
+    /// Whether what dead hosts left open is closed, and nothing that living ones have. A host is alive
+    /// as long as it holds the lock on its file. Nobody is starting now, so looking disturbs nobody.
+    fn buried(&self, db: &Connection) -> anyhow::Result<Vec<Broken>> {
+        let alive = self.alive()?;
+        let hosts = |sql| -> rusqlite::Result<Vec<(String, String)>> {
+            db.prepare(sql)?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        };
+        let mut broken = Vec::new();
+        for (id, host) in hosts("SELECT id, host_id FROM core_envelopes WHERE state = 'OPEN'")? {
+            if !alive.contains(&host) {
+                let what = format!("envelope {id} is open, and its host {host} is gone");
+                broken.push(Broken::new(Promise::Buried, what));
+            }
+        }
+        for (id, host) in hosts("SELECT id, host_id FROM core_envelopes WHERE closed_by = 'HOST_GONE'")? {
+            if alive.contains(&host) {
+                let what = format!("envelope {id} was closed as its host's end, and {host} is alive");
+                broken.push(Broken::new(Promise::Buried, what));
+            }
+        }
+        for (id, host) in hosts("SELECT op_id, host_id FROM core_intents")? {
+            if !alive.contains(&host) {
+                let what = format!("operation {id} is still to come, and its host {host} is gone");
+                broken.push(Broken::new(Promise::Buried, what));
+            }
+        }
+        Ok(broken)
+    }
+
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the torture looks into its own directory"
+    )]
+    fn alive(&self) -> anyhow::Result<HashSet<String>> {
+        let mut alive = HashSet::new();
+        for entry in std::fs::read_dir(self.recipe.data_dir.join("hosts"))? {
+            let entry = entry?;
+            let Ok(file) = std::fs::File::open(entry.path()) else {
+                continue;
+            };
+            if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+                alive.insert(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        Ok(alive)
+    }
+
+    /// Whether the chain holds, and holds the head that was seen the last time.
+    fn chained(&mut self) -> anyhow::Result<Option<Broken>> {
+        let mut command = self.recipe.command();
+        command.args(["--json", "ledger", "verify"]);
+        if let Some(head) = &self.head {
+            command.args(["--head", head]);
+        }
+        let output = command.output().context("the ledger could not be verified")?;
+        let said: Value = serde_json::from_slice(&output.stdout).with_context(|| {
+            let log = String::from_utf8_lossy(&output.stderr);
+            format!("verifying said nothing: {log}")
+        })?;
+        if !output.status.success() {
+            return Ok(Some(Broken::new(Promise::Chained, said.to_string())));
+        }
+        let (seq, hash) = (&said["head"]["seq"], &said["head"]["hash"]);
+        self.head = hash.as_str().map(|hash| format!("{seq}:{hash}"));
+        Ok(None)
+    }
+}
+
+/// Whether the ledger has the row that a reply stands for.
+fn durable(db: &Connection, reply: &Acknowledged) -> rusqlite::Result<Option<Broken>> {
+    let row = db
+        .prepare_cached(
+            "SELECT tool, success, error_code, result_hash FROM core_operations WHERE op_id = ?1",
+        )?
+        .query_row([&reply.op_id], |row| {
+            let code: Option<String> = row.get(2)?;
+            let hash: Option<String> = row.get(3)?;
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, Option<bool>>(1)?,
+                code,
+                hash,
+            ))
+        })
+        .optional()?;
+    let broken = |what: &str| {
+        let what = format!(
+            "{} of {}: {what}; the client has {:?}",
+            reply.op_id, reply.tool, reply.outcome
+        );
+        Ok(Some(Broken::new(Promise::Durable, what)))
+    };
+    let Some((tool, success, code, hash)) = row else {
+        return if reply.reads {
+            Ok(None)
+        } else {
+            broken("the row is gone")
+        };
+    };
+    let same = match &reply.outcome {
+        Outcome::Done(content) => success == Some(true) && hash.as_ref() == Some(content),
+        Outcome::Refused(refusal) => success == Some(false) && code.as_ref() == Some(refusal),
+    };
+    if tool != reply.tool || !same {
+        return broken(&format!("the row says {tool}, {success:?}, {code:?}, {hash:?}"));
+    }
+    Ok(None)
+}
+
+/// Queries that must find nothing in the rows after `?1` and the envelopes that they belong to. What
+/// they find says what is wrong.
+const RULES: &[(Promise, &str)] = &[
+    (
+        Promise::Counted,
+        "SELECT 'envelope ' || id || ' counts ' || mutation_count || ' mutations, the ledger ' || recorded
+         FROM (SELECT id, mutation_count,
+                 (SELECT count(*) FROM core_operations WHERE envelope_id = core_envelopes.id AND op_type = 'mutation'
+                    AND coalesce(failure_class, '') <> 'refused')
+                 + (SELECT count(*) FROM core_intents WHERE json_extract(operation, '$.envelope_id') = core_envelopes.id
+                    AND json_extract(operation, '$.op_type') = 'mutation') AS recorded
+               FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1))
+         WHERE recorded <> mutation_count",
+    ),
+    (
+        Promise::Counted,
+        "SELECT 'envelope ' || id || ' had ' || max_mutations || ' mutations and counts ' || mutation_count
+         FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1)
+           AND (mutation_count > max_mutations OR test_run_count > max_test_runs)",
+    ),
+    (
+        Promise::Whole,
+        "SELECT 'request ' || request_id || ' of ' || connection || ' has ' || count(*) || ' rows'
+         FROM core_operations WHERE seq > ?1 GROUP BY connection, request_id HAVING count(*) > 1",
+    ),
+];
+
+fn rule(db: &Connection, promise: Promise, sql: &str, seen: i64) -> rusqlite::Result<Vec<Broken>> {
+    db.prepare_cached(sql)?
+        .query_map([seen], |row| Ok(Broken::new(promise, row.get::<_, String>(0)?)))?
+        .collect()
+}

@@ -1,0 +1,175 @@
+//! The client of one host: keeps random calls in flight until the host is gone.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{ChildStdin, ChildStdout};
+
+use anyhow::Context as _;
+use fastrand::Rng;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::known::{Acknowledged, Outcome, Shared};
+use crate::load::{ALL, Kind, Load, Request};
+use crate::promise::{Broken, Promise};
+
+/// Most calls in flight.
+const IN_FLIGHT: usize = 12;
+/// Codes that say the host itself failed. Nothing that a client may ask for leads to one.
+const FAILURES: [&str; 8] = [
+    "HOST_FAILED",
+    "HOST_STOPPING",
+    "STORAGE_FAILED",
+    "STORAGE_FULL",
+    "STORAGE_BUSY",
+    "GUEST_TRAPPED",
+    "BAD_REPLY",
+    "MEMORY_LIMIT",
+];
+
+/// A connection after its handshake.
+pub(crate) struct Client {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    random: Rng,
+    next_id: u64,
+    waiting: HashMap<u64, (&'static dyn Load, Request)>,
+}
+
+impl Client {
+    /// Begins a session. `None` if the host was killed before.
+    pub(crate) fn begin(
+        input: ChildStdin,
+        output: ChildStdout,
+        random: Rng,
+    ) -> anyhow::Result<Option<Client>> {
+        let mut client = Client {
+            input,
+            output: BufReader::new(output),
+            random,
+            next_id: 1,
+            waiting: HashMap::new(),
+        };
+        let about = json!({"name": "torture", "version": env!("CARGO_PKG_VERSION")});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        if !client.send(&hello) || client.receive()?.is_none() {
+            return Ok(None);
+        }
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        Ok(client.send(&ready).then_some(client))
+    }
+
+    /// Makes calls until the host is gone. Once it is `stopping` it makes no new ones, and ends the session
+    /// when all are answered.
+    pub(crate) fn run(mut self, shared: &Shared, stopping: &dyn Fn() -> bool) -> anyhow::Result<()> {
+        loop {
+            let wanted = if stopping() {
+                0
+            } else {
+                self.random.usize(1..=IN_FLIGHT)
+            };
+            while self.waiting.len() < wanted {
+                if !self.call(shared) {
+                    break;
+                }
+            }
+            if self.waiting.is_empty() {
+                return Ok(());
+            }
+            let Some(reply) = self.receive()? else {
+                return Ok(());
+            };
+            self.acknowledge(&reply, shared)?;
+        }
+    }
+
+    fn call(&mut self, shared: &Shared) -> bool {
+        let load = ALL[self.random.usize(..ALL.len())];
+        let mut request = {
+            let known = shared.known();
+            let mut request = load.next(&mut self.random, &known);
+            if request.kind == Kind::Write
+                && self.random.bool()
+                && let Some(envelope) = known.any("envelope", &mut self.random)
+            {
+                request.arguments["envelope_id"] = envelope.into();
+            }
+            request
+        };
+        let params = json!({"name": request.tool, "arguments": request.arguments.take()});
+        let id = self.next_id;
+        self.next_id += 1;
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        self.waiting.insert(id, (load, request));
+        self.send(&message)
+    }
+
+    /// Notes what a reply promises.
+    fn acknowledge(&mut self, reply: &Value, shared: &Shared) -> anyhow::Result<()> {
+        let id = reply["id"].as_u64();
+        let (load, request) = id
+            .and_then(|id| self.waiting.remove(&id))
+            .with_context(|| format!("a reply that nobody waits for: {reply}"))?;
+        let result = &reply["result"];
+        let body = &result["structuredContent"];
+        let mut known = shared.known();
+        let Some(op_id) = result["_meta"]["tollgate/op_id"].as_str() else {
+            let what = format!("{} was answered without an operation: {reply}", request.tool);
+            known.broken.push(Broken::new(Promise::Serving, what));
+            return Ok(());
+        };
+        let outcome = match body["error"]["code"]
+            .as_str()
+            .filter(|_| result["isError"] == true)
+        {
+            None => {
+                load.learn(&request, body, &mut known);
+                Outcome::Done(sha256(&body.to_string()))
+            }
+            Some(code) => {
+                let said = format!("{} was answered {}", request.tool, body["error"]);
+                if load.lost(code) || code == "UNKNOWN_ENVELOPE" {
+                    known.broken.push(Broken::new(Promise::Durable, said));
+                } else if FAILURES.contains(&code) {
+                    known.broken.push(Broken::new(Promise::Serving, said));
+                }
+                Outcome::Refused(code.to_owned())
+            }
+        };
+        known.replies.push(Acknowledged {
+            op_id: op_id.to_owned(),
+            tool: request.tool.to_owned(),
+            reads: request.kind == Kind::Read,
+            outcome,
+        });
+        Ok(())
+    }
+
+    /// Whether the host still reads.
+    fn send(&mut self, message: &Value) -> bool {
+        self.input.write_all(format!("{message}\n").as_bytes()).is_ok()
+    }
+
+    /// The next message. `None` once the host is gone; a line that it did not finish is no message.
+    fn receive(&mut self) -> anyhow::Result<Option<Value>> {
+        let mut line = Vec::new();
+        let read = self.output.read_until(b'\n', &mut line);
+        if read.is_err() || line.pop() != Some(b'\n') {
+            return Ok(None);
+        }
+        let message = serde_json::from_slice(&line);
+        message
+            .map(Some)
+            .with_context(|| format!("the host wrote {}", String::from_utf8_lossy(&line)))
+    }
+}
+
+fn sha256(text: &str) -> String {
+    use std::fmt::Write as _;
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

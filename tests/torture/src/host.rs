@@ -1,0 +1,106 @@
+//! One host process and the client that loads it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use fastrand::Rng;
+
+use crate::client::Client;
+use crate::known::Shared;
+
+/// How hosts are started.
+#[derive(Debug, Clone)]
+pub(crate) struct Recipe {
+    pub(crate) server: PathBuf,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) config: PathBuf,
+}
+
+impl Recipe {
+    /// `tollgate` on the data directory.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.server);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("TOLLGATE_") {
+                command.env_remove(name);
+            }
+        }
+        command.arg("--config").arg(&self.config);
+        command.arg("--data-dir").arg(&self.data_dir);
+        command
+    }
+
+    /// A new host, not yet greeted.
+    pub(crate) fn spawn(&self) -> anyhow::Result<Child> {
+        let mut command = self.command();
+        command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(log(&self.data_dir)?);
+        command.spawn().context("a host could not be started")
+    }
+}
+
+/// What hosts say goes into one file beside the data directory, for whoever looks for a cause.
+fn log(data_dir: &Path) -> anyhow::Result<Stdio> {
+    #[allow(clippy::disallowed_methods, reason = "the torture's own file")]
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(data_dir.with_extension("log"))?;
+    Ok(file.into())
+}
+
+/// A host under load.
+pub(crate) struct Host {
+    child: Child,
+    stopping: Arc<AtomicBool>,
+    client: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Host {
+    /// Starts a host and waits until it is greeted.
+    pub(crate) fn start(recipe: &Recipe, shared: &Arc<Shared>, random: Rng) -> anyhow::Result<Host> {
+        let mut child = recipe.spawn()?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (input, output) = pipes.context("a host without pipes")?;
+        let client = Client::begin(input, output, random)?.context("a host ended before it was killed")?;
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (shared, stop) = (Arc::clone(shared), Arc::clone(&stopping));
+        let client = std::thread::spawn(move || client.run(&shared, &|| stop.load(Ordering::Relaxed)));
+        Ok(Host {
+            child,
+            stopping,
+            client,
+        })
+    }
+
+    /// Kills the host, which gets no chance to say or write anything.
+    pub(crate) fn kill(mut self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.child.try_wait()?.is_none(),
+            "a host ended before it was killed"
+        );
+        self.child.kill()?;
+        self.child.wait()?;
+        self.join()
+    }
+
+    /// Lets the host finish and end by itself.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        self.stopping.store(true, Ordering::Relaxed);
+        let status = self.child.wait()?;
+        anyhow::ensure!(
+            status.success(),
+            "a host that was asked to stop ended with {status}"
+        );
+        self.join()
+    }
+
+    fn join(self) -> anyhow::Result<()> {
+        let client = self.client.join();
+        client.map_err(|_| anyhow::anyhow!("a client panicked"))?
+    }
+}

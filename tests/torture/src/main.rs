@@ -1,0 +1,128 @@
+//! Torture: several hosts on one data directory, mixed load, kill -9 at random moments, and after each
+//! kill a look at the database for any promise that was broken.
+
+mod check;
+mod client;
+mod host;
+mod known;
+mod load;
+mod promise;
+mod round;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Parser;
+
+use promise::Broken;
+use round::Torture;
+
+/// Kill hosts under load, and check what they promised.
+#[derive(Debug, Parser)]
+struct Cli {
+    /// The tollgate to torture
+    #[arg(long, value_name = "FILE")]
+    server: PathBuf,
+    /// How often hosts are killed
+    #[arg(long, default_value_t = 200)]
+    rounds: u32,
+    /// Host processes on one data directory
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    hosts: u32,
+    /// Makes the same decisions again; their timing is the machine's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Make data directories in this one, and leave them behind
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+/// Rounds on one data directory. Then an empty one is used, so that first starts are tortured as well
+/// and checks stay quick.
+const ROUNDS_OF_A_DIRECTORY: u32 = 50;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..));
+    say(&format!(
+        "torture: {} rounds, {} hosts, seed {seed}",
+        cli.rounds, cli.hosts
+    ));
+    let broken = match torture(&cli, seed) {
+        Ok(broken) => broken,
+        Err(err) => {
+            say(&format!("torture: it could not go on: {err:#} (--seed {seed})"));
+            return ExitCode::FAILURE;
+        }
+    };
+    if broken.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    for broken in &broken {
+        say(&format!("BROKEN {broken}"));
+    }
+    say(&format!(
+        "{} broken promises; again with --seed {seed}",
+        broken.len()
+    ));
+    ExitCode::FAILURE
+}
+
+/// All rounds, up to the first in which a promise is broken.
+fn torture(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
+    let mut left = cli.rounds;
+    for number in 0.. {
+        let rounds = left.min(ROUNDS_OF_A_DIRECTORY);
+        if rounds == 0 {
+            break;
+        }
+        let mut dir = tempfile::Builder::new();
+        dir.prefix("tollgate-torture-")
+            .disable_cleanup(cli.keep.is_some());
+        let dir = match &cli.keep {
+            Some(keep) => dir.tempdir_in(keep),
+            None => dir.tempdir(),
+        };
+        let dir = dir.context("there is no place for a data directory")?;
+        let seed = seed.wrapping_add(number);
+        let (broken, killed, checked) = on_one_directory(cli, dir.path(), rounds, seed)?;
+        left -= rounds;
+        say(&format!(
+            "{} of {} rounds: {killed} hosts killed, {checked} replies checked",
+            cli.rounds - left,
+            cli.rounds
+        ));
+        if !broken.is_empty() {
+            return Ok(broken);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn on_one_directory(
+    cli: &Cli,
+    dir: &Path,
+    rounds: u32,
+    seed: u64,
+) -> anyhow::Result<(Vec<Broken>, u64, usize)> {
+    let mut torture = Torture::start(&cli.server, dir, cli.hosts, seed)?;
+    let mut broken = Vec::new();
+    for round in 1..=rounds {
+        broken = torture.round(round)?;
+        if !broken.is_empty() {
+            break;
+        }
+    }
+    if broken.is_empty() {
+        broken = torture.finish()?;
+    }
+    let (killed, checked) = torture.tally();
+    Ok((broken, killed, checked))
+}
+
+/// Says something; a reader that went away is not an error.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}

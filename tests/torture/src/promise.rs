@@ -1,0 +1,58 @@
+//! What hosts promise, in the words that a failure is reported in.
+
+use std::fmt;
+
+/// A promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// A reply that says "done" is on disk.
+    Durable,
+    /// A call leaves everything or nothing, and exactly one row.
+    Whole,
+    /// No limit is passed by one, and counters say what the ledger says.
+    Counted,
+    /// The ledger's chain holds.
+    Chained,
+    /// The database is sound.
+    Sound,
+    /// What a dead host left open is closed, and nothing of a living one.
+    Buried,
+    /// Other hosts go on serving.
+    Serving,
+}
+
+impl Promise {
+    const fn text(self) -> &'static str {
+        match self {
+            Promise::Durable => "a reply that was sent is on disk",
+            Promise::Whole => "a call leaves all of its rows or none, and one row in the ledger",
+            Promise::Counted => "no limit is passed, and counters equal the ledger",
+            Promise::Chained => "the ledger's chain holds",
+            Promise::Sound => "the database passes SQLite's own check",
+            Promise::Buried => "a start ends what dead hosts left open, and nothing else",
+            Promise::Serving => "hosts go on serving while others die",
+        }
+    }
+}
+
+/// A promise that was broken, and by what one sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Broken {
+    promise: Promise,
+    what: String,
+}
+
+impl Broken {
+    pub(crate) fn new(promise: Promise, what: impl Into<String>) -> Broken {
+        Broken {
+            promise,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\": {}", self.promise.text(), self.what)
+    }
+}
