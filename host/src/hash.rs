@@ -1,18 +1,15 @@
 //! SHA-256 in hex, and the canonical text of JSON that is hashed.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from(if half < 10 { b'0' + half } else { b'a' + half - 10 });
     bytes
         .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-            let _ = write!(out, "{byte:02x}");
-            out
-        })
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)])
+        .collect()
 }
 
 /// SHA-256 of bytes, in hex.

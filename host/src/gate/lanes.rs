@@ -125,14 +125,14 @@ impl Lanes {
         });
         let mut settled = Settled::of(ran.await.unwrap_or_else(|_| Err(stopping())));
         settled.standing = standing;
-        self.record(&draft, &settled).await;
+        self.record(draft, &settled).await;
         settled
     }
 
     /// Records a call that was refused before any guest ran.
     pub(super) async fn refuse(&self, draft: Draft, refusal: ToolError) -> Settled {
         let settled = Settled::refused(refusal);
-        self.record(&draft, &settled).await;
+        self.record(draft, &settled).await;
         settled
     }
 
@@ -153,7 +153,7 @@ impl Lanes {
         let _ = flushed.await;
     }
 
-    async fn record(&self, draft: &Draft, settled: &Settled) {
+    async fn record(&self, draft: Draft, settled: &Settled) {
         let (done, recorded) = oneshot::channel();
         self.send(Job::Record {
             operation: Box::new(draft.settle(settled)),

@@ -357,25 +357,28 @@ struct Draft {
 
 impl Draft {
     /// The row, now that the end is known.
-    fn settle(&self, settled: &Settled) -> Operation {
-        let mut operation = self.operation.clone();
+    fn settle(mut self, settled: &Settled) -> Operation {
+        self.finish(settled);
+        self.operation
+    }
+
+    /// Completes the row. A call that runs again is finished again.
+    fn finish(&mut self, settled: &Settled) -> &Operation {
+        let operation = &mut self.operation;
         operation.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
         operation.success = Some(settled.result.is_ok());
         operation.limit_triggered = settled
             .limit
             .filter(|limit| limit.is_limit())
             .map(|limit| limit.code().to_owned());
-        if let Some(mutation) = &settled.mutation {
-            operation.mutation_fingerprint = Some(mutation.fingerprint.clone());
-            operation.changed_paths = serde_json::to_string(&mutation.changed).ok();
-        }
-        match &settled.result {
-            Ok(reply) => operation.result_hash = Some(hash::sha256_hex(reply.json.as_bytes())),
-            Err(err) => {
-                operation.error_code = Some(err.code.clone());
-                operation.failure_class = Some(failure_class(&err.code).to_owned());
-            }
-        }
+        let mutation = settled.mutation.as_ref();
+        operation.mutation_fingerprint = mutation.map(|mutation| mutation.fingerprint.clone());
+        operation.changed_paths = mutation.and_then(|mutation| serde_json::to_string(&mutation.changed).ok());
+        let result = settled.result.as_ref();
+        operation.result_hash = result.ok().map(|reply| hash::sha256_hex(reply.json.as_bytes()));
+        let code = result.err().map(|err| err.code.as_str());
+        operation.error_code = code.map(str::to_owned);
+        operation.failure_class = code.map(|code| failure_class(code).to_owned());
         operation
     }
 }

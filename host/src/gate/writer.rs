@@ -146,8 +146,8 @@ fn next_batch(jobs: &Receiver<Job>) -> Option<Vec<Pending>> {
 /// A job and, once it ran, its result.
 struct Pending {
     job: Job,
-    /// What the guest came to. A failure has no rows and stands even if the transaction is lost.
-    result: Option<Result<Reply, ToolError>>,
+    /// How the guest failed. That has no rows and stands even if the transaction is lost.
+    failure: Option<ToolError>,
     /// What is answered once it is committed.
     settled: Option<Settled>,
 }
@@ -156,15 +156,9 @@ impl Pending {
     fn new(job: Job) -> Pending {
         Pending {
             job,
-            result: None,
+            failure: None,
             settled: None,
         }
-    }
-
-    /// Forgets a success whose rows are gone. Refusals and failures have no rows and stay.
-    fn forget_success(&mut self) {
-        self.result.take_if(|result| result.is_ok());
-        self.settled = None;
     }
 }
 
@@ -192,7 +186,7 @@ impl Writer {
             match self.attempt(&mut batch, rows) {
                 Ok(Ok(())) => return answer(batch),
                 // The call that cost the transaction is settled now, so this ends.
-                Ok(Err(Lost)) => batch.iter_mut().for_each(Pending::forget_success),
+                Ok(Err(Lost)) => batch.iter_mut().for_each(|pending| pending.settled = None),
                 Err(err) => {
                     tracing::error!(%err, rows = rows.len(), "a commit failed, and rows of reads with it");
                     self.abandon();
@@ -220,7 +214,7 @@ impl Writer {
 
     fn process(&mut self, pending: &mut Pending) -> rusqlite::Result<Result<(), Lost>> {
         let now = self.runtime.now();
-        match &pending.job {
+        match &mut pending.job {
             Job::Flush(_) | Job::Backlog => {}
             Job::Record { operation, .. } => {
                 let session = self.session()?;
@@ -236,7 +230,7 @@ impl Writer {
                 let settled = self.admit(draft, &now)?;
                 let session = self.session()?;
                 match &settled.result {
-                    Err(_) => session.record(&draft.settle(&settled))?,
+                    Err(_) => session.record(draft.finish(&settled))?,
                     Ok(_) => session.intend(&draft.operation)?,
                 }
                 pending.settled = Some(settled);
@@ -244,20 +238,20 @@ impl Writer {
             Job::Call { guest, draft, .. } => {
                 let mut settled = self.admit(draft, &now)?;
                 if settled.result.is_ok() {
-                    settled.result = match pending.result.take() {
-                        Some(result) => result,
+                    settled.result = match pending.failure.take() {
+                        Some(failure) => Err(failure),
                         None => match self.run(guest)? {
                             Ran::Kept(result) => result,
                             Ran::Lost(failure) => {
-                                pending.result = Some(Err(failure));
+                                pending.failure = Some(failure);
                                 return Ok(Err(Lost));
                             }
                         },
                     };
-                    pending.result = Some(settled.result.clone());
+                    pending.failure = settled.result.as_ref().err().cloned();
                     settled.mutation = self.mutation(draft, &settled.result)?;
                 }
-                self.session()?.record(&draft.settle(&settled))?;
+                self.session()?.record(draft.finish(&settled))?;
                 pending.settled = Some(settled);
             }
         }
