@@ -11,7 +11,7 @@ async fn start(place: &Place) -> Session {
 #[tokio::test]
 async fn each_excess_is_a_typed_error_with_one_row() {
     let config = format!(
-        "[packs.spinner]\nsource = {:?}\nlimits = {{ read_ms = 300, write_ms = 300 }}\n",
+        "[packs.spinner]\nsource = {:?}\nlimits = {{ read_ms = 1000, write_ms = 1000 }}\n",
         crate::harness::guest("spinner")
     );
     let place = Place::with(&config);

@@ -46,7 +46,7 @@ impl Call {
             Ok(reply) => {
                 match reply.text {
                     Some(text) if !global.json => out::print(&text),
-                    _ => out::print_json(&Value::Object(reply.structured)),
+                    _ => out::print_json(&Value::Object(reply.structured())),
                 }
                 Ok(ExitCode::SUCCESS)
             }

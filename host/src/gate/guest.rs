@@ -4,11 +4,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
-use super::Reply;
+use super::reply::{self, Reply};
 use crate::clock::Clock;
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
@@ -24,8 +23,6 @@ use crate::text;
 const MAX_TEXT: usize = 4 << 10;
 /// Most reasons a component may give for one error.
 const MAX_BLOCKERS: usize = 200;
-/// Largest reply of a component, in bytes of JSON.
-const MAX_REPLY: usize = 1 << 20;
 
 /// A call that was admitted. It may run more than once: if a neighbour in its batch costs the
 /// whole transaction, it runs again in the next.
@@ -108,7 +105,7 @@ impl Runtime {
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);
-            read_reply(core_tools::PACK, wit::Reply { structured, text })
+            reply::read(core_tools::PACK, wit::Reply { structured, text })
         });
         (session, result)
     }
@@ -136,7 +133,7 @@ impl Runtime {
         drop(running);
         let state = store.into_data();
         let result = match called {
-            Ok(Ok(reply)) => read_reply(&pack.manifest.name, reply),
+            Ok(Ok(reply)) => reply::read(&pack.manifest.name, reply),
             Ok(Err(err)) => Err(read_error(err)),
             Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
         };
@@ -216,26 +213,6 @@ fn late(call: &GuestCall) -> ToolError {
 fn cancelled(call: &GuestCall) -> ToolError {
     ToolError::new("CANCELLED", "the caller gave the call up; nothing was changed")
         .context("tool", call.tool.as_str())
-}
-
-fn read_reply(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
-    let bad = |why: String| {
-        ToolError::new("BAD_REPLY", format!("pack `{pack}` replied badly: {why}"))
-            .remediation("Report the operation's id to the pack's author.")
-    };
-    if said.structured.len() > MAX_REPLY {
-        return Err(
-            bad(format!("{} bytes, more than {MAX_REPLY}", said.structured.len()))
-                .remediation("Ask for less at once, with a smaller limit."),
-        );
-    }
-    let structured: Map<String, Value> =
-        serde_json::from_str(&said.structured).map_err(|err| bad(format!("not a JSON object: {err}")))?;
-    Ok(Reply {
-        structured,
-        json: said.structured,
-        text: said.text.map(|said| text::clean_lines(&said)),
-    })
 }
 
 fn read_error(said: wit::ToolError) -> ToolError {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_sdk::ToolError;
 
 use super::guest::{GuestCall, Runtime};
+use super::queue::Queue;
 use super::writer::{self, Backlog, Job};
 use super::{Draft, Reply, Settled, admission};
 use crate::core_tools;
@@ -17,6 +19,8 @@ use crate::storage::{Database, OpenError, Session};
 
 /// Threads for `read` calls. More than the cores, so that stalled guests leave room for others.
 const READERS: usize = 8;
+/// How long a `read` call waits before one more reader is woken for it.
+const PATIENCE: Duration = Duration::from_millis(5);
 /// `run` calls at once.
 const RUNNERS: usize = 8;
 
@@ -33,7 +37,7 @@ pub(super) struct Lanes {
     database: Database,
     runtime: Runtime,
     runners: Arc<Semaphore>,
-    reads: Option<Sender<ReadJob>>,
+    reads: Arc<Queue<ReadJob>>,
     writes: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -42,7 +46,7 @@ impl Lanes {
     pub(super) fn open(database: &Database, runtime: Runtime) -> Result<Lanes, OpenError> {
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
-        let (reads, read_jobs) = crossbeam_channel::unbounded();
+        let reads = Arc::new(Queue::new(READERS));
         let mut threads = vec![writer::start(
             database.clone(),
             runtime.clone(),
@@ -53,7 +57,7 @@ impl Lanes {
             let reader = Reader {
                 database: database.clone(),
                 runtime: runtime.clone(),
-                jobs: Receiver::clone(&read_jobs),
+                jobs: Arc::clone(&reads),
                 writes: Sender::clone(&writes),
                 backlog: backlog.clone(),
             };
@@ -67,7 +71,7 @@ impl Lanes {
             database: database.clone(),
             runtime,
             runners: Arc::new(Semaphore::new(RUNNERS)),
-            reads: Some(reads),
+            reads,
             writes: Some(writes),
             threads,
         })
@@ -75,11 +79,16 @@ impl Lanes {
 
     /// Runs a call on a snapshot. Its row follows later.
     pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Settled {
-        let (reply, answer) = oneshot::channel();
-        if let Some(reads) = &self.reads {
-            let _ = reads.send(ReadJob { guest, draft, reply });
-        }
-        answer.await.unwrap_or_else(|_| Settled::refused(stopping()))
+        let (reply, mut answer) = oneshot::channel();
+        self.reads.push(ReadJob { guest, draft, reply });
+        let answered = match tokio::time::timeout(PATIENCE, &mut answer).await {
+            Ok(answered) => answered,
+            Err(_) => {
+                self.reads.hurry();
+                answer.await
+            }
+        };
+        answered.unwrap_or_else(|_| Settled::refused(stopping()))
     }
 
     /// Runs a call as a transaction that commits with its row.
@@ -172,7 +181,7 @@ impl Lanes {
 
 impl Drop for Lanes {
     fn drop(&mut self) {
-        self.reads = None;
+        self.reads.close();
         self.writes = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -188,7 +197,7 @@ fn stopping() -> ToolError {
 struct Reader {
     database: Database,
     runtime: Runtime,
-    jobs: Receiver<ReadJob>,
+    jobs: Arc<Queue<ReadJob>>,
     writes: Sender<Job>,
     backlog: Backlog,
 }
@@ -196,7 +205,7 @@ struct Reader {
 impl Reader {
     fn work(self) {
         let mut spare: Option<Box<Session>> = None;
-        while let Ok(job) = self.jobs.recv() {
+        while let Some(job) = self.jobs.pop() {
             let (session, settled) = self.read(&job.guest, &job.draft, spare.take());
             spare = session;
             // The row is queued before the reply leaves, so a later call of the same client finds what

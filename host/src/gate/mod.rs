@@ -7,6 +7,8 @@ mod admission;
 mod arguments;
 mod guest;
 mod lanes;
+mod queue;
+mod reply;
 mod writer;
 
 use std::sync::Arc;
@@ -30,6 +32,8 @@ use crate::storage::{Database, OpenError, Operation};
 use admission::Connections;
 use guest::{GuestCall, Runtime};
 use lanes::Lanes;
+
+pub use reply::Reply;
 
 /// One call as it comes in.
 #[derive(Debug)]
@@ -113,17 +117,6 @@ impl Settled {
     fn refused(refusal: ToolError) -> Settled {
         Settled::of(Err(refusal))
     }
-}
-
-/// A successful reply.
-#[derive(Debug, Clone, Default)]
-pub struct Reply {
-    /// The structured result.
-    pub structured: Map<String, Value>,
-    /// The same as the component wrote it.
-    pub json: String,
-    /// What to show instead of the JSON.
-    pub text: Option<String>,
 }
 
 /// A call that never reached the gate, because it names no tool.
@@ -235,23 +228,14 @@ impl Gate {
         let (Body::Core(_), Ok(reply)) = (&tool.body, &settled.result) else {
             return;
         };
-        let id = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        match tool.spec.name.as_str() {
-            "envelope_open" => {
-                if let Some(id) = id(reply.structured.get("id")) {
-                    self.connections.opened(connection, &id);
-                }
-            }
-            "envelope_close" => {
-                if let Some(id) = id(reply
-                    .structured
-                    .get("envelope")
-                    .and_then(|envelope| envelope.get("id")))
-                {
-                    self.connections.closed(connection, &id);
-                }
-            }
-            _ => {}
+        let (follow, path): (fn(&Connections, &str, &str), _) = match tool.spec.name.as_str() {
+            "envelope_open" => (Connections::opened, "/id"),
+            "envelope_close" => (Connections::closed, "/envelope/id"),
+            _ => return,
+        };
+        let structured = Value::Object(reply.structured());
+        if let Some(id) = structured.pointer(path).and_then(Value::as_str) {
+            follow(&self.connections, connection, id);
         }
     }
 

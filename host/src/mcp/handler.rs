@@ -25,6 +25,16 @@ pub struct Handler {
     gate: Arc<Gate>,
     listing: Arc<Listing>,
     connection: String,
+    structured: Structured,
+}
+
+/// How structured results are handed to the transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Structured {
+    /// As JSON. Any transport takes that.
+    Json,
+    /// As text that holds the JSON. The transport must know; see `lines.rs`.
+    Text,
 }
 
 impl Handler {
@@ -34,7 +44,14 @@ impl Handler {
             connection: gate.new_connection(),
             gate,
             listing,
+            structured: Structured::Json,
         }
+    }
+
+    /// The same for a transport that takes structured results in this way.
+    #[must_use]
+    pub fn replying_with(self, structured: Structured) -> Handler {
+        Handler { structured, ..self }
     }
 
     /// The connection's id.
@@ -105,7 +122,7 @@ impl ServerHandler for Handler {
             }
         };
         match outcome {
-            Ok(outcome) => Ok(result(outcome).into()),
+            Ok(outcome) => Ok(result(outcome, self.structured).into()),
             Err(unknown) => Err(ErrorData::invalid_params(unknown.to_string(), None)),
         }
     }
@@ -122,10 +139,10 @@ fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
         .collect()
 }
 
-fn result(outcome: Outcome) -> CallToolResult {
+fn result(outcome: Outcome, structured: Structured) -> CallToolResult {
     let meta = meta(&outcome);
     let mut result = match outcome.result {
-        Ok(reply) => success(reply),
+        Ok(reply) => success(reply, structured),
         Err(err) => failure(&err),
     };
     result.meta = Some(meta);
@@ -171,10 +188,14 @@ fn meta(outcome: &Outcome) -> MetaObject {
     meta
 }
 
-fn success(reply: Reply) -> CallToolResult {
+fn success(reply: Reply, structured: Structured) -> CallToolResult {
+    let structured = match structured {
+        Structured::Json => Value::Object(reply.structured()),
+        Structured::Text => Value::String(reply.json.clone()),
+    };
     let text = reply.text.unwrap_or(reply.json);
     let mut result = CallToolResult::success(vec![ContentBlock::text(shortened(text))]);
-    result.structured_content = Some(Value::Object(reply.structured));
+    result.structured_content = Some(structured);
     result
 }
 

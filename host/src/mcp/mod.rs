@@ -2,6 +2,7 @@
 
 mod handler;
 mod http;
+mod lines;
 mod listing;
 mod stdio;
 pub mod wire;

@@ -5,13 +5,14 @@ use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
 
-use super::handler::Handler;
-use super::wire::Repaired;
+use super::handler::{Handler, Structured};
+use super::lines::Lines;
 
 /// Serves until the client closes standard input or the process is asked to stop.
 pub async fn serve(handler: Handler) -> anyhow::Result<()> {
     let (read, write) = stdio_pipes();
-    let service = match handler.serve((Repaired::new(read), write)).await {
+    let handler = handler.replying_with(Structured::Text);
+    let service = match handler.serve(Lines::new(read, write)).await {
         Ok(service) => service,
         // A client that leaves before it says anything is no failure.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -1,0 +1,211 @@
+//! JSON-RPC over two pipes, a message in each line.
+//!
+//! Messages that are ready together leave in one write, and a structured result leaves as its component
+//! wrote it, instead of being taken apart and put together again.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{JsonRpcMessage, JsonRpcResponse, ServerResult};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+use super::wire::Repaired;
+
+/// Most messages of one write.
+const TOGETHER: usize = 64;
+/// How long the end of a session waits for a client that does not read.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Bytes of the buffer that stay for the next write.
+const KEPT: usize = 256 << 10;
+
+/// A session's two pipes.
+pub(super) struct Lines<R: AsyncRead + Unpin> {
+    incoming: AsyncRwTransport<RoleServer, Repaired<R>, Outgoing>,
+    outgoing: Option<Outgoing>,
+    writer: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl<R: AsyncRead + Send + Unpin> Lines<R> {
+    /// Reads from one pipe and writes to the other.
+    pub(super) fn new<W>(read: R, write: W) -> Lines<R>
+    where
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let (outgoing, lines) = unbounded_channel();
+        let outgoing = Outgoing(outgoing);
+        Lines {
+            incoming: AsyncRwTransport::new(Repaired::new(read), outgoing.clone()),
+            outgoing: Some(outgoing),
+            writer: Some(tokio::spawn(write_lines(lines, write))),
+        }
+    }
+}
+
+impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let sent = encode(message).and_then(|line| match &self.outgoing {
+            Some(outgoing) => outgoing.send(line),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        });
+        std::future::ready(sent)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        self.incoming.receive().await
+    }
+
+    /// Ends once everything is written, or the client has not read for long.
+    async fn close(&mut self) -> io::Result<()> {
+        self.incoming.close().await?;
+        self.outgoing = None;
+        let Some(writer) = self.writer.take() else {
+            return Ok(());
+        };
+        match tokio::time::timeout(FAREWELL, writer).await {
+            Ok(Ok(written)) => written,
+            Ok(Err(failed)) => Err(io::Error::other(failed)),
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// Where lines wait to be written.
+#[derive(Clone)]
+struct Outgoing(UnboundedSender<Vec<u8>>);
+
+impl Outgoing {
+    fn send(&self, line: Vec<u8>) -> io::Result<()> {
+        self.0
+            .send(line)
+            .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+    }
+}
+
+/// For what the reading half answers by itself.
+impl AsyncWrite for Outgoing {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(self.send(bytes.to_vec()).map(|()| bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Writes lines until nobody can send any.
+async fn write_lines(
+    mut lines: UnboundedReceiver<Vec<u8>>,
+    mut write: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    let (mut ready, mut bytes) = (Vec::new(), Vec::new());
+    while lines.recv_many(&mut ready, TOGETHER).await > 0 {
+        bytes.clear();
+        ready.drain(..).for_each(|line| bytes.extend(line));
+        write.write_all(&bytes).await?;
+        write.flush().await?;
+        bytes.shrink_to(KEPT);
+    }
+    Ok(())
+}
+
+/// A message as a line.
+fn encode(mut message: TxJsonRpcMessage<RoleServer>) -> io::Result<Vec<u8>> {
+    let structured = take_structured(&mut message);
+    let mut line = serde_json::to_vec(&message)?;
+    if let Some(structured) = structured {
+        // The result is the message's last member and has members itself.
+        line.truncate(line.len().saturating_sub(2));
+        line.extend_from_slice(b",\"structuredContent\":");
+        line.extend_from_slice(structured.as_bytes());
+        line.extend_from_slice(b"}}");
+    }
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The structured result of a call, if it is [text](super::handler::Structured::Text) that holds JSON.
+fn take_structured(message: &mut TxJsonRpcMessage<RoleServer>) -> Option<String> {
+    let JsonRpcMessage::Response(JsonRpcResponse {
+        result: ServerResult::CallToolResult(result),
+        ..
+    }) = message
+    else {
+        return None;
+    };
+    match result.structured_content.take() {
+        Some(Value::String(json)) => Some(json),
+        other => {
+            result.structured_content = other;
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolResult, ContentBlock, MetaObject, RequestId};
+    use serde_json::json;
+
+    use super::*;
+
+    fn encoded(structured: Value, meta: bool) -> Value {
+        let mut result = CallToolResult::success(vec![ContentBlock::text("t")]);
+        result.structured_content = Some(structured);
+        result.meta = meta.then(MetaObject::new);
+        let result = ServerResult::CallToolResult(result);
+        let line = encode(JsonRpcMessage::response(result, RequestId::Number(7))).unwrap();
+        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        serde_json::from_slice(&line).unwrap()
+    }
+
+    #[test]
+    fn text_of_json_and_json_are_the_same_on_the_wire() {
+        let structured = json!({"a": [1, {"b": "}} \" é"}], "c": 0.1});
+        for meta in [false, true] {
+            let whole = encoded(structured.clone(), meta);
+            assert_eq!(encoded(structured.to_string().into(), meta), whole);
+            assert_eq!(whole["id"], 7);
+            assert_eq!(whole["result"]["structuredContent"], structured);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_is_written_before_the_end() {
+        let (read, mut client) = tokio::io::duplex(64);
+        let (rest, write) = tokio::io::split(read);
+        let mut lines = Lines::new(rest, write);
+        let reader = tokio::spawn(async move {
+            let mut all = String::new();
+            tokio::io::AsyncReadExt::read_to_string(&mut client, &mut all)
+                .await
+                .unwrap();
+            all.lines().count()
+        });
+        for number in 0..200 {
+            let result = ServerResult::CallToolResult(CallToolResult::success(Vec::new()));
+            let sent = lines.send(JsonRpcMessage::response(result, RequestId::Number(number)));
+            sent.await.unwrap();
+        }
+        lines.close().await.unwrap();
+        drop(lines);
+        assert_eq!(reader.await.unwrap(), 200);
+    }
+}
