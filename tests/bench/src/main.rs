@@ -6,9 +6,11 @@
 mod baseline;
 mod client;
 mod figure;
+mod gate_part;
 mod machine;
 mod native;
 mod report;
+mod rows;
 mod sample;
 mod workload;
 
@@ -17,7 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use figure::{Effort, Setup};
 use report::Report;
@@ -37,12 +39,40 @@ struct Measure {
     /// The tollgate to measure, a release build
     #[arg(long, value_name = "FILE")]
     server: PathBuf,
+    /// Where the server in TypeScript is installed; without it nothing is compared with it
+    #[arg(long, value_name = "DIR")]
+    typescript: Option<PathBuf>,
     /// Fewer and shorter rounds
     #[arg(long)]
     quick: bool,
     /// Where databases go; what a commit costs depends on the disk [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Measure only these
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Part>,
+}
+
+/// What can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    InProcess,
+    Stdio,
+    Durable,
+    Start,
+    Memory,
+}
+
+impl Part {
+    fn measure(self, setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
+        match self {
+            Part::InProcess => figure::in_process::measure(setup, report),
+            Part::Stdio => figure::stdio::measure(setup, report),
+            Part::Durable => figure::durable::measure(setup, report),
+            Part::Start => figure::start::measure(setup, report),
+            Part::Memory => figure::memory::measure(setup, report),
+        }
+    }
 }
 
 /// The servers that tollgate is compared with. The bench starts them itself.
@@ -97,16 +127,22 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
     } else {
         Effort::FULL
     };
-    let setup = Setup::new(executable, measure.dir.as_deref(), effort)?;
+    let setup = Setup::new(
+        executable,
+        measure.typescript.clone(),
+        measure.dir.as_deref(),
+        effort,
+    )?;
     let mut report = Report::new();
     report.text(&machine::describe());
     report.text(&format!(
         "{effort}; medians with the smallest and the largest round"
     ));
-    figure::in_process::measure(&setup, &mut report)?;
-    figure::stdio::measure(&setup, &mut report)?;
-    figure::start::measure(&setup, &mut report)?;
-    figure::memory::measure(&setup, &mut report)?;
+    for part in Part::value_variants() {
+        if measure.only.is_empty() || measure.only.contains(part) {
+            part.measure(&setup, &mut report)?;
+        }
+    }
     report.summary();
     Ok(())
 }

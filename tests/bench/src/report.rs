@@ -11,6 +11,8 @@ pub(crate) enum Unit {
     Microseconds,
     Milliseconds,
     Mebibytes,
+    /// A ratio.
+    Times,
 }
 
 /// A measured value.
@@ -23,6 +25,7 @@ impl fmt::Display for Quantity {
             Unit::Microseconds => "µs",
             Unit::Milliseconds => "ms",
             Unit::Mebibytes => "MiB",
+            Unit::Times => return f.pad(&format!("{:.2} x", self.0)),
         };
         f.pad(&format!("{:.1} {unit}", self.0))
     }
@@ -35,8 +38,38 @@ pub(crate) struct Target {
     pub(crate) what: &'static str,
     /// How much that is.
     pub(crate) value: Quantity,
-    /// How much it may be.
+    /// How much it may or must be.
     pub(crate) limit: f64,
+    bound: Bound,
+}
+
+/// On which side of its limit a value is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    AtMost,
+    AtLeast,
+}
+
+impl Target {
+    /// A value that is not to pass its limit.
+    pub(crate) const fn at_most(what: &'static str, value: Quantity, limit: f64) -> Target {
+        Target {
+            what,
+            value,
+            limit,
+            bound: Bound::AtMost,
+        }
+    }
+
+    /// A value that is to reach its limit.
+    pub(crate) const fn at_least(what: &'static str, value: Quantity, limit: f64) -> Target {
+        Target {
+            what,
+            value,
+            limit,
+            bound: Bound::AtLeast,
+        }
+    }
 }
 
 /// One figure of the summary.
@@ -114,13 +147,13 @@ impl Report {
 }
 
 fn judged(target: &Target) -> String {
-    let verdict = if target.value.0 <= target.limit {
-        "met"
-    } else {
-        "MISSED"
+    let (met, bound) = match target.bound {
+        Bound::AtMost => (target.value.0 <= target.limit, "at most"),
+        Bound::AtLeast => (target.value.0 >= target.limit, "at least"),
     };
+    let verdict = if met { "met" } else { "MISSED" };
     let limit = Quantity(target.limit, target.value.1);
-    format!("{verdict}: {} {}, at most {limit}", target.what, target.value)
+    format!("{verdict}: {} {}, {bound} {limit}", target.what, target.value)
 }
 
 /// A reader that went away is not an error.

@@ -5,6 +5,13 @@
 pub(crate) struct Sample(Vec<f64>);
 
 impl Sample {
+    /// Of values that were measured elsewhere.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Sample {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        Sample(values)
+    }
+
     fn push(&mut self, value: f64) {
         self.0.push(value);
         self.0.sort_by(f64::total_cmp);

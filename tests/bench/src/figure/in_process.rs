@@ -56,11 +56,7 @@ fn record(report: &mut Report, kind: Kind, cores: &str, native: &Sample, gated: 
         value: Quantity(gated.median(), Unit::Microseconds),
         baseline: "native",
         baseline_value: Quantity(native.median(), Unit::Microseconds),
-        target: (kind == Kind::Get).then_some(Target {
-            what: "adds",
-            value: more,
-            limit: READ_LIMIT,
-        }),
+        target: (kind == Kind::Get).then_some(Target::at_most("adds", more, READ_LIMIT)),
     });
 }
 
@@ -118,7 +114,7 @@ impl Tools for Gated {
         let reply = outcome
             .result
             .with_context(|| format!("{} was refused", request.tool))?;
-        Ok(Value::Object(reply.structured))
+        Ok(Value::Object(reply.structured()))
     }
 }
 

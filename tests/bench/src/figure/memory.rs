@@ -34,11 +34,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
             value,
             baseline: "plain",
             baseline_value: baseline,
-            target: Some(Target {
-                what: "is",
-                value,
-                limit: LIMIT,
-            }),
+            target: Some(Target::at_most("is", value, LIMIT)),
         });
     }
     report.add(Figure {
@@ -46,11 +42,11 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
         value: mebibytes(tollgate[1] - tollgate[0]),
         baseline: "plain",
         baseline_value: mebibytes(plain[1] - plain[0]),
-        target: Some(Target {
-            what: "is",
-            value: mebibytes(tollgate[1] - tollgate[0]),
-            limit: tollgate[0] * FLAT,
-        }),
+        target: Some(Target::at_most(
+            "is",
+            mebibytes(tollgate[1] - tollgate[0]),
+            tollgate[0] * FLAT,
+        )),
     });
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The figures, and what they share.
 
+pub(crate) mod durable;
 pub(crate) mod in_process;
 pub(crate) mod memory;
 pub(crate) mod start;
@@ -68,13 +69,20 @@ impl fmt::Display for Effort {
 /// What every figure is measured with.
 pub(crate) struct Setup {
     executable: PathBuf,
+    /// Where the server in TypeScript is installed, if it could be.
+    typescript: Option<PathBuf>,
     place: TempDir,
     config: NamedTempFile,
     effort: Effort,
 }
 
 impl Setup {
-    pub(crate) fn new(executable: PathBuf, dir: Option<&Path>, effort: Effort) -> anyhow::Result<Setup> {
+    pub(crate) fn new(
+        executable: PathBuf,
+        typescript: Option<PathBuf>,
+        dir: Option<&Path>,
+        effort: Effort,
+    ) -> anyhow::Result<Setup> {
         let place = match dir {
             Some(dir) => TempDir::with_prefix_in("tollgate-bench-", dir),
             None => TempDir::with_prefix("tollgate-bench-"),
@@ -84,6 +92,7 @@ impl Setup {
         config.write_all(CONFIG_FILE.as_bytes())?;
         Ok(Setup {
             executable,
+            typescript,
             place,
             config,
             effort,
@@ -114,6 +123,14 @@ impl Setup {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("plain-server").arg("--db").arg(dir.join("plain.db"));
         Ok(command)
+    }
+
+    /// How the server in TypeScript is started, but for its database and rows.
+    fn typescript(&self) -> Option<Command> {
+        let folder = self.typescript.as_ref()?;
+        let mut command = Command::new("node");
+        command.arg(folder.join("server.mjs"));
+        Some(command)
     }
 
     /// How the server with constant replies is started.

@@ -51,10 +51,6 @@ fn record(report: &mut Report, cache: &str, null: &Sample, tollgate: &Sample, li
         value,
         baseline: "null",
         baseline_value: Quantity(null.median(), Unit::Milliseconds),
-        target: Some(Target {
-            what: "takes",
-            value,
-            limit,
-        }),
+        target: Some(Target::at_most("takes", value, limit)),
     });
 }

@@ -162,11 +162,7 @@ impl Case {
             value: Quantity(tollgate.median(), Unit::Microseconds),
             baseline: "plain",
             baseline_value: Quantity(plain.median(), Unit::Microseconds),
-            target: is_goal.then_some(Target {
-                what: "net",
-                value: net(tollgate),
-                limit: READ_LIMIT,
-            }),
+            target: is_goal.then_some(Target::at_most("net", net(tollgate), READ_LIMIT)),
         });
     }
 }

@@ -1,0 +1,171 @@
+//! Durable writes: tollgate's group commit beside commits one by one, and beside a server of another
+//! make; and what of a write's processor time is the gate's.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context as _;
+
+use super::{Setup, per_call, requests};
+use crate::client::Client;
+use crate::gate_part::GatePart;
+use crate::report::{Figure, Quantity, Report, Target, Unit};
+use crate::rows::{Bare, Rows, Which};
+use crate::sample::{Round, Sample, take_turns};
+use crate::workload::{self, Kind, Request};
+
+/// Calls in flight when there are many.
+const MANY: usize = 32;
+/// By how much group commit is to beat commits one by one.
+const OVER_BARE: f64 = 8.0;
+/// By how much it is to beat a server in TypeScript.
+const OVER_TYPESCRIPT: f64 = 4.0;
+/// How much longer than a bare commit a single call may take.
+const ALONE: f64 = 1.6;
+/// Processor time that the gate may add to a write, in microseconds.
+const GATE_LIMIT: f64 = 25.0;
+/// How often a bare flush is measured.
+const FLUSHES: usize = 200;
+
+/// Measures.
+pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
+    let dir = setup.fresh_dir()?;
+    let data = dir.path().join("data");
+    let mut tollgate = Client::start(setup.tollgate(&data))?;
+    let tasks = workload::seed(&mut tollgate)?;
+    let database = data.join("tollgate.db");
+    let mut bare = Bare::create(&dir.path().join("bare.db"), Rows::of(&database, Which::All)?)?;
+    let mut typescript = typescript(setup, dir.path(), &Rows::of(&database, Which::Pack)?)?;
+    let flush = flush(dir.path())?;
+    report.text(&format!(
+        "\ndurable writes: flushing 4 KiB to this disk takes {}",
+        Quantity(flush.median(), Unit::Microseconds)
+    ));
+    if typescript.is_none() {
+        report.text("  without npm there is no server in TypeScript to compare with: skipped");
+    }
+    let requests = requests(Kind::Create, &tasks, &setup.effort);
+    let calls = |client: &mut Client, in_flight| -> anyhow::Result<f64> {
+        Ok(per_call(client.run(&requests, in_flight)?, requests.len()))
+    };
+    let bare_round: Round<'_> = Box::new(|| commits(&mut bare, &requests));
+    let mut tollgate_many = Vec::new();
+    let typescript_round: Round<'_> = Box::new(|| match &mut typescript {
+        Some(client) => calls(client, MANY),
+        None => Ok(f64::NAN),
+    });
+    let tollgate_round: Round<'_> = Box::new(|| {
+        tollgate_many.push(calls(&mut tollgate, MANY)?);
+        calls(&mut tollgate, 1)
+    });
+    let [one_by_one, typescript_many, alone] = take_turns(
+        setup.effort.rounds,
+        [bare_round, typescript_round, tollgate_round],
+    )?;
+    let many = Sample::of(tollgate_many.into_iter().skip(1));
+    tollgate.stop()?;
+    record(report, &one_by_one, &many, &alone);
+    if let Some(client) = typescript {
+        client.stop()?;
+        record_typescript(report, &typescript_many, &many);
+    }
+    gate_part(setup, report)
+}
+
+/// One round of commits: microseconds for each.
+fn commits(bare: &mut Bare, requests: &[Request]) -> anyhow::Result<f64> {
+    let started = Instant::now();
+    for _ in requests {
+        bare.commit()?;
+    }
+    Ok(per_call(started.elapsed(), requests.len()))
+}
+
+/// The server in TypeScript over a new database, if it is installed.
+fn typescript(setup: &Setup, dir: &Path, rows: &Rows) -> anyhow::Result<Option<Client>> {
+    let path = dir.join("rows.json");
+    #[allow(clippy::disallowed_methods, reason = "the bench's own directory")]
+    std::fs::write(&path, serde_json::to_vec(rows)?)?;
+    let Some(mut command) = setup.typescript() else {
+        return Ok(None);
+    };
+    command.arg(dir.join("typescript.db")).arg(path);
+    Client::start(command).map(Some)
+}
+
+/// Microseconds that a flush takes after a write of one page.
+fn flush(dir: &Path) -> anyhow::Result<Sample> {
+    let mut file = tempfile::tempfile_in(dir).context("a file cannot be made")?;
+    let flushes = (0..FLUSHES).map(|_| {
+        file.write_all(&[1; 4096])?;
+        let started = Instant::now();
+        file.sync_data()?;
+        Ok(started.elapsed().as_secs_f64() * 1e6)
+    });
+    Ok(Sample::of(flushes.collect::<anyhow::Result<Vec<f64>>>()?))
+}
+
+fn record(report: &mut Report, one_by_one: &Sample, many: &Sample, alone: &Sample) {
+    report.heading("task_create, durable, against bare commits of the same rows");
+    report.row("bare, one by one", one_by_one, Unit::Microseconds, one_by_one);
+    report.row("tollgate, one in flight", alone, Unit::Microseconds, one_by_one);
+    report.row("tollgate, 32 in flight", many, Unit::Microseconds, one_by_one);
+    let against = |name: &str, sample: &Sample, target: Target| Figure {
+        name: name.to_owned(),
+        value: Quantity(sample.median(), Unit::Microseconds),
+        baseline: "bare",
+        baseline_value: Quantity(one_by_one.median(), Unit::Microseconds),
+        target: Some(target),
+    };
+    let times = Quantity(one_by_one.median() / many.median(), Unit::Times);
+    let faster = Target::at_least("is faster", times, OVER_BARE);
+    report.add(against("durable task_create, stdio, 32 in flight", many, faster));
+    let times = Quantity(alone.median() / one_by_one.median(), Unit::Times);
+    let slower = Target::at_most("takes", times, ALONE);
+    report.add(against("durable task_create, stdio, 1 in flight", alone, slower));
+}
+
+fn record_typescript(report: &mut Report, typescript: &Sample, many: &Sample) {
+    report.heading("task_create, durable, against the TypeScript SDK with better-sqlite3");
+    report.row(
+        "TypeScript, 32 in flight",
+        typescript,
+        Unit::Microseconds,
+        typescript,
+    );
+    report.row("tollgate, 32 in flight", many, Unit::Microseconds, typescript);
+    let times = Quantity(typescript.median() / many.median(), Unit::Times);
+    report.add(Figure {
+        name: "durable task_create, stdio, 32 in flight".to_owned(),
+        value: Quantity(many.median(), Unit::Microseconds),
+        baseline: "TS",
+        baseline_value: Quantity(typescript.median(), Unit::Microseconds),
+        target: Some(Target::at_least("is faster", times, OVER_TYPESCRIPT)),
+    });
+}
+
+/// The gate's own part of a write, without a guest.
+fn gate_part(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
+    let dir = setup.fresh_dir()?;
+    let mut part = GatePart::open(&dir.path().join("gate.db"))?;
+    let request = workload::create(0);
+    let mut with = || part.round(&request, setup.effort.writes);
+    let [sample] = take_turns(setup.effort.rounds, [Box::new(&mut with)])?;
+    report.heading("what the gate adds to a write: processor time, 32 calls in a commit");
+    report.row(
+        "admission, fingerprint, ledger row",
+        &sample,
+        Unit::Microseconds,
+        &sample,
+    );
+    let value = Quantity(sample.median(), Unit::Microseconds);
+    report.add(Figure {
+        name: "the gate's part of a write, processor time".to_owned(),
+        value,
+        baseline: "itself",
+        baseline_value: value,
+        target: Some(Target::at_most("adds", value, GATE_LIMIT)),
+    });
+    Ok(())
+}
