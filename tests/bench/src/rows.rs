@@ -84,7 +84,8 @@ impl Insert {
                 json(row.get_ref(at)?)?
             });
         }
-        let places: Vec<String> = (1..=columns.len()).map(|place| format!("?{place}")).collect();
+        // Without numbers, which better-sqlite3 would take for names.
+        let places = vec!["?"; columns.len()];
         let at = |name: &str| columns.iter().position(|column| column == name);
         Ok(Insert {
             sql: format!("INSERT INTO {table} VALUES ({})", places.join(", ")),
