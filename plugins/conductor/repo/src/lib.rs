@@ -8,12 +8,18 @@
 #![warn(missing_docs)]
 
 mod ignore;
+mod resolve;
+mod targets;
 
+pub mod describe;
+pub mod entry;
 pub mod facts;
+pub mod graph;
+pub mod hygiene;
 pub mod language;
 pub mod manifest;
+pub mod map;
 pub mod path;
-mod resolve;
 pub mod snapshot;
-mod targets;
+pub mod stale;
 pub mod tree;

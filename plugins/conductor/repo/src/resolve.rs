@@ -75,6 +75,16 @@ impl<'a> Resolvers<'a> {
         }
     }
 
+    /// A Python module as a manifest names it.
+    pub(crate) fn python_module(&self, manifest: usize, module: &str) -> Outcome {
+        self.python.resolve(manifest, module, 0, &[])
+    }
+
+    /// A Java type as a manifest names it.
+    pub(crate) fn java_type(&self, name: &str) -> Outcome {
+        self.java.resolve(name, false)
+    }
+
     /// The files of a package that an outcome names.
     pub(crate) fn package(&self, key: &str) -> Vec<usize> {
         self.go.package(key).or_else(|| self.java.package(key)).unwrap_or_default()

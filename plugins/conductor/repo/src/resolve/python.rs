@@ -98,12 +98,12 @@ impl<'a> Roots<'a> {
         let mut inside = names.is_empty();
         for name in names {
             match self.module(&path::below(base, name)) {
-                Some(Module::File(file)) if name != "*" => drop(files.insert(file)),
+                Some(Module::File(file)) if name != "*" => files.extend([file]),
                 _ => inside = true,
             }
         }
         match module {
-            Module::File(file) if inside => drop(files.insert(file)),
+            Module::File(file) if inside => files.extend([file]),
             Module::Namespace(directory) if names.is_empty() && files.is_empty() => {
                 files.extend(self.python_in(&directory).take(1));
             }
