@@ -66,10 +66,14 @@ fn deprecation(line: &str) -> Option<String> {
 /// Words that look like the name of a program's file.
 fn mentions(text: &str) -> Vec<String> {
     let mut found = BTreeSet::new();
-    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+');
-    for word in text.split(|c: char| !part(c)) {
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"_-./@+".contains(byte);
+    for word in text.as_bytes().split(|byte| !part(byte)) {
+        if !word.contains(&b'.') {
+            continue;
+        }
+        let word = std::str::from_utf8(word).unwrap_or_default();
         let word = word.trim_start_matches("./").trim_end_matches('.');
-        if word.len() > 200 || !word.contains('.') || !is_program(word) {
+        if word.len() > 200 || !is_program(word) {
             continue;
         }
         found.insert(word);
@@ -80,6 +84,9 @@ fn mentions(text: &str) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
+/// Most words with a dot are members of something: their endings are no extension, or too long for one.
 fn is_program(word: &str) -> bool {
-    Language::of(word).is_some() || matches!(path::extension(word), "sh" | "bash" | "ps1" | "bat" | "rb" | "pl")
+    let ending = word.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_short = !ending.is_empty() && ending.len() <= 4 && ending.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_short && (Language::of(word).is_some() || matches!(ending, "sh" | "bash" | "ps1" | "bat" | "rb" | "pl"))
 }

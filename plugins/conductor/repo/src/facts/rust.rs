@@ -159,6 +159,10 @@ impl Reading<'_> {
                 self.tokens.take(Kind::Close(')'));
                 self.tokens.take(Kind::Mark(','));
             }
+            // What a build script writes is not part of the tree.
+            if !from_package {
+                return;
+            }
         }
         if let Kind::Text(file) = self.tokens.peek() {
             let file = file.to_owned();
@@ -168,8 +172,7 @@ impl Reading<'_> {
 
     fn item(&mut self, keyword: &str) {
         self.file = None;
-        let is_top = self.depth == self.scopes.last().map_or(0, |(_, depth)| *depth);
-        if let (true, Kind::Word(name)) = (is_top, self.tokens.peek()) {
+        if let (true, Kind::Word(name)) = (self.is_top(), self.tokens.peek()) {
             self.facts.runs |= keyword == "fn" && name == "main" && self.scopes.is_empty();
             self.facts.declares.push(name.to_owned());
             self.tokens.next();
@@ -177,8 +180,15 @@ impl Reading<'_> {
     }
 
     /// A path in code. Types of other crates and the standard library are no dependency on a file.
+    /// A macro between items may define anything, which is noted as the name `!`.
     fn path(&mut self, first: &str) {
         let at = self.tokens.at();
+        if self.is_top() && self.tokens.peek() == Kind::Mark('!') && first != "macro_rules" {
+            self.facts.declares.push("!".to_owned());
+        }
+        if !self.tokens.before_separator() || matches!(first, "std" | "core" | "alloc") {
+            return;
+        }
         let mut path = vec![first.to_owned()];
         while self.tokens.take_separator() {
             let Kind::Word(segment) = self.tokens.peek() else {
@@ -189,7 +199,7 @@ impl Reading<'_> {
         }
         let is_module = |segment: &String| segment.starts_with(|c: char| c.is_lowercase() || c == '_');
         let modules = path.iter().take_while(|segment| is_module(segment)).count();
-        if path.len() < 2 || modules == 0 || matches!(first, "std" | "core" | "alloc") {
+        if path.len() < 2 || modules == 0 {
             return;
         }
         path.truncate(modules + 1);
@@ -197,6 +207,11 @@ impl Reading<'_> {
         if self.paths.insert((scope.clone(), path.clone())) {
             self.push(at, What::RustPath { path, scope });
         }
+    }
+
+    /// Between items, not inside one.
+    fn is_top(&self) -> bool {
+        self.depth == self.scopes.last().map_or(0, |(_, depth)| *depth)
     }
 
     fn scope(&self) -> Vec<String> {

@@ -48,6 +48,12 @@ impl<'a> Modules<'a> {
         if self.package(&vendored).is_some() {
             return Outcome::Package(vendored);
         }
+        // The standard library's own tree: its packages go without the module's name.
+        if let Some(package) = self.modules.get("std").map(|directory| path::below(directory, import))
+            && self.package(&package).is_some()
+        {
+            return Outcome::Package(package);
+        }
         Outcome::External(import.to_owned())
     }
 

@@ -12,14 +12,18 @@ use files::Files;
 pub(super) struct Node<'a> {
     index: &'a Index<'a>,
     files: Files,
-    resolver: ResolverGeneric<Files>,
+    /// What runs, then what only a type checker or a bundler takes.
+    resolvers: [ResolverGeneric<Files>; 2],
 }
 
 impl<'a> Node<'a> {
     pub(super) fn new(index: &'a Index<'a>) -> Node<'a> {
         let files = Files::of(index);
-        let resolver = ResolverGeneric::new_with_file_system(files.clone(), options());
-        Node { index, files, resolver }
+        let runs = ["import", "require", "node", "default"];
+        let checks = ["source", "types", "browser", "import", "default"];
+        let resolver = |conditions: &[&str]| ResolverGeneric::new_with_file_system(files.clone(), options(conditions));
+        let resolvers = [resolver(&runs), resolver(&checks)];
+        Node { index, files, resolvers }
     }
 
     pub(super) fn resolve(&self, file: usize, specifier: &str, optional: bool) -> Outcome {
@@ -28,12 +32,14 @@ impl<'a> Node<'a> {
             return Outcome::External(specifier.to_owned());
         }
         let from = format!("/{}", self.index.path(file));
-        let found = self.resolver.resolve_file(&from, specifier);
-        match found {
-            Ok(found) => self.place(found.path().to_str()).unwrap_or(Outcome::Missing),
-            Err(ResolveError::Builtin { .. }) => Outcome::External("node".to_owned()),
-            Err(_) => self.unresolved(file, specifier, optional),
+        for resolver in &self.resolvers {
+            match resolver.resolve_file(&from, specifier) {
+                Ok(found) => return self.place(found.path().to_str()).unwrap_or(Outcome::Missing),
+                Err(ResolveError::Builtin { .. }) => return Outcome::External("node".to_owned()),
+                Err(_) => {}
+            }
         }
+        self.unresolved(file, specifier, optional)
     }
 
     fn place(&self, found: Option<&str>) -> Option<Outcome> {
@@ -70,7 +76,7 @@ fn package_name(specifier: &str) -> &str {
     specifier.get(..end).unwrap_or(specifier)
 }
 
-fn options() -> ResolveOptions {
+fn options(conditions: &[&str]) -> ResolveOptions {
     let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<String>>();
     let alias = |from: &str, to: &[&str]| (from.to_owned(), texts(to));
     ResolveOptions {
@@ -84,7 +90,7 @@ fn options() -> ResolveOptions {
             alias(".mjs", &[".mts", ".d.mts", ".mjs"]),
             alias(".cjs", &[".cts", ".d.cts", ".cjs"]),
         ],
-        condition_names: texts(&["source", "import", "require", "node", "browser", "types", "default"]),
+        condition_names: texts(conditions),
         main_fields: texts(&["source", "module", "main", "types"]),
         builtin_modules: true,
         symlinks: false,

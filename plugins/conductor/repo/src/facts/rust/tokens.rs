@@ -70,10 +70,15 @@ impl<'a> Tokens<'a> {
         self.take(Kind::Word(word))
     }
 
+    /// Whether `::` comes next.
+    pub(super) fn before_separator(&self) -> bool {
+        let second = self.tokens.get(self.next.saturating_add(1));
+        self.peek() == Kind::Mark(':') && second.is_some_and(|(kind, _)| *kind == Kind::Mark(':'))
+    }
+
     /// Goes past `::`.
     pub(super) fn take_separator(&mut self) -> bool {
-        let second = self.tokens.get(self.next.saturating_add(1));
-        let both = self.peek() == Kind::Mark(':') && second.is_some_and(|(kind, _)| *kind == Kind::Mark(':'));
+        let both = self.before_separator();
         self.next += if both { 2 } else { 0 };
         both
     }

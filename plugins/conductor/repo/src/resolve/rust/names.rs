@@ -43,7 +43,7 @@ pub(super) fn has_glob(index: &Index<'_>, file: usize) -> bool {
 /// Whether a path may go on through `name` in a file that has no such module of its own. Macros and
 /// globs bring names that nobody sees in the source.
 pub(super) fn may_hold(index: &Index<'_>, file: usize, name: &str) -> bool {
-    name.starts_with(char::is_uppercase) || is_known(index, file, name) || has_glob(index, file)
+    name.starts_with(char::is_uppercase) || is_known(index, file, name) || has_glob(index, file) || is_known(index, file, "!")
 }
 
 /// Crates of the compiler and types of the language.
