@@ -87,7 +87,10 @@ pub enum Fault {
         path: String,
     },
     /// Longer than [`MAX_DESCRIPTION`].
-    #[error("the description of {} has {length} characters; at most {MAX_DESCRIPTION} are kept", path::show(path))]
+    #[error(
+        "the description of {} has {length} characters; at most {MAX_DESCRIPTION} are kept",
+        path::show(path)
+    )]
     TooLong {
         /// The file.
         path: String,
@@ -129,7 +132,10 @@ pub fn check(snapshot: &Snapshot, descriptions: &Descriptions) -> Vec<Fault> {
 }
 
 fn same_name(snapshot: &Snapshot, path: &str) -> Option<String> {
-    let mut same = snapshot.files.iter().filter(|file| path::name(&file.path) == path::name(path));
+    let mut same = snapshot
+        .files
+        .iter()
+        .filter(|file| path::name(&file.path) == path::name(path));
     let first = same.next()?;
     same.next().is_none().then(|| first.path.clone())
 }

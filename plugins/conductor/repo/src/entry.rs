@@ -69,7 +69,10 @@ pub(crate) fn is_found_by_tools(path: &str) -> bool {
         || language::is_manifest(name)
         || stem.ends_with(".config")
         || name.starts_with('.')
-        || matches!(name, "conftest.py" | "noxfile.py" | "tasks.py" | "manage.py" | "__main__.py" | "doc.go")
+        || matches!(
+            name,
+            "conftest.py" | "noxfile.py" | "tasks.py" | "manage.py" | "__main__.py" | "doc.go"
+        )
         || matches!(name, "package-info.java" | "module-info.java")
         || name.ends_with(".d.ts")
 }
@@ -100,7 +103,10 @@ impl Finding<'_, '_> {
                     self.push(EntryKind::Binary, name, start);
                 }
             }
-            Manifest::Make(make) => make.targets.iter().for_each(|name| self.push(EntryKind::Command, name, None)),
+            Manifest::Make(make) => make
+                .targets
+                .iter()
+                .for_each(|name| self.push(EntryKind::Command, name, None)),
             Manifest::Maven(maven) => {
                 for class in &maven.main_classes {
                     let start = match resolvers.java_type(class) {
@@ -116,10 +122,15 @@ impl Finding<'_, '_> {
 
     fn npm(&mut self, directory: &str, npm: &Npm) {
         for (field, target) in &npm.entries {
-            let kind = if field == "bin" { EntryKind::Binary } else { EntryKind::Library };
+            let kind = if field == "bin" {
+                EntryKind::Binary
+            } else {
+                EntryKind::Library
+            };
             let path = path::join(directory, target);
             let endings = ["", ".js", ".ts", "/index.js", "/index.ts"];
-            let file = path.and_then(|path| self.index.first(endings.map(|ending| format!("{path}{ending}"))));
+            let file =
+                path.and_then(|path| self.index.first(endings.map(|ending| format!("{path}{ending}"))));
             let name = npm.name.as_deref().unwrap_or(target);
             self.push(kind, name, file);
         }

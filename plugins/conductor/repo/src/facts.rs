@@ -197,7 +197,9 @@ impl<'a> Lines<'a> {
     pub(crate) fn of(&mut self, at: usize) -> u32 {
         let passed = self.text.as_bytes().get(self.at..at).unwrap_or_default();
         let newlines = passed.iter().filter(|byte| **byte == b'\n').count();
-        self.line = self.line.saturating_add(u32::try_from(newlines).unwrap_or(u32::MAX));
+        self.line = self
+            .line
+            .saturating_add(u32::try_from(newlines).unwrap_or(u32::MAX));
         self.at = self.at.max(at);
         self.line
     }

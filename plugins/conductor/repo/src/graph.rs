@@ -79,7 +79,11 @@ impl Graph {
                             members.push(resolvers.package(key));
                             members.len() - 1
                         });
-                        graph.packages.last_mut().into_iter().for_each(|into| into.extend([package]));
+                        graph
+                            .packages
+                            .last_mut()
+                            .into_iter()
+                            .for_each(|into| into.extend([package]));
                     }
                     Outcome::External(_) | Outcome::Missing | Outcome::Nothing => {}
                 }
@@ -144,10 +148,15 @@ impl Graph {
             .filter(|package| self.members.get(*package).is_some_and(holds))
             .collect();
         let imports = |file: &usize| {
-            let whole = self.packages.get(*file).is_some_and(|of| !of.is_disjoint(&packages));
+            let whole = self
+                .packages
+                .get(*file)
+                .is_some_and(|of| !of.is_disjoint(&packages));
             whole || self.files.get(*file).is_some_and(|files| files.contains(&wanted))
         };
-        (0..self.files.len()).filter(|file| *file != wanted && imports(file)).collect()
+        (0..self.files.len())
+            .filter(|file| *file != wanted && imports(file))
+            .collect()
     }
 
     /// Everything that is reached from some files by imports, with them.
@@ -155,7 +164,10 @@ impl Graph {
         let mut reached: BTreeSet<usize> = roots.into_iter().collect();
         let mut open: Vec<usize> = reached.iter().copied().collect();
         while let Some(file) = open.pop() {
-            let new = self.imports_of(file).into_iter().filter(|found| reached.insert(*found));
+            let new = self
+                .imports_of(file)
+                .into_iter()
+                .filter(|found| reached.insert(*found));
             open.extend(new.collect::<Vec<_>>());
         }
         reached

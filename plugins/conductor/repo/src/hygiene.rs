@@ -74,14 +74,30 @@ pub fn suggest(map: &RepoMap, undescribed: &Undescribed) -> Vec<Suggestion> {
             action: Action::Repair,
             paths: vec![missing.path.clone()],
             target: None,
-            reasons: vec![format!("line {} imports `{}`, which is not there", missing.line, missing.import)],
+            reasons: vec![format!(
+                "line {} imports `{}`, which is not there",
+                missing.line, missing.import
+            )],
             next_call: query(json!({ "imports_of": missing.path })),
         });
     }
     found.extend(map.stale.iter().take(MAX_OF_KIND).map(stale));
-    found.extend(map.files.iter().filter_map(|file| misplaced(&file.path, file.role)).take(MAX_OF_KIND));
-    for (paths, why) in [(&undescribed.new, "new and without a description"), (&undescribed.old, "without a description")] {
-        found.extend(paths.chunks(DESCRIBED_AT_ONCE).take(MAX_OF_KIND).map(|paths| describe(paths, why)));
+    found.extend(
+        map.files
+            .iter()
+            .filter_map(|file| misplaced(&file.path, file.role))
+            .take(MAX_OF_KIND),
+    );
+    for (paths, why) in [
+        (&undescribed.new, "new and without a description"),
+        (&undescribed.old, "without a description"),
+    ] {
+        found.extend(
+            paths
+                .chunks(DESCRIBED_AT_ONCE)
+                .take(MAX_OF_KIND)
+                .map(|paths| describe(paths, why)),
+        );
     }
     if !undescribed.orphans.is_empty() {
         found.push(forget(&undescribed.orphans));
@@ -114,21 +130,36 @@ fn stale(candidate: &Candidate) -> Suggestion {
 fn misplaced(path: &str, role: Role) -> Option<Suggestion> {
     let stem = path::stem(path).to_lowercase();
     let parts: Vec<&str> = stem.split(['_', '-', ' ', '.']).collect();
-    let junk = ["plan", "plans", "notes", "scratch", "draft", "wip", "brainstorm", "ideas", "summary", "progress"];
+    let junk = [
+        "plan",
+        "plans",
+        "notes",
+        "scratch",
+        "draft",
+        "wip",
+        "brainstorm",
+        "ideas",
+        "summary",
+        "progress",
+    ];
     let word = parts.iter().find(|part| junk.contains(part))?;
     let target = format!("docs/{}", path::name(path));
     (role == Role::Docs && !path.contains('/')).then(|| Suggestion {
         action: Action::Move,
         paths: vec![path.to_owned()],
         target: Some(target),
-        reasons: vec![format!("a document called \"{word}\" in the root is planning, not the product")],
+        reasons: vec![format!(
+            "a document called \"{word}\" in the root is planning, not the product"
+        )],
         next_call: query(json!({ "text": path })),
     })
 }
 
 fn describe(paths: &[String], why: &str) -> Suggestion {
-    let descriptions: serde_json::Map<String, Value> =
-        paths.iter().map(|path| (path.clone(), Value::String(String::new()))).collect();
+    let descriptions: serde_json::Map<String, Value> = paths
+        .iter()
+        .map(|path| (path.clone(), Value::String(String::new())))
+        .collect();
     Suggestion {
         action: Action::Describe,
         paths: paths.to_vec(),

@@ -31,9 +31,8 @@ impl Language {
             "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => Language::JavaScript,
             "go" => Language::Go,
             "java" => Language::Java,
-            "c" | "h" | "cc" | "hh" | "cpp" | "hpp" | "cxx" | "hxx" | "c++" | "h++" | "inl" | "ipp" | "tpp" => {
-                Language::C
-            }
+            "c" | "h" | "cc" | "hh" | "cpp" | "hpp" | "cxx" | "hxx" | "c++" | "h++" | "inl" | "ipp"
+            | "tpp" => Language::C,
             _ => return None,
         })
     }
@@ -90,8 +89,8 @@ impl Role {
             match extension.as_str() {
                 "md" | "rst" | "txt" | "adoc" | "org" => Role::Docs,
                 "sh" | "bash" | "zsh" | "fish" | "ps1" | "bat" | "cmd" => Role::Script,
-                "toml" | "yaml" | "yml" | "json" | "jsonc" | "ini" | "cfg" | "conf" | "xml" | "properties"
-                | "env" | "sql" | "wit" | "proto" | "graphql" | "csv" => Role::Config,
+                "toml" | "yaml" | "yml" | "json" | "jsonc" | "ini" | "cfg" | "conf" | "xml"
+                | "properties" | "env" | "sql" | "wit" | "proto" | "graphql" | "csv" => Role::Config,
                 _ if is_document(name) => Role::Docs,
                 _ if name.starts_with('.') => Role::Config,
                 _ => Role::Asset,
@@ -101,8 +100,18 @@ impl Role {
 }
 
 fn is_document(name: &str) -> bool {
-    let documents = ["README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "AUTHORS", "CHANGELOG"];
-    documents.iter().any(|document| name.to_uppercase().starts_with(document))
+    let documents = [
+        "README",
+        "LICENSE",
+        "LICENCE",
+        "COPYING",
+        "NOTICE",
+        "AUTHORS",
+        "CHANGELOG",
+    ];
+    documents
+        .iter()
+        .any(|document| name.to_uppercase().starts_with(document))
 }
 
 fn is_generated(name: &str) -> bool {
@@ -119,7 +128,10 @@ fn is_generated(name: &str) -> bool {
         "go.work.sum",
         "gradle.lockfile",
     ];
-    locks.contains(&name) || [".min.js", ".min.css", ".map", ".snap"].iter().any(|end| name.ends_with(end))
+    locks.contains(&name)
+        || [".min.js", ".min.css", ".map", ".snap"]
+            .iter()
+            .any(|end| name.ends_with(end))
 }
 
 /// Whether a build tool or package manager reads a file of this name.
@@ -144,7 +156,9 @@ pub(crate) fn is_manifest(name: &str) -> bool {
         "meson.build",
         "Dockerfile",
     ];
-    manifests.contains(&name) || (name.starts_with("tsconfig") && name.ends_with(".json")) || name == "jsconfig.json"
+    manifests.contains(&name)
+        || (name.starts_with("tsconfig") && name.ends_with(".json"))
+        || name == "jsconfig.json"
 }
 
 /// Whether a path looks like a test's, by the habits of the six languages.

@@ -104,7 +104,9 @@ impl RepoMap {
 
     /// The place of a file in the map.
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
-        self.files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()
+        self.files
+            .binary_search_by(|file| file.path.as_str().cmp(path))
+            .ok()
     }
 }
 

@@ -59,13 +59,20 @@ impl<'a> Resolvers<'a> {
     /// What an import of a file comes to.
     pub(crate) fn resolve(&self, file: usize, import: &Import) -> Outcome {
         match &import.what {
-            What::RustMod { name, scope, file: named } => self.rust.module(file, name, scope, named.as_deref()),
+            What::RustMod {
+                name,
+                scope,
+                file: named,
+            } => self.rust.module(file, name, scope, named.as_deref()),
             What::RustUse { path, scope, .. } => self.rust.path(file, path, scope),
             What::RustPath { path, scope } => match self.rust.path(file, path, scope) {
                 Outcome::Files(files) => Outcome::Files(files),
                 _ => Outcome::Nothing,
             },
-            What::RustInclude { file: named, from_package } => self.rust.include(file, named, *from_package),
+            What::RustInclude {
+                file: named,
+                from_package,
+            } => self.rust.include(file, named, *from_package),
             What::Python { module, level, names } => self.python.resolve(file, module, *level, names),
             What::JavaScript { specifier, optional } => self.javascript.resolve(file, specifier, *optional),
             What::Go { path } => self.go.resolve(path),
@@ -87,6 +94,9 @@ impl<'a> Resolvers<'a> {
 
     /// The files of a package that an outcome names.
     pub(crate) fn package(&self, key: &str) -> Vec<usize> {
-        self.go.package(key).or_else(|| self.java.package(key)).unwrap_or_default()
+        self.go
+            .package(key)
+            .or_else(|| self.java.package(key))
+            .unwrap_or_default()
     }
 }

@@ -11,8 +11,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use diff::{Diff, Rename, diff};
 pub(crate) use content::Reader;
+pub use diff::{Diff, Rename, diff};
 pub use walk::{Effort, Observer, Taken, take};
 
 /// What a walk does not pass.

@@ -113,7 +113,10 @@ pub(crate) struct Evidence<'a> {
 pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Candidate> {
     let index = evidence.index;
     let importers = evidence.graph.importer_counts();
-    let starts = evidence.entries.iter().filter_map(|entry| index.find(entry.file.as_ref()?));
+    let starts = evidence
+        .entries
+        .iter()
+        .filter_map(|entry| index.find(entry.file.as_ref()?));
     let tools = (0..index.len()).filter(|file| entry::is_found_by_tools(index.path(*file)));
     let roots: BTreeSet<usize> = starts.chain(tools).collect();
     let search = Search {
@@ -125,7 +128,9 @@ pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Candidate> {
         headers: headers(index, &importers),
         importers,
     };
-    let mut candidates: Vec<Candidate> = (0..index.len()).filter_map(|file| search.candidate(file)).collect();
+    let mut candidates: Vec<Candidate> = (0..index.len())
+        .filter_map(|file| search.candidate(file))
+        .collect();
     candidates.sort_by(|a, b| b.score.cmp(&a.score).then_with(|| a.path.cmp(&b.path)));
     candidates
 }
@@ -187,9 +192,15 @@ impl Search<'_> {
     fn deprecated(&self, file: usize, path: &str) -> Option<Reason> {
         let described = self.evidence.descriptions.get(path).filter(|text| {
             let lower = text.to_lowercase();
-            ["deprecated", "obsolete", "no longer used", "unused"].iter().any(|word| lower.contains(word))
+            ["deprecated", "obsolete", "no longer used", "unused"]
+                .iter()
+                .any(|word| lower.contains(word))
         });
-        let own = self.evidence.index.facts(file).and_then(|facts| facts.deprecated.as_ref());
+        let own = self
+            .evidence
+            .index
+            .facts(file)
+            .and_then(|facts| facts.deprecated.as_ref());
         let says = described.or(own)?.clone();
         Some(Reason::Deprecated { says })
     }
@@ -209,7 +220,10 @@ fn originals(index: &Index<'_>, importers: &[usize]) -> BTreeMap<usize, usize> {
         let Some(record) = index.record(file) else {
             continue;
         };
-        let counts = matches!(Role::of(&record.path), Role::Source | Role::Script | Role::Docs | Role::Config);
+        let counts = matches!(
+            Role::of(&record.path),
+            Role::Source | Role::Script | Role::Docs | Role::Config
+        );
         let is_license = path::name(&record.path).to_uppercase().starts_with("LICEN");
         if let Some(digest) = record.digest()
             && counts
@@ -224,10 +238,20 @@ fn originals(index: &Index<'_>, importers: &[usize]) -> BTreeMap<usize, usize> {
         let order = |file: &&usize| {
             let path = index.path(**file);
             let used = importers.get(**file).copied().unwrap_or_default();
-            (names::judge(path).is_some(), std::cmp::Reverse(used), path.len(), path)
+            (
+                names::judge(path).is_some(),
+                std::cmp::Reverse(used),
+                path.len(),
+                path,
+            )
         };
         if let Some(kept) = group.iter().min_by_key(order) {
-            originals.extend(group.iter().filter(|file| *file != kept).map(|file| (*file, *kept)));
+            originals.extend(
+                group
+                    .iter()
+                    .filter(|file| *file != kept)
+                    .map(|file| (*file, *kept)),
+            );
         }
     }
     originals

@@ -34,23 +34,45 @@ pub(crate) fn cargo(index: &Index<'_>, directory: &str, cargo: &Cargo) -> Vec<Ca
     let package = cargo.package.as_deref().unwrap_or_default();
     let library = cargo.library.as_ref();
     let mut wanted = Vec::new();
-    let library_path = library.and_then(|library| library.path.as_deref()).unwrap_or("src/lib.rs");
-    let library_name = library.and_then(|library| library.name.as_deref()).unwrap_or(package);
-    wanted.push((TargetKind::Library, library_name.to_owned(), library_path.to_owned()));
-    wanted.push((TargetKind::Build, package.to_owned(), cargo.build.clone().unwrap_or("build.rs".to_owned())));
+    let library_path = library
+        .and_then(|library| library.path.as_deref())
+        .unwrap_or("src/lib.rs");
+    let library_name = library
+        .and_then(|library| library.name.as_deref())
+        .unwrap_or(package);
+    wanted.push((
+        TargetKind::Library,
+        library_name.to_owned(),
+        library_path.to_owned(),
+    ));
+    wanted.push((
+        TargetKind::Build,
+        package.to_owned(),
+        cargo.build.clone().unwrap_or("build.rs".to_owned()),
+    ));
     for (kind, key, folder) in FOLDERS {
         for target in cargo.targets.get(key).into_iter().flatten() {
             let name = target.name.clone().unwrap_or_default();
-            let guesses = [format!("{folder}/{name}.rs"), format!("{folder}/{name}/main.rs"), "src/main.rs".to_owned()];
+            let guesses = [
+                format!("{folder}/{name}.rs"),
+                format!("{folder}/{name}/main.rs"),
+                "src/main.rs".to_owned(),
+            ];
             let places = target.path.clone().map_or(guesses.to_vec(), |path| vec![path]);
-            let found = places.into_iter().find(|path| find(index, directory, path).is_some());
+            let found = places
+                .into_iter()
+                .find(|path| find(index, directory, path).is_some());
             wanted.extend(found.map(|path| (kind, name.clone(), path)));
         }
         if !cargo.searched_not.iter().any(|not| not == key) {
             if kind == TargetKind::Binary {
                 wanted.push((kind, package.to_owned(), "src/main.rs".to_owned()));
             }
-            wanted.extend(searched(index, directory, folder).into_iter().map(|(name, path)| (kind, name, path)));
+            wanted.extend(
+                searched(index, directory, folder)
+                    .into_iter()
+                    .map(|(name, path)| (kind, name, path)),
+            );
         }
     }
     let mut targets: Vec<CargoTarget> = Vec::new();

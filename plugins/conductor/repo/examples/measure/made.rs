@@ -26,17 +26,39 @@ pub(super) fn repository(count: usize) -> TempDir {
 
 /// About 4 KiB of code, as files of real projects have.
 fn file(number: usize) -> (String, String) {
-    let neighbour = number / IN_FOLDER * IN_FOLDER + (number * 7 + 3) % IN_FOLDER;
+    let neighbour = if number % IN_FOLDER + 3 < IN_FOLDER {
+        number + 3
+    } else {
+        number - 3
+    };
     let (name, mut text) = match number % 3 {
-        0 => (format!("m{number}.py"), format!("import os\nfrom .m{neighbour} import work\n\n")),
-        1 => (format!("m{number}.ts"), format!("import fs from 'node:fs';\nimport {{ work }} from './m{neighbour}';\n\n")),
-        _ => (format!("m{number}.rs"), format!("use std::fmt;\nuse crate::m{neighbour}::work;\n\n")),
+        0 => (
+            format!("m{number}.py"),
+            format!("import os\nfrom .m{neighbour} import work\n\n"),
+        ),
+        1 => (
+            format!("m{number}.ts"),
+            format!("import fs from 'node:fs';\nimport {{ work }} from './m{neighbour}';\n\n"),
+        ),
+        _ => (
+            format!("m{number}.rs"),
+            format!("use std::fmt;\nuse crate::m{neighbour}::work;\n\n"),
+        ),
     };
     for line in 0..60 {
         let _ = match number % 3 {
-            0 => writeln!(text, "def step_{line}(value):\n    return work(value, {number}) + {line}  # as before\n"),
-            1 => writeln!(text, "export const step{line} = (value: number) => work(value, {number}) + {line};\n"),
-            _ => writeln!(text, "pub fn step_{line}(value: u64) -> u64 {{\n    work(value, {number}) + {line}\n}}\n"),
+            0 => writeln!(
+                text,
+                "def step_{line}(value):\n    return work(value, {number}) + {line}  # as before\n"
+            ),
+            1 => writeln!(
+                text,
+                "export const step{line} = (value: number) => work(value, {number}) + {line};\n"
+            ),
+            _ => writeln!(
+                text,
+                "pub fn step_{line}(value: u64) -> u64 {{\n    work(value, {number}) + {line}\n}}\n"
+            ),
         };
     }
     (name, text)
@@ -44,5 +66,8 @@ fn file(number: usize) -> (String, String) {
 
 fn git(root: &Path, arguments: &[&str]) {
     let status = Command::new("git").args(arguments).current_dir(root).status();
-    assert!(status.is_ok_and(|status| status.success()), "git {arguments:?} failed");
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "git {arguments:?} failed"
+    );
 }

@@ -17,7 +17,9 @@ impl FactBook {
     /// Reads a file that a walk shows.
     pub fn learn(&mut self, file: &FileRecord, bytes: &[u8]) {
         if let Some(key) = key(file) {
-            self.facts.entry(key).or_insert_with(|| Facts::read(&file.path, bytes));
+            self.facts
+                .entry(key)
+                .or_insert_with(|| Facts::read(&file.path, bytes));
         }
     }
 
@@ -85,7 +87,11 @@ fn key(file: &FileRecord) -> Option<(Digest, String)> {
 }
 
 /// A file's content, if it still is what the snapshot saw.
-fn content<T: Tree + ?Sized>(tree: &T, file: &FileRecord, limits: &Limits) -> Result<Option<Vec<u8>>, TreeError> {
+fn content<T: Tree + ?Sized>(
+    tree: &T,
+    file: &FileRecord,
+    limits: &Limits,
+) -> Result<Option<Vec<u8>>, TreeError> {
     let entry = Entry {
         path: file.path.clone(),
         kind: Kind::File,

@@ -36,15 +36,17 @@ pub(super) fn read(text: &str) -> Facts {
                     facts.declares.push(name.to_owned());
                 }
             }
-            (Symbol::Word, "main") => facts.runs |= tokens.peek().is_some_and(|next| next.0 == Symbol::OpenParen),
+            (Symbol::Word, "main") => {
+                facts.runs |= tokens.peek().is_some_and(|next| next.0 == Symbol::OpenParen)
+            }
             // What stands behind a dot is a member, or part of a longer name.
             (Symbol::Dot, _) => drop(tokens.next_if(|next| next.0 == Symbol::Word)),
-            (Symbol::Word, name) if name.starts_with(char::is_uppercase) && names.len() < MAX_NAMES => {
-                if names.insert(name) {
-                    let (line, name) = (lines.of(at), name.to_owned());
-                    let what = What::JavaName { name };
-                    facts.imports.push(Import { line, what });
-                }
+            (Symbol::Word, name)
+                if name.starts_with(char::is_uppercase) && names.len() < MAX_NAMES && names.insert(name) =>
+            {
+                let (line, name) = (lines.of(at), name.to_owned());
+                let what = What::JavaName { name };
+                facts.imports.push(Import { line, what });
             }
             _ => {}
         }
@@ -53,7 +55,9 @@ pub(super) fn read(text: &str) -> Facts {
 }
 
 /// `a.b.C`, and whether `.*` follows.
-fn dotted<'a>(tokens: &mut Peekable<impl Iterator<Item = (Symbol, &'a str, usize)>>) -> Option<(String, bool)> {
+fn dotted<'a>(
+    tokens: &mut Peekable<impl Iterator<Item = (Symbol, &'a str, usize)>>,
+) -> Option<(String, bool)> {
     let mut path = tokens.next_if(|next| next.0 == Symbol::Word)?.1.to_owned();
     while tokens.next_if(|next| next.0 == Symbol::Dot).is_some() {
         if tokens.next_if(|next| next.0 == Symbol::Star).is_some() {

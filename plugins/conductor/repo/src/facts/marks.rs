@@ -52,7 +52,9 @@ fn deprecation(line: &str) -> Option<String> {
     if words.starts_with("#![deprecated") {
         return Some(words.chars().take(200).collect());
     }
-    let marks: &[char] = &['/', '*', '#', '!', '"', '\'', '-', '<', '>', ';', '%', '_', ' ', '\t'];
+    let marks: &[char] = &[
+        '/', '*', '#', '!', '"', '\'', '-', '<', '>', ';', '%', '_', ' ', '\t',
+    ];
     let bare = words.trim_start_matches(marks);
     let is_comment = bare.len() < words.len();
     let lower = bare.get(..40).unwrap_or(bare).to_lowercase();
@@ -87,6 +89,8 @@ fn mentions(text: &str) -> Vec<String> {
 /// Most words with a dot are members of something: their endings are no extension, or too long for one.
 fn is_program(word: &str) -> bool {
     let ending = word.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let is_short = !ending.is_empty() && ending.len() <= 4 && ending.bytes().all(|byte| byte.is_ascii_lowercase());
-    is_short && (Language::of(word).is_some() || matches!(ending, "sh" | "bash" | "ps1" | "bat" | "rb" | "pl"))
+    let is_short =
+        !ending.is_empty() && ending.len() <= 4 && ending.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_short
+        && (Language::of(word).is_some() || matches!(ending, "sh" | "bash" | "ps1" | "bat" | "rb" | "pl"))
 }

@@ -48,10 +48,16 @@ fn long_text(lexer: &mut Lexer<'_, Token>) {
     let rest = lexer.remainder();
     let mut from = 0;
     let end = loop {
-        let Some(at) = rest.get(from..).and_then(|rest| rest.find(quotes)).map(|at| at + from) else {
+        let Some(at) = rest
+            .get(from..)
+            .and_then(|rest| rest.find(quotes))
+            .map(|at| at + from)
+        else {
             break rest.len();
         };
-        let escapes = rest.get(..at).map_or(0, |text| text.len() - text.trim_end_matches('\\').len());
+        let escapes = rest
+            .get(..at)
+            .map_or(0, |text| text.len() - text.trim_end_matches('\\').len());
         if escapes % 2 == 0 {
             break at + quotes.len();
         }
@@ -174,7 +180,9 @@ impl<'a, I: Iterator<Item = (Token, &'a str, usize)>> Reading<'a, I> {
         let Some(text) = self.take(Token::Text) else {
             return;
         };
-        let name = text.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_matches(['"', '\'']);
+        let name = text
+            .trim_start_matches(|c: char| c.is_ascii_alphabetic())
+            .trim_matches(['"', '\'']);
         let module = name.trim_start_matches('.');
         let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
         if module.split('.').all(is_name) {

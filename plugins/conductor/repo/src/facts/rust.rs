@@ -64,7 +64,9 @@ impl Reading<'_> {
             "mod" => self.module(),
             "use" if self.tokens.peek() != Kind::Mark('<') => self.uses(),
             "extern" if self.tokens.take_word("crate") => self.extern_crate(),
-            "include" | "include_str" | "include_bytes" if self.tokens.peek() == Kind::Mark('!') => self.include(),
+            "include" | "include_str" | "include_bytes" if self.tokens.peek() == Kind::Mark('!') => {
+                self.include()
+            }
             "struct" | "enum" | "trait" | "union" | "type" | "fn" | "const" | "static" => self.item(word),
             _ => self.path(word),
         }
@@ -183,8 +185,8 @@ impl Reading<'_> {
     /// A macro between items may define anything, which is noted as the name `!`.
     fn path(&mut self, first: &str) {
         let at = self.tokens.at();
-        if self.is_top() && self.tokens.peek() == Kind::Mark('!') && first != "macro_rules" {
-            self.facts.declares.push("!".to_owned());
+        if first != "macro_rules" {
+            self.macro_call();
         }
         if !self.tokens.before_separator() || matches!(first, "std" | "core" | "alloc") {
             return;
@@ -197,6 +199,7 @@ impl Reading<'_> {
             self.tokens.next();
             path.push(segment.to_owned());
         }
+        self.macro_call();
         let is_module = |segment: &String| segment.starts_with(|c: char| c.is_lowercase() || c == '_');
         let modules = path.iter().take_while(|segment| is_module(segment)).count();
         if path.len() < 2 || modules == 0 {
@@ -206,6 +209,12 @@ impl Reading<'_> {
         let scope = self.scope();
         if self.paths.insert((scope.clone(), path.clone())) {
             self.push(at, What::RustPath { path, scope });
+        }
+    }
+
+    fn macro_call(&mut self) {
+        if self.is_top() && self.tokens.peek() == Kind::Mark('!') {
+            self.facts.declares.push("!".to_owned());
         }
     }
 

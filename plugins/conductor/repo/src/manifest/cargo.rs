@@ -46,16 +46,27 @@ pub(super) fn read(text: &str) -> Option<Cargo> {
     };
     for kind in ["bin", "example", "test", "bench"] {
         let tables = root.get(kind).and_then(Value::as_array);
-        let targets = tables.into_iter().flatten().filter_map(Value::as_table).map(target);
+        let targets = tables
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_table)
+            .map(target);
         cargo.targets.insert(kind.to_owned(), targets.collect());
         let key = format!("auto{kind}{}", if kind == "bench" { "es" } else { "s" });
-        let searches = package.and_then(|package| package.get(&key)).and_then(Value::as_bool);
-        cargo.searched_not.extend((searches == Some(false)).then(|| kind.to_owned()));
+        let searches = package
+            .and_then(|package| package.get(&key))
+            .and_then(Value::as_bool);
+        cargo
+            .searched_not
+            .extend((searches == Some(false)).then(|| kind.to_owned()));
     }
     cargo.targets.retain(|_, targets| !targets.is_empty());
     dependencies(&root, &mut cargo.dependencies);
     for (_, target) in root.get("target").and_then(Value::as_table).into_iter().flatten() {
-        target.as_table().into_iter().for_each(|target| dependencies(target, &mut cargo.dependencies));
+        target
+            .as_table()
+            .into_iter()
+            .for_each(|target| dependencies(target, &mut cargo.dependencies));
     }
     if let Some(workspace) = root.get("workspace").and_then(Value::as_table) {
         dependencies(workspace, &mut cargo.workspace_dependencies);

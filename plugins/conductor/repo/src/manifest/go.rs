@@ -19,7 +19,10 @@ pub(super) fn read(text: &str) -> Option<GoModule> {
     let mut in_replace = false;
     for line in text.lines() {
         let line = line.split("//").next().unwrap_or_default().trim();
-        let words: Vec<&str> = line.split_whitespace().map(|word| word.trim_matches('"')).collect();
+        let words: Vec<&str> = line
+            .split_whitespace()
+            .map(|word| word.trim_matches('"'))
+            .collect();
         match words.as_slice() {
             ["module", path] => found.module = (*path).to_owned(),
             ["replace", "("] => in_replace = true,

@@ -24,7 +24,10 @@ pub(super) fn read(text: &str) -> Make {
         }
         for name in names.split_whitespace() {
             let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-            if name.chars().all(plain) && targets.len() < MAX_TARGETS && !targets.iter().any(|known| known == name) {
+            if name.chars().all(plain)
+                && targets.len() < MAX_TARGETS
+                && !targets.iter().any(|known| known == name)
+            {
                 targets.push(name.to_owned());
             }
         }

@@ -27,7 +27,9 @@ pub struct TsConfig {
     pub json: String,
 }
 
-const RESOLVED: [&str; 8] = ["name", "type", "main", "module", "browser", "types", "exports", "imports"];
+const RESOLVED: [&str; 8] = [
+    "name", "type", "main", "module", "browser", "types", "exports", "imports",
+];
 
 pub(super) fn read(text: &str) -> Option<Npm> {
     let mut root: Map<String, Value> = serde_json::from_str(text).ok()?;
@@ -65,7 +67,12 @@ pub(super) fn read_tsconfig(text: &str) -> Option<TsConfig> {
     let mut text = text.to_owned();
     json_strip_comments::strip(&mut text).ok()?;
     let mut root: Map<String, Value> = serde_json::from_str(&text).ok()?;
-    root.retain(|key, _| matches!(key.as_str(), "extends" | "compilerOptions" | "references" | "files" | "include"));
+    root.retain(|key, _| {
+        matches!(
+            key.as_str(),
+            "extends" | "compilerOptions" | "references" | "files" | "include"
+        )
+    });
     if let Some(Value::Object(options)) = root.get_mut("compilerOptions") {
         options.retain(|key, _| matches!(key.as_str(), "baseUrl" | "paths" | "rootDirs" | "allowJs"));
     }

@@ -18,7 +18,10 @@ pub struct PythonProject {
 pub(super) fn read_pyproject(text: &str) -> Option<PythonProject> {
     let root: Table = text.parse().ok()?;
     let project = root.get("project").and_then(Value::as_table);
-    let poetry = root.get("tool").and_then(|tool| tool.get("poetry")).and_then(Value::as_table);
+    let poetry = root
+        .get("tool")
+        .and_then(|tool| tool.get("poetry"))
+        .and_then(Value::as_table);
     let mut found = PythonProject::default();
     for table in [project, poetry].into_iter().flatten() {
         let name = table.get("name").and_then(Value::as_str);
@@ -26,7 +29,12 @@ pub(super) fn read_pyproject(text: &str) -> Option<PythonProject> {
         for key in ["scripts", "gui-scripts"] {
             scripts(table.get(key), &mut found.scripts);
         }
-        for (_, group) in table.get("entry-points").and_then(Value::as_table).into_iter().flatten() {
+        for (_, group) in table
+            .get("entry-points")
+            .and_then(Value::as_table)
+            .into_iter()
+            .flatten()
+        {
             scripts(Some(group), &mut found.scripts);
         }
     }
@@ -44,7 +52,11 @@ pub(super) fn read_setup_cfg(text: &str) -> Option<PythonProject> {
     let mut found = PythonProject::default();
     let mut section = "";
     for line in text.lines() {
-        if let Some(name) = line.trim().strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+        if let Some(name) = line
+            .trim()
+            .strip_prefix('[')
+            .and_then(|line| line.strip_suffix(']'))
+        {
             section = name;
             continue;
         }

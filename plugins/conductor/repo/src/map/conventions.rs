@@ -51,7 +51,11 @@ fn names(index: &Index<'_>) -> Vec<String> {
     for file in 0..index.len() {
         let path = index.path(file);
         if let Some(language) = Language::of(path) {
-            *styles.entry(language).or_default().entry(style(path::stem(path))).or_default() += 1;
+            *styles
+                .entry(language)
+                .or_default()
+                .entry(style(path::stem(path)))
+                .or_default() += 1;
         }
     }
     let mut found = Vec::new();
@@ -60,7 +64,9 @@ fn names(index: &Index<'_>) -> Vec<String> {
         let plain = styles.get("lowercase").copied().unwrap_or_default();
         let all: usize = styles.values().sum();
         let fits = |style: &str| if style == "PascalCase" { 0 } else { plain };
-        let best = styles.iter().filter(|(style, _)| **style != "lowercase" && **style != "mixed");
+        let best = styles
+            .iter()
+            .filter(|(style, _)| **style != "lowercase" && **style != "mixed");
         if let Some((style, count)) = best.max_by_key(|(style, count)| (**count, **style))
             && (count + fits(style)) * 10 >= all * 9
             && all >= HABIT
@@ -94,10 +100,14 @@ fn tests(index: &Index<'_>) -> Option<String> {
             continue;
         }
         all += 1;
-        let named = path::parent(path).split('/').find(|part| matches!(*part, "test" | "tests" | "__tests__" | "spec"));
+        let named = path::parent(path)
+            .split('/')
+            .find(|part| matches!(*part, "test" | "tests" | "__tests__" | "spec"));
         *folders.entry(named.unwrap_or_default()).or_default() += 1;
     }
-    let (folder, count) = folders.into_iter().max_by_key(|(folder, count)| (*count, *folder))?;
+    let (folder, count) = folders
+        .into_iter()
+        .max_by_key(|(folder, count)| (*count, *folder))?;
     let habit = match folder {
         "" => "Tests are beside what they test.".to_owned(),
         folder => format!("Tests are in `{folder}/`."),

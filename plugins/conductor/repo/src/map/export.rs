@@ -44,7 +44,12 @@ impl RepoMap {
     pub fn export(&self) -> Export {
         let name = |file: usize| self.files.get(file).map(|file| file.path.clone());
         let imports = self.files.iter().enumerate().map(|(at, file)| {
-            let found = self.graph.imports_of(at).into_iter().filter_map(name).collect::<Vec<_>>();
+            let found = self
+                .graph
+                .imports_of(at)
+                .into_iter()
+                .filter_map(name)
+                .collect::<Vec<_>>();
             (file.path.clone(), found)
         });
         Export {

@@ -20,7 +20,10 @@ pub struct MarkdownLimits {
 
 impl Default for MarkdownLimits {
     fn default() -> MarkdownLimits {
-        MarkdownLimits { files: 200, lines: 50 }
+        MarkdownLimits {
+            files: 200,
+            lines: 50,
+        }
     }
 }
 
@@ -29,16 +32,50 @@ impl RepoMap {
     pub fn markdown(&self, limits: MarkdownLimits) -> String {
         let mut text = String::from("# Repository map\n");
         self.summary(&mut text);
-        list(&mut text, "Entry points", limits.lines, &self.entry_points, entry_point);
+        list(
+            &mut text,
+            "Entry points",
+            limits.lines,
+            &self.entry_points,
+            entry_point,
+        );
         self.owners(&mut text, limits.files);
-        list(&mut text, "Conventions", limits.lines, &self.conventions, Clone::clone);
-        list(&mut text, "Imports without a file", limits.lines, &self.graph.missing, |missing| {
-            format!("{}:{}: {}", code(&missing.path), missing.line, code(&missing.import))
-        });
-        list(&mut text, "Deprecated or stale", limits.lines, &self.stale, |candidate| {
-            let reasons: Vec<String> = candidate.reasons.iter().map(reason).collect();
-            format!("{} ({}): {}", code(&candidate.path), candidate.score, reasons.join("; "))
-        });
+        list(
+            &mut text,
+            "Conventions",
+            limits.lines,
+            &self.conventions,
+            Clone::clone,
+        );
+        list(
+            &mut text,
+            "Imports without a file",
+            limits.lines,
+            &self.graph.missing,
+            |missing| {
+                format!(
+                    "{}:{}: {}",
+                    code(&missing.path),
+                    missing.line,
+                    code(&missing.import)
+                )
+            },
+        );
+        list(
+            &mut text,
+            "Deprecated or stale",
+            limits.lines,
+            &self.stale,
+            |candidate| {
+                let reasons: Vec<String> = candidate.reasons.iter().map(reason).collect();
+                format!(
+                    "{} ({}): {}",
+                    code(&candidate.path),
+                    candidate.score,
+                    reasons.join("; ")
+                )
+            },
+        );
         list(&mut text, "Not seen", limits.lines, &self.problems, |problem| {
             format!("{}: {:?}", code(&problem.path), problem.what)
         });
@@ -75,7 +112,8 @@ impl RepoMap {
         for (owner, files) in owners {
             let _ = writeln!(text, "\n### {}\n", code(owner));
             let is_shown = |file: &&&MapFile| {
-                file.description.is_some() || matches!(file.role, Role::Source | Role::Script | Role::Manifest)
+                file.description.is_some()
+                    || matches!(file.role, Role::Source | Role::Script | Role::Manifest)
             };
             let shown: Vec<&&MapFile> = files.iter().filter(is_shown).take(limit).collect();
             for file in &shown {
@@ -120,7 +158,10 @@ fn list<T>(text: &mut String, title: &str, limit: usize, items: &[T], write: imp
 
 fn entry_point(entry: &EntryPoint) -> String {
     let kind = serde_json::to_value(entry.kind).ok();
-    let kind = kind.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
+    let kind = kind
+        .as_ref()
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default();
     match &entry.file {
         Some(file) => format!("{kind} {}: {}", code(&entry.name), code(file)),
         None => format!("{kind} {} of {}", code(&entry.name), code(&entry.from)),

@@ -79,7 +79,10 @@ impl RepoMap {
                 let found = self.around(self.known(asked)?, depth, inward);
                 near = Some(match near {
                     None => found,
-                    Some(near) => near.into_iter().filter(|(file, _)| found.iter().any(|(at, _)| at == file)).collect(),
+                    Some(near) => near
+                        .into_iter()
+                        .filter(|(file, _)| found.iter().any(|(at, _)| at == file))
+                        .collect(),
                 });
             }
         }
@@ -95,7 +98,10 @@ impl RepoMap {
 
     fn known(&self, asked: &str) -> Result<usize, QueryError> {
         self.find(asked).ok_or_else(|| {
-            let same = self.files.iter().filter(|file| path::name(&file.path) == path::name(asked));
+            let same = self
+                .files
+                .iter()
+                .filter(|file| path::name(&file.path) == path::name(asked));
             QueryError::UnknownFile {
                 path: asked.to_owned(),
                 meant: same.map(|file| file.path.clone()).take(5).collect(),
@@ -111,7 +117,11 @@ impl RepoMap {
         for distance in 1..=depth.min(self.files.len()) {
             let mut next = Vec::new();
             for file in open {
-                let near = if inward { self.graph.importers_of(file) } else { self.graph.imports_of(file) };
+                let near = if inward {
+                    self.graph.importers_of(file)
+                } else {
+                    self.graph.imports_of(file)
+                };
                 next.extend(near.into_iter().filter(|near| seen.insert(*near)));
             }
             found.extend(next.iter().map(|file| (*file, distance)));
@@ -126,12 +136,19 @@ fn fits(query: &Query, file: &MapFile) -> bool {
     let in_path = query.path.as_ref().is_none_or(|wanted| {
         let wanted = wanted.trim_matches('/');
         let below = path::relative(&file.path, wanted).is_some() || file.path == wanted;
-        below || gix_glob::wildmatch(wanted.into(), file.path.as_bytes().as_bstr(), Mode::NO_MATCH_SLASH_LITERAL)
+        below
+            || gix_glob::wildmatch(
+                wanted.into(),
+                file.path.as_bytes().as_bstr(),
+                Mode::NO_MATCH_SLASH_LITERAL,
+            )
     });
     let in_text = query.text.as_ref().is_none_or(|text| {
         let description = file.description.as_deref().unwrap_or_default();
         let whole = format!("{} {description}", file.path).to_lowercase();
-        text.to_lowercase().split_whitespace().all(|word| whole.contains(word))
+        text.to_lowercase()
+            .split_whitespace()
+            .all(|word| whole.contains(word))
     });
     in_path && in_text
 }

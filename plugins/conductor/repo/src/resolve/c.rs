@@ -10,11 +10,50 @@ use crate::path;
 
 /// Headers of C and POSIX that a tree may have as well without meaning them.
 const SYSTEM: [&str; 44] = [
-    "assert.h", "complex.h", "ctype.h", "dirent.h", "dlfcn.h", "errno.h", "fcntl.h", "fenv.h", "float.h", "getopt.h",
-    "inttypes.h", "iso646.h", "limits.h", "locale.h", "malloc.h", "math.h", "memory.h", "netdb.h", "poll.h",
-    "pthread.h", "pwd.h", "sched.h", "setjmp.h", "signal.h", "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h",
-    "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h", "strings.h", "syslog.h", "termios.h",
-    "tgmath.h", "threads.h", "time.h", "unistd.h", "wchar.h", "wctype.h", "windows.h",
+    "assert.h",
+    "complex.h",
+    "ctype.h",
+    "dirent.h",
+    "dlfcn.h",
+    "errno.h",
+    "fcntl.h",
+    "fenv.h",
+    "float.h",
+    "getopt.h",
+    "inttypes.h",
+    "iso646.h",
+    "limits.h",
+    "locale.h",
+    "malloc.h",
+    "math.h",
+    "memory.h",
+    "netdb.h",
+    "poll.h",
+    "pthread.h",
+    "pwd.h",
+    "sched.h",
+    "setjmp.h",
+    "signal.h",
+    "stdalign.h",
+    "stdarg.h",
+    "stdatomic.h",
+    "stdbool.h",
+    "stddef.h",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "stdnoreturn.h",
+    "string.h",
+    "strings.h",
+    "syslog.h",
+    "termios.h",
+    "tgmath.h",
+    "threads.h",
+    "time.h",
+    "unistd.h",
+    "wchar.h",
+    "wctype.h",
+    "windows.h",
 ];
 
 /// The files of the tree by name.
@@ -27,7 +66,10 @@ impl<'a> Headers<'a> {
     pub(super) fn new(index: &'a Index<'a>) -> Headers<'a> {
         let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for file in 0..index.len() {
-            by_name.entry(path::name(index.path(file))).or_default().push(file);
+            by_name
+                .entry(path::name(index.path(file)))
+                .or_default()
+                .push(file);
         }
         Headers { index, by_name }
     }
@@ -38,7 +80,10 @@ impl<'a> Headers<'a> {
         }
         let directory = path::parent(self.index.path(file));
         let beside = path::join(directory, include).and_then(|path| self.index.find(&path));
-        match beside.filter(|_| !system).or_else(|| self.nearest(directory, include)) {
+        match beside
+            .filter(|_| !system)
+            .or_else(|| self.nearest(directory, include))
+        {
             Some(found) => Outcome::Files(vec![found]),
             None if system || SYSTEM.contains(&include) => Outcome::External(include.to_owned()),
             None => Outcome::Missing,
@@ -50,11 +95,16 @@ impl<'a> Headers<'a> {
         let candidates = self.by_name.get(path::name(&wanted))?;
         let fits = |file: &&usize| {
             let path = self.index.path(**file);
-            path.strip_suffix(wanted.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+            path.strip_suffix(wanted.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
         };
         let distance = |file: &&usize| {
             let path = self.index.path(**file);
-            let shared = path.split('/').zip(directory.split('/')).take_while(|(a, b)| a == b).count();
+            let shared = path
+                .split('/')
+                .zip(directory.split('/'))
+                .take_while(|(a, b)| a == b)
+                .count();
             (std::cmp::Reverse(shared), path.len(), path)
         };
         candidates.iter().filter(fits).min_by_key(distance).copied()

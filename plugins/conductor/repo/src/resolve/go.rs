@@ -42,14 +42,21 @@ impl<'a> Modules<'a> {
                 return Outcome::Missing;
             };
             let is_there = self.package(&package).is_some();
-            return if is_there { Outcome::Package(package) } else { Outcome::Missing };
+            return if is_there {
+                Outcome::Package(package)
+            } else {
+                Outcome::Missing
+            };
         }
         let vendored = path::below("vendor", import);
         if self.package(&vendored).is_some() {
             return Outcome::Package(vendored);
         }
         // The standard library's own tree: its packages go without the module's name.
-        if let Some(package) = self.modules.get("std").map(|directory| path::below(directory, import))
+        if let Some(package) = self
+            .modules
+            .get("std")
+            .map(|directory| path::below(directory, import))
             && self.package(&package).is_some()
         {
             return Outcome::Package(package);
@@ -63,7 +70,13 @@ impl<'a> Modules<'a> {
             let path = self.index.path(*file);
             Language::of(path) == Some(Language::Go) && !path.ends_with("_test.go")
         };
-        let files: Vec<usize> = self.index.in_directory(directory).iter().copied().filter(is_part).collect();
+        let files: Vec<usize> = self
+            .index
+            .in_directory(directory)
+            .iter()
+            .copied()
+            .filter(is_part)
+            .collect();
         (!files.is_empty()).then_some(files)
     }
 }

@@ -34,7 +34,9 @@ impl<'a> Index<'a> {
 
     /// The place of the file at a path.
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
-        self.files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()
+        self.files
+            .binary_search_by(|file| file.path.as_str().cmp(path))
+            .ok()
     }
 
     /// The place of the first of these paths that exists.
@@ -85,7 +87,8 @@ impl<'a> Index<'a> {
 
     /// Each manifest with the file it is in.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = (usize, &'a Manifest)> {
-        let manifest = |(at, facts): (usize, &Option<&'a Facts>)| Some((at, facts.as_ref()?.manifest.as_ref()?));
+        let manifest =
+            |(at, facts): (usize, &Option<&'a Facts>)| Some((at, facts.as_ref()?.manifest.as_ref()?));
         self.facts.iter().enumerate().filter_map(manifest)
     }
 }

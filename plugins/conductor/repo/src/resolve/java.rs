@@ -19,7 +19,10 @@ impl<'a> Packages<'a> {
         let mut types = BTreeMap::new();
         for file in 0..index.len() {
             let path = index.path(file);
-            let Some(facts) = index.facts(file).filter(|_| Language::of(path) == Some(Language::Java)) else {
+            let Some(facts) = index
+                .facts(file)
+                .filter(|_| Language::of(path) == Some(Language::Java))
+            else {
                 continue;
             };
             let package = facts.package.as_deref().unwrap_or_default();
@@ -28,7 +31,11 @@ impl<'a> Packages<'a> {
                 types.entry((package, name)).or_insert(file);
             }
         }
-        Packages { index, packages, types }
+        Packages {
+            index,
+            packages,
+            types,
+        }
     }
 
     /// `a.b.Type`, `a.b.Outer.Inner`, `a.b.Type.member` or, with `all`, everything in one of them.
@@ -46,7 +53,11 @@ impl<'a> Packages<'a> {
                 return Outcome::Files(vec![*file]);
             }
         }
-        if prefixes.iter().skip(1).any(|prefix| self.packages.contains_key(prefix)) {
+        if prefixes
+            .iter()
+            .skip(1)
+            .any(|prefix| self.packages.contains_key(prefix))
+        {
             return Outcome::Missing;
         }
         let mut parts = name.splitn(3, '.');

@@ -21,9 +21,14 @@ impl<'a> Node<'a> {
         let files = Files::of(index);
         let runs = ["import", "require", "node", "default"];
         let checks = ["source", "types", "browser", "import", "default"];
-        let resolver = |conditions: &[&str]| ResolverGeneric::new_with_file_system(files.clone(), options(conditions));
+        let resolver =
+            |conditions: &[&str]| ResolverGeneric::new_with_file_system(files.clone(), options(conditions));
         let resolvers = [resolver(&runs), resolver(&checks)];
-        Node { index, files, resolvers }
+        Node {
+            index,
+            files,
+            resolvers,
+        }
     }
 
     pub(super) fn resolve(&self, file: usize, specifier: &str, optional: bool) -> Outcome {
@@ -50,10 +55,16 @@ impl<'a> Node<'a> {
 
     /// A package of the tree may point to what its build makes: then its sources are meant.
     fn unresolved(&self, file: usize, specifier: &str, optional: bool) -> Outcome {
-        let is_local = specifier.starts_with(['.', '/', '#']) || specifier.starts_with("@/") || specifier.starts_with("~/");
+        let is_local = specifier.starts_with(['.', '/', '#'])
+            || specifier.starts_with("@/")
+            || specifier.starts_with("~/");
         if is_local {
             let name = specifier.to_owned();
-            return if optional { Outcome::External(name) } else { Outcome::Missing };
+            return if optional {
+                Outcome::External(name)
+            } else {
+                Outcome::Missing
+            };
         }
         let Some((package, directory, rest)) = self.files.package(specifier) else {
             return Outcome::External(package_name(specifier).to_owned());
@@ -64,7 +75,9 @@ impl<'a> Node<'a> {
         let inside = if rest.is_empty() { "index" } else { rest };
         let bases = ["src/", "lib/", ""].map(|folder| path::below(&directory, &format!("{folder}{inside}")));
         let endings = [".ts", ".tsx", ".js", ".mjs", ".jsx"];
-        let guesses = bases.iter().flat_map(|base| endings.map(|ending| format!("{base}{ending}")));
+        let guesses = bases
+            .iter()
+            .flat_map(|base| endings.map(|ending| format!("{base}{ending}")));
         Outcome::file(self.index.first(guesses))
     }
 }
@@ -72,12 +85,19 @@ impl<'a> Node<'a> {
 /// The package of a specifier: `@scope/name` or `name`.
 fn package_name(specifier: &str) -> &str {
     let parts = if specifier.starts_with('@') { 2 } else { 1 };
-    let end = specifier.match_indices('/').nth(parts - 1).map_or(specifier.len(), |(at, _)| at);
+    let end = specifier
+        .match_indices('/')
+        .nth(parts - 1)
+        .map_or(specifier.len(), |(at, _)| at);
     specifier.get(..end).unwrap_or(specifier)
 }
 
 fn options(conditions: &[&str]) -> ResolveOptions {
-    let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<String>>();
+    let texts = |list: &[&str]| {
+        list.iter()
+            .map(|text| (*text).to_owned())
+            .collect::<Vec<String>>()
+    };
     let alias = |from: &str, to: &[&str]| (from.to_owned(), texts(to));
     ResolveOptions {
         tsconfig: Some(TsconfigDiscovery::Auto),

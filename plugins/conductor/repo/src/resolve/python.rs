@@ -88,7 +88,8 @@ impl<'a> Roots<'a> {
             "" => directory.to_owned(),
             module => path::below(directory, &module.replace('.', "/")),
         };
-        self.names_in(&base, names).map_or(Outcome::Missing, Outcome::Files)
+        self.names_in(&base, names)
+            .map_or(Outcome::Missing, Outcome::Files)
     }
 
     /// The files that hold names of a module: submodules by themselves, everything else in the module.
@@ -114,8 +115,13 @@ impl<'a> Roots<'a> {
 
     fn module(&self, base: &str) -> Option<Module> {
         let as_file = ENDINGS.iter().map(|ending| format!("{base}{ending}"));
-        let as_package = ENDINGS.iter().map(|ending| path::below(base, &format!("__init__{ending}")));
-        if let Some(file) = self.index.first(as_package.chain(as_file.filter(|_| !base.is_empty()))) {
+        let as_package = ENDINGS
+            .iter()
+            .map(|ending| path::below(base, &format!("__init__{ending}")));
+        if let Some(file) = self
+            .index
+            .first(as_package.chain(as_file.filter(|_| !base.is_empty())))
+        {
             return Some(Module::File(file));
         }
         self.index
@@ -131,11 +137,16 @@ impl<'a> Roots<'a> {
             top = path::parent(top);
         }
         let mut roots = vec![top];
-        let above = path::ancestors(self.index.path(file)).filter(|at| at.is_empty() || self.projects.contains(at));
+        let above =
+            path::ancestors(self.index.path(file)).filter(|at| at.is_empty() || self.projects.contains(at));
         for project in above {
             roots.push(project);
             let sources = self.index.directories_in(project);
-            roots.extend(sources.into_iter().filter(|inside| matches!(path::name(inside), "src" | "lib" | "python")));
+            roots.extend(
+                sources
+                    .into_iter()
+                    .filter(|inside| matches!(path::name(inside), "src" | "lib" | "python")),
+            );
         }
         let mut seen = BTreeSet::new();
         roots.retain(|root| seen.insert(*root));
@@ -159,11 +170,17 @@ impl<'a> Roots<'a> {
 
     fn python_in(&self, directory: &str) -> impl Iterator<Item = usize> {
         let is_python = |file: &usize| Language::of(self.index.path(*file)) == Some(Language::Python);
-        self.index.in_directory(directory).iter().copied().filter(is_python)
+        self.index
+            .in_directory(directory)
+            .iter()
+            .copied()
+            .filter(is_python)
     }
 }
 
 fn is_package(index: &Index<'_>, directory: &str) -> bool {
     let inits = ["__init__.py", "__init__.pyi"];
-    index.first(inits.map(|init| path::below(directory, init))).is_some()
+    index
+        .first(inits.map(|init| path::below(directory, init)))
+        .is_some()
 }

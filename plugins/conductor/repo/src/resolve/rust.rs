@@ -9,7 +9,7 @@ use super::{Index, Outcome};
 use crate::manifest::{Cargo, Manifest, in_code};
 use crate::path;
 use crate::targets::{self, TargetKind};
-use tree::Place;
+use tree::{Modules, Place};
 
 /// Crates that come with the compiler.
 const SYSROOT: [&str; 5] = ["std", "core", "alloc", "proc_macro", "test"];
@@ -41,7 +41,7 @@ struct Package<'a> {
 /// One crate: its modules, each with the file it is in.
 struct Krate {
     package: usize,
-    modules: BTreeMap<Vec<String>, usize>,
+    modules: Modules,
 }
 
 impl<'a> Crates<'a> {
@@ -64,7 +64,8 @@ impl<'a> Crates<'a> {
 
     fn manifest(&mut self, directory: &'a str, cargo: &'a Cargo) {
         let renamed = cargo.workspace_dependencies.iter();
-        self.renamed.extend(renamed.map(|(name, package)| (name.as_str(), package.as_str())));
+        self.renamed
+            .extend(renamed.map(|(name, package)| (name.as_str(), package.as_str())));
         let Some(name) = cargo.package.as_deref() else {
             return;
         };
@@ -147,7 +148,9 @@ impl<'a> Crates<'a> {
         match first.as_str() {
             "crate" => self.walk(place.krate, Vec::new(), rest),
             "self" | "super" => {
-                let ups = path.iter().take_while(|segment| *segment == "super" || *segment == "self");
+                let ups = path
+                    .iter()
+                    .take_while(|segment| *segment == "super" || *segment == "self");
                 let ups_len = ups.clone().count();
                 let up = ups.filter(|segment| *segment == "super").count();
                 here.truncate(here.len().saturating_sub(up));
@@ -170,7 +173,10 @@ impl<'a> Crates<'a> {
         {
             return self.path_at(file, place, &target, &scope, hops - 1);
         }
-        let package = self.crates.get(place.krate).and_then(|krate| self.packages.get(krate.package));
+        let package = self
+            .crates
+            .get(place.krate)
+            .and_then(|krate| self.packages.get(krate.package));
         match self.other_crate(package, first) {
             Some(Ok(krate)) => return self.walk(krate, Vec::new(), rest),
             Some(Err(name)) => return Outcome::External(name),
@@ -198,7 +204,8 @@ impl<'a> Crates<'a> {
         let parent = place.module.split_last().map(|(_, parent)| parent.to_vec());
         let modules = self.crates.get(place.krate).map(|krate| &krate.modules);
         let parent = parent.and_then(|parent| modules?.get(&parent).copied());
-        names::has_glob(self.index, file) || parent.is_some_and(|parent| names::is_known(self.index, parent, first))
+        names::has_glob(self.index, file)
+            || parent.is_some_and(|parent| names::is_known(self.index, parent, first))
     }
 
     /// A crate by the name that a package's code calls it: of the tree, or what it is called outside.
@@ -245,7 +252,10 @@ impl<'a> Crates<'a> {
     }
 
     fn package_of(&self, file: usize) -> Option<&Package<'a>> {
-        path::ancestors(self.index.path(file))
-            .find_map(|directory| self.packages.iter().find(|package| package.directory == directory))
+        path::ancestors(self.index.path(file)).find_map(|directory| {
+            self.packages
+                .iter()
+                .find(|package| package.directory == directory)
+        })
     }
 }

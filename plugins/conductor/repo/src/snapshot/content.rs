@@ -1,5 +1,7 @@
 //! Reading one file, in pieces, into a hash.
 
+use bstr::ByteSlice as _;
+
 use super::{Content, Digest, Limits};
 use crate::tree::{Entry, Tree, TreeError};
 
@@ -82,7 +84,7 @@ impl Reader {
 }
 
 fn is_binary(head: &[u8]) -> bool {
-    head.iter().take(SNIFFED).any(|byte| *byte == 0)
+    head.get(..SNIFFED).unwrap_or(head).contains_str(b"\0")
 }
 
 fn length(bytes: &[u8]) -> u64 {

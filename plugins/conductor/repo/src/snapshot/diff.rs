@@ -25,7 +25,10 @@ pub struct Diff {
 impl Diff {
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.modified.is_empty() && self.renamed.is_empty()
+        self.added.is_empty()
+            && self.removed.is_empty()
+            && self.modified.is_empty()
+            && self.renamed.is_empty()
     }
 }
 
@@ -55,7 +58,9 @@ pub fn diff(before: &Snapshot, after: &Snapshot) -> Diff {
                 old_files.next();
                 new_files.next();
             }
-            (Some(old), file) if file.is_none_or(|file| old.path < file.path) => gone.extend(old_files.next()),
+            (Some(old), file) if file.is_none_or(|file| old.path < file.path) => {
+                gone.extend(old_files.next())
+            }
             _ => new.extend(new_files.next()),
         }
     }

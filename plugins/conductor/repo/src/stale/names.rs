@@ -6,12 +6,28 @@ use crate::path;
 const BACKUPS: [&str; 9] = ["bak", "backup", "orig", "rej", "old", "save", "swp", "swo", "tmp"];
 
 const ASIDE: [&str; 9] = [
-    "old", "bak", "backup", "deprecated", "obsolete", "unused", "legacy", "tmp", "temp",
+    "old",
+    "bak",
+    "backup",
+    "deprecated",
+    "obsolete",
+    "unused",
+    "legacy",
+    "tmp",
+    "temp",
 ];
 
 const COPIES: [&str; 3] = ["copy", "kopie", "duplicate"];
 
-const FOLDERS: [&str; 7] = ["old", "backup", "backups", "deprecated", "obsolete", "unused", "_archive"];
+const FOLDERS: [&str; 7] = [
+    "old",
+    "backup",
+    "backups",
+    "deprecated",
+    "obsolete",
+    "unused",
+    "_archive",
+];
 
 /// What a path's name says, if anything.
 pub(super) fn judge(path: &str) -> Option<Reason> {
@@ -55,5 +71,7 @@ fn is_numbered(part: &str) -> bool {
 
 fn folder(path: &str) -> Option<String> {
     let mut parts = path::parent(path).split('/');
-    parts.find(|part| FOLDERS.contains(part)).map(|part| format!("{part}/"))
+    parts
+        .find(|part| FOLDERS.contains(part))
+        .map(|part| format!("{part}/"))
 }

@@ -1,4 +1,5 @@
 //! A tree on disk.
+#![expect(clippy::disallowed_methods, reason = "the trees of tests and measurements")]
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -25,7 +26,11 @@ impl Tree for Disk {
             if after.is_some_and(|after| name.as_str() <= after) {
                 continue;
             }
-            let path = if directory.is_empty() { name } else { format!("{directory}/{name}") };
+            let path = if directory.is_empty() {
+                name
+            } else {
+                format!("{directory}/{name}")
+            };
             // An entry may go between the listing and the look at it.
             if let Ok(metadata) = found.metadata() {
                 let mut entry = entry(path, &metadata);
@@ -66,11 +71,18 @@ fn entry(path: String, metadata: &Metadata) -> Entry {
         kind if kind.is_file() => Kind::File,
         _ => Kind::Other,
     };
-    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let modified = metadata
+        .modified()
+        .ok()
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     Entry {
         path,
         kind,
-        size: if kind == Kind::Directory { 0 } else { metadata.len() },
+        size: if kind == Kind::Directory {
+            0
+        } else {
+            metadata.len()
+        },
         modified: modified.map_or(0, |at| i64::try_from(at.as_millis()).unwrap_or(i64::MAX)),
     }
 }

@@ -39,7 +39,9 @@ impl Memory {
     /// A snapshot taken long after the last change.
     pub(crate) fn take(&self, limits: &Limits, previous: Option<&Snapshot>) -> (Taken, FactBook) {
         let mut book = FactBook::default();
-        let taken = take(self, limits, previous, 1_000_000, &mut |file, bytes| book.learn(file, bytes));
+        let taken = take(self, limits, previous, 1_000_000, &mut |file, bytes| {
+            book.learn(file, bytes)
+        });
         (taken.unwrap(), book)
     }
 
@@ -50,7 +52,12 @@ impl Memory {
 
     fn entry(&self, path: &str) -> Option<Entry> {
         let below = format!("{path}/");
-        let is_directory = || self.files.keys().chain(self.others.keys()).any(|key| key.starts_with(&below));
+        let is_directory = || {
+            self.files
+                .keys()
+                .chain(self.others.keys())
+                .any(|key| key.starts_with(&below))
+        };
         let (kind, size, modified) = if let Some((content, modified)) = self.files.get(path) {
             (Kind::File, content.len(), *modified)
         } else if let Some(kind) = self.others.get(path) {
@@ -74,7 +81,11 @@ impl Tree for Memory {
         if let Some(error) = self.broken.get(directory) {
             return Err(error.clone());
         }
-        let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let prefix = if directory.is_empty() {
+            String::new()
+        } else {
+            format!("{directory}/")
+        };
         let mut names: Vec<&str> = self
             .files
             .keys()
@@ -84,19 +95,25 @@ impl Tree for Memory {
             .collect();
         names.sort_unstable();
         names.dedup();
-        let entries = names.into_iter().filter_map(|name| self.entry(&format!("{prefix}{name}")));
+        let entries = names
+            .into_iter()
+            .filter_map(|name| self.entry(&format!("{prefix}{name}")));
         Ok(entries.take(usize::try_from(limit).unwrap()).collect())
     }
 
     fn stat(&self, path: &str) -> Result<Entry, TreeError> {
-        self.entry(path).ok_or_else(|| TreeError::NotFound(path.to_owned()))
+        self.entry(path)
+            .ok_or_else(|| TreeError::NotFound(path.to_owned()))
     }
 
     fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError> {
         if let Some(error) = self.broken.get(path) {
             return Err(error.clone());
         }
-        let (content, _) = self.files.get(path).ok_or_else(|| TreeError::NotFound(path.to_owned()))?;
+        let (content, _) = self
+            .files
+            .get(path)
+            .ok_or_else(|| TreeError::NotFound(path.to_owned()))?;
         self.reads.set(self.reads.get() + 1);
         let from = usize::try_from(offset).unwrap().min(content.len());
         let to = content.len().min(from + usize::try_from(limit).unwrap());
@@ -112,12 +129,22 @@ pub(crate) fn graph(text: &str) -> String {
         let _ = writeln!(lines, "{from} -> {}", to.join(", "));
     }
     for missing in &export.missing {
-        let _ = writeln!(lines, "missing {}:{} {}", missing.path, missing.line, missing.import);
+        let _ = writeln!(
+            lines,
+            "missing {}:{} {}",
+            missing.path, missing.line, missing.import
+        );
     }
     let external: Vec<&str> = export.external.keys().map(String::as_str).collect();
     let _ = writeln!(lines, "external {}", external.join(", "));
     for entry in &export.entry_points {
-        let _ = writeln!(lines, "{:?} {} {}", entry.kind, entry.name, entry.file.as_deref().unwrap_or("-"));
+        let _ = writeln!(
+            lines,
+            "{:?} {} {}",
+            entry.kind,
+            entry.name,
+            entry.file.as_deref().unwrap_or("-")
+        );
     }
     lines
 }

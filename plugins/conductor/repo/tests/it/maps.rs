@@ -27,7 +27,10 @@ test: build
 "#;
 
 fn notes() -> Notes {
-    let said = [("src/cart.rs", "What a customer wants to buy"), ("src/money.rs", "Amounts | <b>exact</b>")];
+    let said = [
+        ("src/cart.rs", "What a customer wants to buy"),
+        ("src/money.rs", "Amounts | <b>exact</b>"),
+    ];
     Notes {
         descriptions: said.map(|(path, text)| (path.to_owned(), text.to_owned())).into(),
         ..Notes::default()
@@ -36,7 +39,9 @@ fn notes() -> Notes {
 
 #[test]
 fn the_map_reads_as_a_page() {
-    let text = Memory::new(PROJECT).map(&notes()).markdown(MarkdownLimits::default());
+    let text = Memory::new(PROJECT)
+        .map(&notes())
+        .markdown(MarkdownLimits::default());
     expect![[r#"
         # Repository map
 
@@ -75,7 +80,10 @@ fn the_map_reads_as_a_page() {
 
 #[test]
 fn the_map_is_the_same_each_time_and_comes_back_from_json() {
-    let (one, other) = (Memory::new(PROJECT).map(&notes()), Memory::new(PROJECT).map(&notes()));
+    let (one, other) = (
+        Memory::new(PROJECT).map(&notes()),
+        Memory::new(PROJECT).map(&notes()),
+    );
     let json = serde_json::to_string(&one.export()).unwrap();
     assert_eq!(json, serde_json::to_string(&other.export()).unwrap());
     assert_eq!(serde_json::from_str::<Export>(&json).unwrap(), one.export());
@@ -83,7 +91,9 @@ fn the_map_is_the_same_each_time_and_comes_back_from_json() {
 
 #[test]
 fn what_does_not_fit_is_counted() {
-    let text = Memory::new(PROJECT).map(&notes()).markdown(MarkdownLimits { files: 1, lines: 1 });
+    let text = Memory::new(PROJECT)
+        .map(&notes())
+        .markdown(MarkdownLimits { files: 1, lines: 1 });
     assert_eq!(text.matches("more\n").count(), 2, "{text}");
 }
 
@@ -104,8 +114,16 @@ fn questions_combine_and_page() {
         let query: Query = serde_json::from_value(query).unwrap();
         match map.query(&query) {
             Ok(page) => {
-                let found = page.files.iter().map(|found| (found.file.path.as_str(), found.distance));
-                format!("{:?} of {} after {:?}", found.collect::<BTreeMap<_, _>>(), page.total, page.after)
+                let found = page
+                    .files
+                    .iter()
+                    .map(|found| (found.file.path.as_str(), found.distance));
+                format!(
+                    "{:?} of {} after {:?}",
+                    found.collect::<BTreeMap<_, _>>(),
+                    page.total,
+                    page.after
+                )
             }
             Err(error) => format!("{error:?}"),
         }
@@ -124,5 +142,6 @@ fn questions_combine_and_page() {
         {"src/cart.rs": None} of 1 after None
         {"src/cart.rs": Some(1), "src/lib.rs": Some(1)} of 2 after None
         {"src/money.rs": Some(1)} of 1 after None
-        UnknownFile { path: "lib.rs", meant: ["src/lib.rs"] }"#]].assert_eq(&answers.join("\n"));
+        UnknownFile { path: "lib.rs", meant: ["src/lib.rs"] }"#]]
+    .assert_eq(&answers.join("\n"));
 }

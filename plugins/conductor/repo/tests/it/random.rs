@@ -7,16 +7,76 @@ use proptest::prelude::*;
 use crate::harness::Memory;
 
 const NAMES: [&str; 18] = [
-    "a.rs", "a.py", "a.js", "a.tsx", "a.go", "a.java", "a.c", "a.hpp", "a.md", "Cargo.toml", "package.json",
-    "tsconfig.json", "pyproject.toml", "setup.cfg", "go.mod", "Makefile", "pom.xml", ".gitignore",
+    "a.rs",
+    "a.py",
+    "a.js",
+    "a.tsx",
+    "a.go",
+    "a.java",
+    "a.c",
+    "a.hpp",
+    "a.md",
+    "Cargo.toml",
+    "package.json",
+    "tsconfig.json",
+    "pyproject.toml",
+    "setup.cfg",
+    "go.mod",
+    "Makefile",
+    "pom.xml",
+    ".gitignore",
 ];
 
 /// Pieces that readers look for, so that random text reaches deep into them.
 const PIECES: [&str; 48] = [
-    "use ", "mod ", "crate::", "super::", "{", "}", "(", ")", ";", "::", "*", ",", " as ", "#[path = \"", "\"", "'",
-    "`", "${", "/*", "*/", "//", "\n", "import ", "from ", "export ", "require(", "include!(", "concat!(", "env!(",
-    "package ", "static ", "#include ", "<", ">", "R\"x(", ")x\"", "\"\"\"", "'''", "\\", "\\\n", "..", "...", "/",
-    "=", "[", "]", "ä", "\u{0}",
+    "use ",
+    "mod ",
+    "crate::",
+    "super::",
+    "{",
+    "}",
+    "(",
+    ")",
+    ";",
+    "::",
+    "*",
+    ",",
+    " as ",
+    "#[path = \"",
+    "\"",
+    "'",
+    "`",
+    "${",
+    "/*",
+    "*/",
+    "//",
+    "\n",
+    "import ",
+    "from ",
+    "export ",
+    "require(",
+    "include!(",
+    "concat!(",
+    "env!(",
+    "package ",
+    "static ",
+    "#include ",
+    "<",
+    ">",
+    "R\"x(",
+    ")x\"",
+    "\"\"\"",
+    "'''",
+    "\\",
+    "\\\n",
+    "..",
+    "...",
+    "/",
+    "=",
+    "[",
+    "]",
+    "ä",
+    "\u{0}",
 ];
 
 const SOURCES: [&str; 8] = [
@@ -69,7 +129,15 @@ proptest! {
 
 #[test]
 fn deep_nesting_is_read_without_recursion() {
-    for (open, close) in [("{", "}"), ("(", ")"), ("use a::{", "}"), ("`${", "}`"), ("[", "]"), ("/*", "*/"), ("mod a {", "}")] {
+    for (open, close) in [
+        ("{", "}"),
+        ("(", ")"),
+        ("use a::{", "}"),
+        ("`${", "}`"),
+        ("[", "]"),
+        ("/*", "*/"),
+        ("mod a {", "}"),
+    ] {
         let text = format!("{}{}", open.repeat(20_000), close.repeat(20_000));
         for name in NAMES {
             Facts::read(name, text.as_bytes());

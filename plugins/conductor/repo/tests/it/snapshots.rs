@@ -47,8 +47,16 @@ only/*
 fn ignore_files_hold_as_they_do_for_git() {
     let disk = tempfile::tempdir().unwrap();
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).current_dir(disk.path()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new("git")
+            .args(arguments)
+            .current_dir(disk.path())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     };
     git(&["init", "--quiet"]);
@@ -59,12 +67,19 @@ fn ignore_files_hold_as_they_do_for_git() {
         std::fs::write(path, content).unwrap();
     }
     let listed = git(&["ls-files", "--others", "--cached", "--exclude-standard"]);
-    let tree = Disk { root: disk.path().to_owned() };
-    let found = take(&tree, &Limits::default(), None, 0, &mut |_, _| {}).unwrap().snapshot;
+    let tree = Disk {
+        root: disk.path().to_owned(),
+    };
+    let found = take(&tree, &Limits::default(), None, 0, &mut |_, _| {})
+        .unwrap()
+        .snapshot;
     let mut listed: Vec<&str> = listed.lines().collect();
     listed.sort_unstable();
     assert_eq!(paths(&found), listed);
-    assert_eq!(paths(&Memory::new(IGNORES).take(&Limits::default(), None).0.snapshot), listed);
+    assert_eq!(
+        paths(&Memory::new(IGNORES).take(&Limits::default(), None).0.snapshot),
+        listed
+    );
 }
 
 #[test]
@@ -84,7 +99,10 @@ fn a_change_just_after_a_snapshot_is_seen() {
     let tree = Memory::new("== a\none\n");
     let (taken, _) = tree.take(&Limits::default(), None);
     // The file's time is not clearly before the snapshot's.
-    let hasty = Snapshot { taken: 1_500, ..taken.snapshot };
+    let hasty = Snapshot {
+        taken: 1_500,
+        ..taken.snapshot
+    };
     assert_eq!(tree.take(&Limits::default(), Some(&hasty)).0.effort.read, 1);
 }
 
@@ -107,16 +125,28 @@ fn differences_name_what_came_went_changed_and_moved() {
 
 #[test]
 fn what_cannot_be_seen_is_said_and_the_rest_is_found() {
-    let mut tree = Memory::new("== a\n1\n== deep/er/x\n2\n== nested/.git/HEAD\n3\n== nested/y\n4\n== shut/z\n5\n== torn\n6\n");
+    let mut tree = Memory::new(
+        "== a\n1\n== deep/er/x\n2\n== nested/.git/HEAD\n3\n== nested/y\n4\n== shut/z\n5\n== torn\n6\n",
+    );
     tree.others.insert("link".to_owned(), Kind::Symlink);
     tree.others.insert("odd\\xff".to_owned(), Kind::Unnamed);
-    tree.broken.insert("shut".to_owned(), TreeError::Denied("shut".to_owned()));
-    tree.broken.insert("torn".to_owned(), TreeError::TooLarge("torn".to_owned()));
-    let limits = Limits { depth: 1, ..Limits::default() };
+    tree.broken
+        .insert("shut".to_owned(), TreeError::Denied("shut".to_owned()));
+    tree.broken
+        .insert("torn".to_owned(), TreeError::TooLarge("torn".to_owned()));
+    let limits = Limits {
+        depth: 1,
+        ..Limits::default()
+    };
     let (taken, _) = tree.take(&limits, None);
     let mut text = String::new();
     for file in &taken.snapshot.files {
-        let _ = writeln!(text, "{} {}", file.path, serde_json::to_value(file.content).unwrap()["kind"]);
+        let _ = writeln!(
+            text,
+            "{} {}",
+            file.path,
+            serde_json::to_value(file.content).unwrap()["kind"]
+        );
     }
     for problem in &taken.snapshot.problems {
         let _ = writeln!(text, "{}: {:?}", problem.path, problem.what);
@@ -131,9 +161,11 @@ fn what_cannot_be_seen_is_said_and_the_rest_is_found() {
         odd\xff: NameNotUtf8
         shut: Unreadable("`shut` is outside of what may be read")
         torn: Unreadable("`torn` is too large")
-    "#]].assert_eq(&text);
+    "#]]
+    .assert_eq(&text);
     assert!(taken.snapshot.is_partial());
-    tree.broken.insert(String::new(), TreeError::UnknownWorkspace("w".to_owned()));
+    tree.broken
+        .insert(String::new(), TreeError::UnknownWorkspace("w".to_owned()));
     assert!(take(&tree, &limits, None, 0, &mut |_, _| {}).is_err());
 }
 
@@ -154,7 +186,10 @@ fn limits_bound_what_is_read() {
     assert_eq!(seen, 0);
     assert!(taken.effort.bytes < 2 << 20);
     let kinds: Vec<Content> = taken.snapshot.files.iter().map(|file| file.content).collect();
-    assert!(matches!(kinds[..], [Content::Binary { .. }, Content::Huge { .. }, Content::Text { .. }]));
+    assert!(matches!(
+        kinds[..],
+        [Content::Binary { .. }, Content::Huge { .. }, Content::Text { .. }]
+    ));
     tree.put("zz", b"");
     let taken = take(&tree, &limits, None, 0, &mut |_, _| {}).unwrap();
     assert_eq!(taken.snapshot.problems[0].what, Trouble::TooMany);
@@ -167,8 +202,12 @@ fn names_on_disk_may_hold_anything() {
         #[expect(clippy::disallowed_methods, reason = "the test's own directory")]
         std::fs::write(disk.path().join(std::ffi::OsStr::from_bytes(name)), "x").unwrap();
     }
-    let tree = Disk { root: disk.path().to_owned() };
-    let found = take(&tree, &Limits::default(), None, 0, &mut |_, _| {}).unwrap().snapshot;
+    let tree = Disk {
+        root: disk.path().to_owned(),
+    };
+    let found = take(&tree, &Limits::default(), None, 0, &mut |_, _| {})
+        .unwrap()
+        .snapshot;
     assert_eq!(paths(&found), ["bad\\xff.py", "größe.py", "line\nbreak.py"]);
     assert_eq!(found.problems[0].what, Trouble::NameNotUtf8);
     let stored = serde_json::to_string(&found).unwrap();

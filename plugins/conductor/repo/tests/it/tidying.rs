@@ -48,7 +48,11 @@ from shop.copy_file import copy
 fn notes() -> Notes {
     let day = 86_400_000;
     Notes {
-        descriptions: [("shop/copy_file.py".to_owned(), "Copies files; obsolete".to_owned())].into(),
+        descriptions: [(
+            "shop/copy_file.py".to_owned(),
+            "Copies files; obsolete".to_owned(),
+        )]
+        .into(),
         ages: Ages {
             committed: [("shop/ancient.py".to_owned(), 0), ("shop/cart.py".to_owned(), 0)].into(),
             now: 400 * day,
@@ -61,7 +65,13 @@ fn stale_files_come_with_their_reasons() {
     let map = Memory::new(MESSY).map(&notes());
     let mut text = String::new();
     for candidate in &map.stale {
-        let _ = writeln!(text, "{} {} {}", candidate.score, candidate.path, serde_json::to_string(&candidate.reasons).unwrap());
+        let _ = writeln!(
+            text,
+            "{} {} {}",
+            candidate.score,
+            candidate.path,
+            serde_json::to_string(&candidate.reasons).unwrap()
+        );
     }
     expect![[r#"
         100 shop/cart copy.py [{"reason":"never_imported"},{"reason":"named","part":"copy"},{"reason":"duplicate","of":"shop/cart.py"}]
@@ -116,27 +126,37 @@ fn new_files_lack_descriptions_and_old_ones_follow_their_files() {
     tree.files.insert("lib/a.py".to_owned(), moved);
     tree.put("c.py", b"new");
     let (after, _) = tree.take(&Limits::default(), None);
-    let mut said = [("a.py".to_owned(), "The system".to_owned()), ("x.py".to_owned(), "Gone".to_owned())].into();
+    let mut said = [
+        ("a.py".to_owned(), "The system".to_owned()),
+        ("x.py".to_owned(), "Gone".to_owned()),
+    ]
+    .into();
     let since = diff(&before.snapshot, &after.snapshot);
     follow_renames(&mut said, &since);
     let lacking = undescribed(&after.snapshot, &said, Some(&since));
-    expect![[r#"{"new":["c.py"],"old":["b.py"],"orphans":["x.py"]}"#]].assert_eq(&serde_json::to_string(&lacking).unwrap());
+    expect![[r#"{"new":["c.py"],"old":["b.py"],"orphans":["x.py"]}"#]]
+        .assert_eq(&serde_json::to_string(&lacking).unwrap());
 }
 
 #[test]
 fn every_fault_of_a_description_is_named() {
-    let (taken, _) = Memory::new("== src/a.py\n1\n== src/b.py\n2\n== src/c.py\n3\n").take(&Limits::default(), None);
+    let (taken, _) =
+        Memory::new("== src/a.py\n1\n== src/b.py\n2\n== src/c.py\n3\n").take(&Limits::default(), None);
     let said = [
         ("a.py".to_owned(), "Misplaced".to_owned()),
         ("src/a.py".to_owned(), " ".to_owned()),
         ("src/b.py".to_owned(), "B.PY".to_owned()),
         ("src/c.py".to_owned(), format!("two\nlines {}", "x".repeat(300))),
     ];
-    let faults: Vec<String> = check(&taken.snapshot, &said.into()).iter().map(ToString::to_string).collect();
+    let faults: Vec<String> = check(&taken.snapshot, &said.into())
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     expect![[r#"
         a.py is not in the snapshot
         the description of src/a.py is empty
         the description of src/b.py only repeats its name
         the description of src/c.py has more than one line
-        the description of src/c.py has 310 characters; at most 200 are kept"#]].assert_eq(&faults.join("\n"));
+        the description of src/c.py has 310 characters; at most 200 are kept"#]]
+    .assert_eq(&faults.join("\n"));
 }

@@ -87,8 +87,20 @@ fn ends_value(token: Token, written: &str) -> bool {
     match token {
         Token::Word => !matches!(
             written,
-            "return" | "typeof" | "instanceof" | "in" | "of" | "new" | "delete" | "void" | "throw" | "case" | "do"
-                | "else" | "yield" | "await"
+            "return"
+                | "typeof"
+                | "instanceof"
+                | "in"
+                | "of"
+                | "new"
+                | "delete"
+                | "void"
+                | "throw"
+                | "case"
+                | "do"
+                | "else"
+                | "yield"
+                | "await"
         ),
         Token::Text | Token::Number => true,
         Token::Template => written.ends_with('`'),

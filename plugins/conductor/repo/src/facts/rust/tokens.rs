@@ -86,7 +86,9 @@ impl<'a> Tokens<'a> {
 
 fn kind(kind: TokenKind, written: &str) -> Option<Kind<'_>> {
     Some(match kind {
-        TokenKind::Whitespace | TokenKind::LineComment { .. } | TokenKind::BlockComment { .. } => return None,
+        TokenKind::Whitespace | TokenKind::LineComment { .. } | TokenKind::BlockComment { .. } => {
+            return None;
+        }
         TokenKind::Ident => Kind::Word(written),
         TokenKind::RawIdent => Kind::Word(written.trim_start_matches("r#")),
         TokenKind::Literal {
@@ -107,5 +109,7 @@ fn kind(kind: TokenKind, written: &str) -> Option<Kind<'_>> {
 fn inside(literal: &str) -> &str {
     let start = literal.find('"').map_or(0, |quote| quote + 1);
     let end = literal.rfind('"').filter(|end| *end >= start);
-    literal.get(start..end.unwrap_or(literal.len())).unwrap_or_default()
+    literal
+        .get(start..end.unwrap_or(literal.len()))
+        .unwrap_or_default()
 }

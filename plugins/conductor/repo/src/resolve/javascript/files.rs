@@ -29,12 +29,19 @@ impl Files {
     /// Empty where no source asks for it.
     pub(super) fn of(index: &Index<'_>) -> Files {
         let mut inner = Inner::default();
-        let uses = |file| crate::language::Language::of(index.path(file)) == Some(crate::language::Language::JavaScript);
+        let uses = |file| {
+            crate::language::Language::of(index.path(file)) == Some(crate::language::Language::JavaScript)
+        };
         if !(0..index.len()).any(uses) {
             return Files::default();
         }
-        inner.files = (0..index.len()).map(|file| format!("/{}", index.path(file))).collect();
-        inner.directories = index.directories().map(|directory| format!("/{directory}")).collect();
+        inner.files = (0..index.len())
+            .map(|file| format!("/{}", index.path(file)))
+            .collect();
+        inner.directories = index
+            .directories()
+            .map(|directory| format!("/{directory}"))
+            .collect();
         for (file, manifest) in index.manifests() {
             let path = format!("/{}", index.path(file));
             match manifest {
@@ -76,9 +83,12 @@ impl Files {
     fn kind(&self, path: &Path) -> io::Result<FileMetadata> {
         let path = path.to_str().ok_or(io::ErrorKind::NotFound)?;
         let real = self.real(path).ok_or(io::ErrorKind::NotFound)?;
-        let scope = path.strip_prefix(MODULES).map(|rest| rest.trim_start_matches('/'));
+        let scope = path
+            .strip_prefix(MODULES)
+            .map(|rest| rest.trim_start_matches('/'));
         let is_scope = scope.is_some_and(|scope| {
-            scope.is_empty() || (!scope.contains('/') && self.0.packages.keys().any(|name| path::parent(name) == scope))
+            scope.is_empty()
+                || (!scope.contains('/') && self.0.packages.keys().any(|name| path::parent(name) == scope))
         });
         if self.0.files.contains(&real) {
             Ok(FileMetadata::new(true, false, false))

@@ -24,11 +24,14 @@ pub(super) fn used(index: &Index<'_>, file: usize, path: &[String]) -> Option<(V
 /// Whether a file defines or imports a name.
 pub(super) fn is_known(index: &Index<'_>, file: usize, wanted: &str) -> bool {
     index.facts(file).is_some_and(|facts| {
-        let declared = facts.declares.binary_search_by(|name| name.as_str().cmp(wanted)).is_ok();
+        let declared = facts
+            .declares
+            .binary_search_by(|name| name.as_str().cmp(wanted))
+            .is_ok();
         declared
-            || facts.imports.iter().any(|import| {
-                matches!(&import.what, What::RustUse { name: Some(name), .. } if name == wanted)
-            })
+            || facts.imports.iter().any(
+                |import| matches!(&import.what, What::RustUse { name: Some(name), .. } if name == wanted),
+            )
     })
 }
 
@@ -43,14 +46,17 @@ pub(super) fn has_glob(index: &Index<'_>, file: usize) -> bool {
 /// Whether a path may go on through `name` in a file that has no such module of its own. Macros and
 /// globs bring names that nobody sees in the source.
 pub(super) fn may_hold(index: &Index<'_>, file: usize, name: &str) -> bool {
-    name.starts_with(char::is_uppercase) || is_known(index, file, name) || has_glob(index, file) || is_known(index, file, "!")
+    name.starts_with(char::is_uppercase)
+        || is_known(index, file, name)
+        || has_glob(index, file)
+        || is_known(index, file, "!")
 }
 
 /// Crates of the compiler and types of the language.
 pub(super) fn is_builtin(name: &str) -> bool {
     let types = [
-        "str", "char", "bool", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize",
-        "f32", "f64",
+        "str", "char", "bool", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128",
+        "isize", "f32", "f64",
     ];
     SYSROOT.contains(&name) || types.contains(&name)
 }

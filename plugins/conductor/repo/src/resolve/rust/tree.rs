@@ -9,6 +9,9 @@ use crate::path;
 /// Modules inside each other.
 const MAX_DEPTH: usize = 64;
 
+/// The file of each module, by the module's path.
+pub(super) type Modules = BTreeMap<Vec<String>, usize>;
+
 /// Where a file stands in a crate.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -19,11 +22,7 @@ pub(super) struct Place {
 }
 
 /// The modules that follow from a root, and where each file stands.
-pub(super) fn modules(
-    index: &Index<'_>,
-    krate: usize,
-    root: usize,
-) -> (BTreeMap<Vec<String>, usize>, Vec<(usize, Place)>) {
+pub(super) fn modules(index: &Index<'_>, krate: usize, root: usize) -> (Modules, Vec<(usize, Place)>) {
     let mut modules = BTreeMap::new();
     let mut places = Vec::new();
     let mut seen = BTreeSet::new();
@@ -33,7 +32,12 @@ pub(super) fn modules(
             continue;
         }
         for import in index.facts(file).into_iter().flat_map(|facts| &facts.imports) {
-            let What::RustMod { name, scope, file: named } = &import.what else {
+            let What::RustMod {
+                name,
+                scope,
+                file: named,
+            } = &import.what
+            else {
                 continue;
             };
             if let Some(found) = child(index, file, owns_directory, name, scope, named.as_deref()) {
