@@ -1,6 +1,6 @@
 //! The files of a snapshot by path, by directory and by what they say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 use crate::facts::{FactBook, Facts};
@@ -11,6 +11,7 @@ use crate::snapshot::{FileRecord, Snapshot};
 /// The files of a snapshot with their facts.
 pub(crate) struct Index<'a> {
     files: &'a [FileRecord],
+    places: HashMap<&'a str, usize>,
     facts: Vec<Option<&'a Facts>>,
     /// The files directly in each directory, and each directory above one with files.
     directories: BTreeMap<&'a str, Vec<usize>>,
@@ -25,8 +26,14 @@ impl<'a> Index<'a> {
                 directories.entry(directory).or_default();
             }
         }
+        let places = snapshot
+            .files
+            .iter()
+            .enumerate()
+            .map(|(at, file)| (file.path.as_str(), at));
         Index {
             files: &snapshot.files,
+            places: places.collect(),
             facts: snapshot.files.iter().map(|file| book.of(file)).collect(),
             directories,
         }
@@ -34,9 +41,7 @@ impl<'a> Index<'a> {
 
     /// The place of the file at a path.
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
-        self.files
-            .binary_search_by(|file| file.path.as_str().cmp(path))
-            .ok()
+        self.places.get(path).copied()
     }
 
     /// The place of the first of these paths that exists.

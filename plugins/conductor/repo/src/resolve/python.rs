@@ -65,7 +65,7 @@ impl<'a> Roots<'a> {
                 Module::Namespace(_) => self.holds_python(&path::below(root, first)),
             };
             if let Some(found) = self.names_in(&path::below(root, &module.replace('.', "/")), names)
-                && found != [file]
+                && (found != [file] || module.contains('.'))
             {
                 return Outcome::Files(found);
             }

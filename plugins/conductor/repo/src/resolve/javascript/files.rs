@@ -1,6 +1,6 @@
 //! The tree as `oxc_resolver` sees it: rooted at `/`, with its packages below `/node_modules`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub(super) struct Files(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    files: BTreeSet<String>,
-    directories: BTreeSet<String>,
+    files: HashSet<String>,
+    directories: HashSet<String>,
     manifests: BTreeMap<String, String>,
     packages: BTreeMap<String, String>,
 }
