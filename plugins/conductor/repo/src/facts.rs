@@ -40,9 +40,6 @@ pub struct Facts {
     /// It can be run: a `main`, a `__main__` check or a `#!` line.
     #[serde(skip_serializing_if = "is_false")]
     pub runs: bool,
-    /// A parser found it broken, so that imports may be missing.
-    #[serde(skip_serializing_if = "is_false")]
-    pub broken: bool,
     /// Its beginning says that a tool wrote it.
     #[serde(skip_serializing_if = "is_false")]
     pub generated: bool,

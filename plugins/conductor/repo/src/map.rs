@@ -72,9 +72,6 @@ pub struct MapFile {
     pub imports: usize,
     /// How many files import it.
     pub imported_by: usize,
-    /// A parser found it broken, so that imports may be missing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub broken: bool,
 }
 
 impl RepoMap {
@@ -129,7 +126,6 @@ fn files(index: &Index<'_>, graph: &Graph, descriptions: &Descriptions) -> Vec<M
             size: index.record(at).map_or(0, |record| record.size),
             imports: graph.imports_of(at).len(),
             imported_by: importers.get(at).copied().unwrap_or_default(),
-            broken: facts.is_some_and(|facts| facts.broken),
         }
     };
     (0..index.len()).map(file).collect()

@@ -135,7 +135,6 @@ fn line(file: &MapFile) -> String {
     let mut notes = Vec::new();
     notes.extend((file.imported_by > 0).then(|| format!("imported by {}", file.imported_by)));
     notes.extend((file.imports > 0).then(|| format!("imports {}", file.imports)));
-    notes.extend(file.broken.then(|| "broken".to_owned()));
     if !notes.is_empty() {
         let _ = write!(line, " ({})", notes.join(", "));
     }
