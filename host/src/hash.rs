@@ -29,8 +29,6 @@ pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
 /// SHA-256 of bytes, in hex.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))

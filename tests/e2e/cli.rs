@@ -76,7 +76,7 @@ fn packs_list_shows_where_a_pack_came_from() {
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(listed["packs"][0]["source"], "builtin");
     assert!(
-        listed["packs"][1]["source"]
+        listed["packs"][2]["source"]
             .as_str()
             .unwrap()
             .ends_with("prober.wasm")

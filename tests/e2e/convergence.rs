@@ -223,9 +223,10 @@ async fn a_host_that_dies_in_a_test_run_leaves_one_interrupted_operation() {
 #[tokio::test]
 async fn what_the_operator_did_not_allow_is_refused() {
     let place = Place::with(
-        "[workspaces.one]\npath = \".\"\ntests.default = [\"sh\", \"-c\", \"exit 1\"]\n\
+        "[workspaces.one]\npath = \"one\"\ntests.default = [\"sh\", \"-c\", \"exit 1\"]\n\
          [packs.convergence]\ngrants.process = [\"git\"]\n",
     );
+    std::fs::create_dir(place.path().join("one")).unwrap();
     let session = place.serve(&["--tier", "full"]).await;
     let mut log = String::new();
     for (tool, arguments) in [

@@ -38,7 +38,7 @@ use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
 use crate::storage::{Database, Operation, Session};
-use crate::workspaces::{HeldBack, Workspaces};
+use crate::workspaces::Workspaces;
 
 use admission::Connections;
 use draft::{Draft, Recording, content};

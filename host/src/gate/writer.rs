@@ -15,7 +15,7 @@ use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
 use super::guest::{Ended, GuestCall, Runtime};
-use super::projector::Work;
+use super::projector::Work as Projection;
 use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
 use crate::envelope::{Charge, Standing, State};
@@ -83,7 +83,7 @@ pub(super) fn start(
     jobs: Receiver<Job>,
     backlog: Backlog,
     committed: Option<Sender<()>>,
-    projector: Sender<Work>,
+    projector: Sender<Projection>,
 ) -> Result<JoinHandle<()>, OpenError> {
     let session = Box::new(database.write_session()?);
     let mut writer = Writer {
@@ -162,7 +162,7 @@ struct Writer {
     session: Option<Box<Session>>,
     /// Told after each commit, if somebody wants to know.
     committed: Option<Sender<()>>,
-    projector: Sender<Work>,
+    projector: Sender<Projection>,
 }
 
 impl Writer {
@@ -387,7 +387,7 @@ fn record(session: &Session, operation: &Operation, now: &str) -> rusqlite::Resu
     session.record(operation)
 }
 
-fn answer(batch: Vec<Pending>, projector: &Sender<Work>) {
+fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
     for pending in batch {
         // A caller that is gone needs no answer; its row is in the ledger.
         match pending.job {
@@ -401,7 +401,7 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Work>) {
                     .is_ok_and(|done| !done.held_back.is_empty())
                 {
                     let settled = Box::new(settled);
-                    let _ = projector.send(Work::Files {
+                    let _ = projector.send(Projection::Files {
                         guest,
                         settled,
                         reply,
@@ -431,7 +431,7 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Work>) {
             }
             // Files that wait are written before.
             Job::Flush(done) => {
-                let _ = projector.send(Work::Flush(done));
+                let _ = projector.send(Projection::Flush(done));
             }
             Job::Backlog => {}
         }

@@ -114,7 +114,9 @@ fn ending(status: &WaitIdStatus) -> Said {
     }
 }
 
-/// Kills the program's group, then whoever left it, until nobody is left.
+/// Kills the program's group, then whoever left it, until nobody is left. The orphans of those who are
+/// killed become children of this process, so it is enough to go on killing children; and to go on
+/// without a pause, since some start a successor and end.
 fn kill_everything(program: Pid) {
     // An empty group is no failure.
     let _ = rustix::process::kill_process_group(program, Signal::KILL);
@@ -124,41 +126,55 @@ fn kill_everything(program: Pid) {
             Err(rustix::io::Errno::CHILD) => return,
             Ok(Some(_)) => {}
             _ => {
-                for pid in descendants() {
-                    let _ = rustix::process::kill_process(pid, Signal::KILL);
+                for child in children() {
+                    let _ = rustix::process::kill_process(child, Signal::KILL);
                 }
-                std::thread::sleep(std::time::Duration::from_millis(1));
+                std::thread::yield_now();
             }
         }
     }
 }
 
-/// Every process below this one.
-fn descendants() -> Vec<Pid> {
-    let processes: Vec<(i32, i32)> = std::fs::read_dir("/proc")
+/// The children of this process, from the lists that the system keeps for its threads, or from the
+/// parents of all processes where it keeps none.
+fn children() -> Vec<Pid> {
+    let threads = numbers("/proc/self/task");
+    let listed: Option<Vec<String>> = threads
+        .into_iter()
+        .map(|thread| text(&format!("/proc/self/task/{thread}/children")))
+        .collect();
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let children: Vec<i32> = match listed {
+        Some(lists) => lists
+            .iter()
+            .flat_map(|list| list.split_whitespace())
+            .filter_map(|pid| pid.parse().ok())
+            .collect(),
+        None => numbers("/proc")
+            .into_iter()
+            .filter(|pid| parent(*pid) == Some(own))
+            .collect(),
+    };
+    children.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+/// The entries of a directory that are numbers.
+fn numbers(directory: &str) -> Vec<i32> {
+    std::fs::read_dir(directory)
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(|pid: i32| Some((pid, parent(pid)?)))
-        .collect();
-    let mut below = vec![rustix::process::getpid().as_raw_nonzero().get()];
-    let mut seen = 0;
-    while let Some(&parent) = below.get(seen) {
-        below.extend(
-            processes
-                .iter()
-                .filter(|(_, of)| *of == parent)
-                .map(|(pid, _)| *pid),
-        );
-        seen += 1;
-    }
-    below.into_iter().skip(1).filter_map(Pid::from_raw).collect()
+        .collect()
 }
 
 /// The parent of a process, from the line the system keeps on it. Its name, in parentheses, may hold
 /// anything.
 fn parent(pid: i32) -> Option<i32> {
-    #[allow(clippy::disallowed_methods, reason = "the system's own list of processes")]
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = text(&format!("/proc/{pid}/stat"))?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn text(path: &str) -> Option<String> {
+    #[allow(clippy::disallowed_methods, reason = "the system's own lists of processes")]
+    std::fs::read_to_string(path).ok()
 }

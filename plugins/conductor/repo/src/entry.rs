@@ -1,0 +1,188 @@
+//! Where programs start: what manifests name and what files say of themselves.
+
+use serde::{Deserialize, Serialize};
+
+use crate::language::{self, Language};
+use crate::manifest::{Manifest, Npm};
+use crate::path;
+use crate::resolve::{Index, Outcome, Resolvers};
+use crate::targets::{self, TargetKind};
+
+/// Where a program, or the use of a library, starts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EntryPoint {
+    /// What starts there.
+    pub kind: EntryKind,
+    /// What it is called.
+    pub name: String,
+    /// The file it starts in; none if it is not in the tree, as what a build makes.
+    pub file: Option<String>,
+    /// The manifest that names it, or the file itself.
+    pub from: String,
+}
+
+/// What starts at an entry point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// A program.
+    Binary,
+    /// What others import.
+    Library,
+    /// A file that is run by its interpreter.
+    Script,
+    /// A name given to a tool such as `make` or `npm run`.
+    Command,
+    /// A program that shows the use.
+    Example,
+    /// A test program.
+    Test,
+    /// A benchmark.
+    Bench,
+    /// A program of the build.
+    Build,
+}
+
+/// All entry points, by kind, name and file.
+pub(crate) fn find(index: &Index<'_>, resolvers: &Resolvers<'_>) -> Vec<EntryPoint> {
+    let mut found = Vec::new();
+    for (file, manifest) in index.manifests() {
+        let finding = Finding {
+            index,
+            from: index.path(file),
+            found: &mut found,
+        };
+        finding.manifest(file, manifest, resolvers);
+    }
+    for file in 0..index.len() {
+        found.extend(of_file(index, file));
+    }
+    found.sort();
+    found.dedup_by(|a, b| a.file.is_some() && a.file == b.file && a.kind == b.kind);
+    found
+}
+
+/// Whether a file is used without anything importing it: tests, and settings that are programs.
+pub(crate) fn is_found_by_tools(path: &str) -> bool {
+    let (name, stem) = (path::name(path), path::stem(path));
+    language::is_test(path)
+        || language::is_manifest(name)
+        || stem.ends_with(".config")
+        || name.starts_with('.')
+        || matches!(
+            name,
+            "conftest.py" | "noxfile.py" | "tasks.py" | "manage.py" | "__main__.py" | "doc.go"
+        )
+        || matches!(name, "package-info.java" | "module-info.java")
+        || name.ends_with(".d.ts")
+}
+
+struct Finding<'a, 'f> {
+    index: &'a Index<'a>,
+    from: &'a str,
+    found: &'f mut Vec<EntryPoint>,
+}
+
+impl Finding<'_, '_> {
+    fn manifest(mut self, file: usize, manifest: &Manifest, resolvers: &Resolvers<'_>) {
+        let directory = path::parent(self.from);
+        match manifest {
+            Manifest::Cargo(cargo) => {
+                for target in targets::cargo(self.index, directory, cargo) {
+                    self.push(kind(target.kind), &target.name, Some(target.file));
+                }
+            }
+            Manifest::Npm(npm) => self.npm(directory, npm),
+            Manifest::Python(project) => {
+                for (name, target) in &project.scripts {
+                    let module = target.split([':', ' ', '[']).next().unwrap_or_default();
+                    let start = match resolvers.python_module(file, module) {
+                        Outcome::Files(files) => files.first().copied(),
+                        _ => None,
+                    };
+                    self.push(EntryKind::Binary, name, start);
+                }
+            }
+            Manifest::Make(make) => make
+                .targets
+                .iter()
+                .for_each(|name| self.push(EntryKind::Command, name, None)),
+            Manifest::Maven(maven) => {
+                for class in &maven.main_classes {
+                    let start = match resolvers.java_type(class) {
+                        Outcome::Files(files) => files.first().copied(),
+                        _ => None,
+                    };
+                    self.push(EntryKind::Binary, class, start);
+                }
+            }
+            Manifest::TsConfig(_) | Manifest::Go(_) => {}
+        }
+    }
+
+    fn npm(&mut self, directory: &str, npm: &Npm) {
+        for (field, target) in &npm.entries {
+            let kind = if field == "bin" {
+                EntryKind::Binary
+            } else {
+                EntryKind::Library
+            };
+            let path = path::join(directory, target);
+            let endings = ["", ".js", ".ts", "/index.js", "/index.ts"];
+            let file =
+                path.and_then(|path| self.index.first(endings.map(|ending| format!("{path}{ending}"))));
+            let name = npm.name.as_deref().unwrap_or(target);
+            self.push(kind, name, file);
+        }
+        for (name, command) in &npm.scripts {
+            self.push(EntryKind::Command, name, None);
+            for word in command.split_whitespace() {
+                let file = path::join(directory, word).and_then(|path| self.index.find(&path));
+                if file.is_some_and(|file| Language::of(self.index.path(file)).is_some()) {
+                    self.push(EntryKind::Script, name, file);
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, kind: EntryKind, name: &str, file: Option<usize>) {
+        self.found.push(EntryPoint {
+            kind,
+            name: name.to_owned(),
+            file: file.map(|file| self.index.path(file).to_owned()),
+            from: self.from.to_owned(),
+        });
+    }
+}
+
+/// A file that says itself that it can be run. Rust's are known from their manifests.
+fn of_file(index: &Index<'_>, file: usize) -> Option<EntryPoint> {
+    let path = index.path(file);
+    let runs = index.facts(file)?.runs || path::name(path) == "__main__.py";
+    let kind = match Language::of(path) {
+        Some(Language::Rust) => return None,
+        Some(Language::Python | Language::JavaScript) | None => EntryKind::Script,
+        Some(Language::Go | Language::Java | Language::C) => EntryKind::Binary,
+    };
+    let name = match Language::of(path) {
+        Some(Language::Go) => path::name(path::parent(path)),
+        _ => path::stem(path),
+    };
+    (runs && !language::is_test(path)).then(|| EntryPoint {
+        kind,
+        name: if name.is_empty() { "main" } else { name }.to_owned(),
+        file: Some(path.to_owned()),
+        from: path.to_owned(),
+    })
+}
+
+fn kind(kind: TargetKind) -> EntryKind {
+    match kind {
+        TargetKind::Library => EntryKind::Library,
+        TargetKind::Binary => EntryKind::Binary,
+        TargetKind::Example => EntryKind::Example,
+        TargetKind::Test => EntryKind::Test,
+        TargetKind::Bench => EntryKind::Bench,
+        TargetKind::Build => EntryKind::Build,
+    }
+}

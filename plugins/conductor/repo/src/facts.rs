@@ -1,0 +1,203 @@
+//! What is written in one file: its imports, its manifest, and marks that its author left.
+//!
+//! Facts hang on a file's content alone, so that a file that did not change, or only moved, is not
+//! read again. [`FactBook`] keeps them between runs.
+
+mod book;
+mod c;
+mod go;
+mod java;
+mod javascript;
+mod marks;
+mod python;
+mod rust;
+mod symbols;
+
+use serde::{Deserialize, Serialize};
+
+pub use book::FactBook;
+
+use crate::language::Language;
+use crate::manifest::{self, Manifest};
+use crate::path;
+
+/// Imports kept of one file. A file with more is generated.
+pub(crate) const MAX_IMPORTS: usize = 4_000;
+
+/// What is written in one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Facts {
+    /// In the order of the source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<Import>,
+    /// Names the file defines at its top, where resolving needs them (Rust, Java).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub declares: Vec<String>,
+    /// The package it says to be part of (Go, Java).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// It can be run: a `main`, a `__main__` check or a `#!` line.
+    #[serde(skip_serializing_if = "is_false")]
+    pub runs: bool,
+    /// Its beginning says that a tool wrote it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub generated: bool,
+    /// Its beginning says that it is deprecated, in these words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
+    /// Names of source files that it mentions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<String>,
+    /// What it says, if it is a manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Manifest>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// One import as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Import {
+    /// Where, from 1.
+    pub line: u32,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What an import asks for, by the rules of its language.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum What {
+    /// `mod name;`, inside the inline modules `scope`.
+    RustMod {
+        /// The module.
+        name: String,
+        /// The inline modules around it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        scope: Vec<String>,
+        /// The file that `#[path]` names.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
+    },
+    /// One leaf of a `use`.
+    RustUse {
+        /// The segments.
+        path: Vec<String>,
+        /// The inline modules around it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        scope: Vec<String>,
+        /// The name it brings into scope; none for `*` and `_`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// A path in code, such as `crate::a::b()`: it depends on a file when it names one.
+    RustPath {
+        /// The segments.
+        path: Vec<String>,
+        /// The inline modules around it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        scope: Vec<String>,
+    },
+    /// `include!` and its like.
+    RustInclude {
+        /// The file.
+        file: String,
+        /// It is relative to the package instead of the source.
+        #[serde(default, skip_serializing_if = "is_false")]
+        from_package: bool,
+    },
+    /// `import module` or `from module import names`.
+    Python {
+        /// The dotted name behind the dots.
+        module: String,
+        /// How many dots it starts with.
+        #[serde(default)]
+        level: u32,
+        /// What is taken out of it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
+    },
+    /// Any way a JavaScript file names another.
+    JavaScript {
+        /// The specifier.
+        specifier: String,
+        /// The code goes on without it: inside a `try`, or a `require.resolve`.
+        #[serde(default, skip_serializing_if = "is_false")]
+        optional: bool,
+    },
+    /// One import of a Go file.
+    Go {
+        /// The import path.
+        path: String,
+    },
+    /// One import of a Java file.
+    Java {
+        /// The dotted name, without `.*`.
+        path: String,
+        /// It ends in `.*`.
+        #[serde(default, skip_serializing_if = "is_false")]
+        all: bool,
+    },
+    /// A name in Java code that starts like a class's. It may be one of the same package.
+    JavaName {
+        /// The name.
+        name: String,
+    },
+    /// `#include`.
+    C {
+        /// The path.
+        path: String,
+        /// It is in angle brackets.
+        #[serde(default, skip_serializing_if = "is_false")]
+        system: bool,
+    },
+}
+
+impl Facts {
+    /// Reads a file. Any bytes give facts, if only few.
+    pub fn read(path: &str, bytes: &[u8]) -> Facts {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let mut facts = match Language::of(path) {
+            Some(Language::Rust) => rust::read(text),
+            Some(Language::Python) => python::read(text),
+            Some(Language::JavaScript) => javascript::read(text),
+            Some(Language::Go) => go::read(text),
+            Some(Language::Java) => java::read(text),
+            Some(Language::C) => c::read(text),
+            None => Facts::default(),
+        };
+        facts.imports.truncate(MAX_IMPORTS);
+        marks::read(path, text, &mut facts);
+        facts.manifest = manifest::read(path::name(path), text);
+        facts
+    }
+}
+
+/// Counts lines as a reader moves forward.
+pub(crate) struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+    line: u32,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(text: &'a str) -> Lines<'a> {
+        Lines { text, at: 0, line: 1 }
+    }
+
+    /// The line of a byte, which is not before the last one asked for.
+    pub(crate) fn of(&mut self, at: usize) -> u32 {
+        let passed = self.text.as_bytes().get(self.at..at).unwrap_or_default();
+        let newlines = passed.iter().filter(|byte| **byte == b'\n').count();
+        self.line = self
+            .line
+            .saturating_add(u32::try_from(newlines).unwrap_or(u32::MAX));
+        self.at = self.at.max(at);
+        self.line
+    }
+}

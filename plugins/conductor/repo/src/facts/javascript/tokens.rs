@@ -1,0 +1,177 @@
+//! A lexer for JavaScript that tells regular expressions and templates from code.
+//!
+//! It has no grammar behind it, so that no nesting is too deep for it: whether `/` divides or starts
+//! a regular expression follows from the token before it.
+
+use logos::{Lexer, Logos, Skip};
+
+/// One token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Logos)]
+#[logos(extras = State)]
+#[logos(skip r"[ \t\r\n\f\v]+")]
+pub(super) enum Token {
+    #[token("//", line_comment)]
+    #[token("#!", line_comment)]
+    #[token("/*", block_comment)]
+    Comment,
+    #[regex(r"[#]?[A-Za-z_$\u{80}-\u{10ffff}][A-Za-z0-9_$\u{80}-\u{10ffff}]*")]
+    Word,
+    /// A string, or a template without anything put in.
+    #[regex(r#""([^"\\\n]|\\[^\n]|\\\n)*""#)]
+    #[regex(r"'([^'\\\n]|\\[^\n]|\\\n)*'")]
+    Text,
+    #[token("`", template)]
+    Template,
+    #[regex(r"[0-9][0-9A-Za-z_.]*")]
+    Number,
+    #[token("/", slash)]
+    Slash,
+    #[token("{", open_brace)]
+    #[regex(r"[\(\[]")]
+    Open,
+    #[token("}", close_brace)]
+    #[regex(r"[\)\]]")]
+    Close,
+    #[token("*")]
+    Star,
+    #[regex(r"[<>=+\-%&|^!?:~,;.@\\#]", priority = 1)]
+    Mark,
+    /// Behind the last one.
+    End,
+}
+
+/// What decides how the next `/` and `}` are read.
+#[derive(Default)]
+pub(super) struct State {
+    /// A value ends here, so that `/` divides.
+    after_value: bool,
+    braces: usize,
+    /// How many braces were open at each `${`.
+    templates: Vec<usize>,
+}
+
+/// A token where it is.
+pub(super) struct Place<'a> {
+    pub(super) token: Token,
+    pub(super) written: &'a str,
+    pub(super) at: usize,
+}
+
+/// All tokens; bytes that fit no rule are left out.
+pub(super) fn tokens(text: &str) -> Vec<Place<'_>> {
+    let mut lexer = Token::lexer(text);
+    let mut places = Vec::new();
+    while let Some(token) = lexer.next() {
+        let Ok(mut token) = token else {
+            continue;
+        };
+        let (written, at) = (lexer.slice(), lexer.span().start);
+        lexer.extras.after_value = ends_value(token, written);
+        if token == Token::Template && !written.contains("${") && written.starts_with('`') {
+            token = Token::Text;
+        }
+        places.push(Place { token, written, at });
+    }
+    places
+}
+
+/// What is inside the quotes of a token.
+pub(super) fn inside(written: &str) -> &str {
+    let mut chars = written.chars();
+    chars.next();
+    chars.next_back();
+    chars.as_str()
+}
+
+fn ends_value(token: Token, written: &str) -> bool {
+    match token {
+        Token::Word => !matches!(
+            written,
+            "return"
+                | "typeof"
+                | "instanceof"
+                | "in"
+                | "of"
+                | "new"
+                | "delete"
+                | "void"
+                | "throw"
+                | "case"
+                | "do"
+                | "else"
+                | "yield"
+                | "await"
+        ),
+        Token::Text | Token::Number => true,
+        Token::Template => written.ends_with('`'),
+        Token::Slash => written.len() > 1,
+        Token::Close => written != "}",
+        Token::Comment | Token::Open | Token::Star | Token::Mark | Token::End => false,
+    }
+}
+
+fn line_comment(lexer: &mut Lexer<'_, Token>) -> Skip {
+    let rest = lexer.remainder();
+    lexer.bump(rest.find('\n').unwrap_or(rest.len()));
+    Skip
+}
+
+fn block_comment(lexer: &mut Lexer<'_, Token>) -> Skip {
+    let rest = lexer.remainder();
+    lexer.bump(rest.find("*/").map_or(rest.len(), |at| at + 2));
+    Skip
+}
+
+fn open_brace(lexer: &mut Lexer<'_, Token>) {
+    lexer.extras.braces += 1;
+}
+
+/// A brace that ends `${…}` goes on with the template.
+fn close_brace(lexer: &mut Lexer<'_, Token>) {
+    if lexer.extras.templates.last() == Some(&lexer.extras.braces) {
+        lexer.extras.templates.pop();
+        template(lexer);
+    }
+    lexer.extras.braces = lexer.extras.braces.saturating_sub(1);
+}
+
+/// To the end of the template, or to the next `${` in it.
+fn template(lexer: &mut Lexer<'_, Token>) {
+    let rest = lexer.remainder().as_bytes();
+    let mut at = 0;
+    while let Some(byte) = rest.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'`' => return lexer.bump(at + 1),
+            b'$' if rest.get(at + 1) == Some(&b'{') => {
+                lexer.extras.braces += 1;
+                let braces = lexer.extras.braces;
+                lexer.extras.templates.push(braces);
+                return lexer.bump(at + 2);
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    lexer.bump(rest.len());
+}
+
+/// A regular expression where no value ends, if it is closed on the same line.
+fn slash(lexer: &mut Lexer<'_, Token>) {
+    if lexer.extras.after_value {
+        return;
+    }
+    let rest = lexer.remainder().as_bytes();
+    let (mut at, mut in_class) = (0, false);
+    while let Some(byte) = rest.get(at) {
+        match byte {
+            b'\n' => return,
+            b'\\' => at += 1,
+            b'[' => in_class = true,
+            b']' => in_class = false,
+            b'/' if !in_class => return lexer.bump(at + 1),
+            _ => {}
+        }
+        at += 1;
+    }
+}

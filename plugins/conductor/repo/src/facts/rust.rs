@@ -1,0 +1,234 @@
+//! Rust: `mod`, `use`, `extern crate`, `include!` and paths in code, from rustc's own lexer.
+//!
+//! The lexer takes any text, so that a source that does not compile gives what can be read of it.
+
+mod tokens;
+mod use_tree;
+
+use std::collections::BTreeSet;
+
+use super::{Facts, Import, Lines, MAX_IMPORTS, What};
+use tokens::{Kind, Tokens};
+
+/// Reads a Rust source.
+pub(super) fn read(text: &str) -> Facts {
+    let mut reading = Reading {
+        tokens: Tokens::new(text),
+        lines: Lines::new(text),
+        facts: Facts::default(),
+        scopes: Vec::new(),
+        depth: 0,
+        file: None,
+        paths: BTreeSet::new(),
+    };
+    while reading.facts.imports.len() < MAX_IMPORTS && reading.tokens.left() {
+        reading.step();
+    }
+    reading.facts.declares.sort();
+    reading.facts.declares.dedup();
+    reading.facts
+}
+
+struct Reading<'a> {
+    tokens: Tokens<'a>,
+    lines: Lines<'a>,
+    facts: Facts,
+    /// Inline modules around this place, each with the depth its braces open.
+    scopes: Vec<(String, usize)>,
+    depth: usize,
+    /// What a `#[path]` before the next item says.
+    file: Option<String>,
+    /// Paths in code that were seen.
+    paths: BTreeSet<(Vec<String>, Vec<String>)>,
+}
+
+impl Reading<'_> {
+    fn step(&mut self) {
+        let token = self.tokens.next();
+        match token {
+            Kind::Pound => self.attribute(),
+            Kind::Open('{') => self.depth += 1,
+            Kind::Close('}') => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.scopes.last().is_some_and(|(_, depth)| *depth > self.depth) {
+                    self.scopes.pop();
+                }
+            }
+            Kind::Word(word) => self.word(word),
+            Kind::Open(_) | Kind::Close(_) | Kind::Text(_) | Kind::Mark(_) | Kind::End => {}
+        }
+    }
+
+    fn word(&mut self, word: &str) {
+        match word {
+            "mod" => self.module(),
+            "use" if self.tokens.peek() != Kind::Mark('<') => self.uses(),
+            "extern" if self.tokens.take_word("crate") => self.extern_crate(),
+            "include" | "include_str" | "include_bytes" if self.tokens.peek() == Kind::Mark('!') => {
+                self.include()
+            }
+            "struct" | "enum" | "trait" | "union" | "type" | "fn" | "const" | "static" => self.item(word),
+            _ => self.path(word),
+        }
+    }
+
+    /// Keeps what `#[path = "…"]` says, also inside `cfg_attr`.
+    fn attribute(&mut self) {
+        self.tokens.take(Kind::Mark('!'));
+        if !self.tokens.take(Kind::Open('[')) {
+            return;
+        }
+        let mut depth = 1_usize;
+        while depth > 0 && self.tokens.left() {
+            match self.tokens.next() {
+                Kind::Open('[') => depth += 1,
+                Kind::Close(']') => depth -= 1,
+                Kind::Word("path") if self.tokens.take(Kind::Mark('=')) => {
+                    if let Kind::Text(file) = self.tokens.peek() {
+                        self.file = Some(file.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn module(&mut self) {
+        let at = self.tokens.at();
+        let Kind::Word(name) = self.tokens.peek() else {
+            return;
+        };
+        self.tokens.next();
+        let file = self.file.take();
+        self.facts.declares.push(name.to_owned());
+        if self.tokens.take(Kind::Open('{')) {
+            self.depth += 1;
+            self.scopes.push((name.to_owned(), self.depth));
+        } else if self.tokens.take(Kind::Mark(';')) {
+            let (name, scope) = (name.to_owned(), self.scope());
+            self.push(at, What::RustMod { name, scope, file });
+        }
+    }
+
+    fn uses(&mut self) {
+        let at = self.tokens.at();
+        let scope = self.scope();
+        for leaf in use_tree::read(&mut self.tokens) {
+            self.push(
+                at,
+                What::RustUse {
+                    path: leaf.path,
+                    scope: scope.clone(),
+                    name: leaf.name,
+                },
+            );
+        }
+    }
+
+    fn extern_crate(&mut self) {
+        let at = self.tokens.at();
+        let Kind::Word(krate) = self.tokens.next() else {
+            return;
+        };
+        let mut name = krate.to_owned();
+        if self.tokens.take_word("as")
+            && let Kind::Word(alias) = self.tokens.next()
+        {
+            name = alias.to_owned();
+        }
+        if krate != "self" {
+            let (path, scope) = (vec![krate.to_owned()], self.scope());
+            let name = Some(name);
+            self.push(at, What::RustUse { path, scope, name });
+        }
+    }
+
+    /// `include!("file")`, or `include!(concat!(env!("CARGO_MANIFEST_DIR"), "/file"))`.
+    fn include(&mut self) {
+        let at = self.tokens.at();
+        self.tokens.next();
+        if !self.tokens.take(Kind::Open('(')) {
+            return;
+        }
+        let mut from_package = false;
+        if self.tokens.take_word("concat") {
+            self.tokens.take(Kind::Mark('!'));
+            self.tokens.take(Kind::Open('('));
+            if self.tokens.take_word("env") {
+                self.tokens.take(Kind::Mark('!'));
+                self.tokens.take(Kind::Open('('));
+                from_package = self.tokens.take(Kind::Text("CARGO_MANIFEST_DIR"));
+                self.tokens.take(Kind::Close(')'));
+                self.tokens.take(Kind::Mark(','));
+            }
+            // What a build script writes is not part of the tree.
+            if !from_package {
+                return;
+            }
+        }
+        if let Kind::Text(file) = self.tokens.peek() {
+            let file = file.to_owned();
+            self.push(at, What::RustInclude { file, from_package });
+        }
+    }
+
+    fn item(&mut self, keyword: &str) {
+        self.file = None;
+        if let (true, Kind::Word(name)) = (self.is_top(), self.tokens.peek()) {
+            self.facts.runs |= keyword == "fn" && name == "main" && self.scopes.is_empty();
+            self.facts.declares.push(name.to_owned());
+            self.tokens.next();
+        }
+    }
+
+    /// A path in code. Types of other crates and the standard library are no dependency on a file.
+    /// A macro between items may define anything, which is noted as the name `!`.
+    fn path(&mut self, first: &str) {
+        let at = self.tokens.at();
+        if first != "macro_rules" {
+            self.macro_call();
+        }
+        if !self.tokens.before_separator() || matches!(first, "std" | "core" | "alloc") {
+            return;
+        }
+        let mut path = vec![first.to_owned()];
+        while self.tokens.take_separator() {
+            let Kind::Word(segment) = self.tokens.peek() else {
+                break;
+            };
+            self.tokens.next();
+            path.push(segment.to_owned());
+        }
+        self.macro_call();
+        let is_module = |segment: &String| segment.starts_with(|c: char| c.is_lowercase() || c == '_');
+        let modules = path.iter().take_while(|segment| is_module(segment)).count();
+        if path.len() < 2 || modules == 0 {
+            return;
+        }
+        path.truncate(modules + 1);
+        let scope = self.scope();
+        if self.paths.insert((scope.clone(), path.clone())) {
+            self.push(at, What::RustPath { path, scope });
+        }
+    }
+
+    fn macro_call(&mut self) {
+        if self.is_top() && self.tokens.peek() == Kind::Mark('!') {
+            self.facts.declares.push("!".to_owned());
+        }
+    }
+
+    /// Between items, not inside one.
+    fn is_top(&self) -> bool {
+        self.depth == self.scopes.last().map_or(0, |(_, depth)| *depth)
+    }
+
+    fn scope(&self) -> Vec<String> {
+        self.scopes.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    fn push(&mut self, at: usize, what: What) {
+        let line = self.lines.of(at);
+        self.facts.imports.push(Import { line, what });
+    }
+}

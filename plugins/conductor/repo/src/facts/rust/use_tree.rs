@@ -1,0 +1,97 @@
+//! The leaves of a `use`: `a::{b, c::*}` names `a::b` and everything in `a::c`.
+
+use super::tokens::{Kind, Tokens};
+
+/// Braces inside each other; more do not occur in code that people write.
+const MAX_DEPTH: usize = 32;
+
+/// Leaves of one `use`.
+const MAX_LEAVES: usize = 1_000;
+
+/// One name that a `use` takes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Leaf {
+    pub(super) path: Vec<String>,
+    /// The name it gets; none for `*` and `_`.
+    pub(super) name: Option<String>,
+}
+
+/// Reads up to the `;`, or up to where the tree breaks off.
+pub(super) fn read(tokens: &mut Tokens<'_>) -> Vec<Leaf> {
+    let mut leaves = Vec::new();
+    tree(tokens, &mut Vec::new(), 0, &mut leaves);
+    leaves
+}
+
+fn tree(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves: &mut Vec<Leaf>) {
+    let outer = prefix.len();
+    tokens.take_separator();
+    loop {
+        tokens.take(Kind::Mark('$'));
+        match tokens.peek() {
+            Kind::Word(word) => {
+                tokens.next();
+                prefix.push(word.to_owned());
+                if !tokens.take_separator() {
+                    leaf(tokens, prefix, leaves);
+                    break;
+                }
+            }
+            Kind::Mark('*') => {
+                tokens.next();
+                push(prefix.clone(), None, leaves);
+                break;
+            }
+            Kind::Open('{') if depth < MAX_DEPTH => {
+                tokens.next();
+                group(tokens, prefix, depth, leaves);
+                break;
+            }
+            _ => break,
+        }
+    }
+    prefix.truncate(outer);
+}
+
+fn group(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves: &mut Vec<Leaf>) {
+    loop {
+        match tokens.peek() {
+            Kind::Close('}') => {
+                tokens.next();
+                return;
+            }
+            Kind::Mark(',') => drop(tokens.next()),
+            Kind::Word(_) | Kind::Mark('*' | ':' | '$') | Kind::Open('{') if leaves.len() < MAX_LEAVES => {
+                let before = tokens.at();
+                tree(tokens, prefix, depth + 1, leaves);
+                if tokens.at() == before {
+                    return;
+                }
+            }
+            _ => return,
+        }
+    }
+}
+
+/// The end of a path: `self` stands for what it hangs on.
+fn leaf(tokens: &mut Tokens<'_>, prefix: &[String], leaves: &mut Vec<Leaf>) {
+    let mut path = prefix.to_vec();
+    if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
+        path.pop();
+    }
+    let mut name = path.last().cloned();
+    if tokens.take_word("as") {
+        name = match tokens.next() {
+            Kind::Word("_") => None,
+            Kind::Word(alias) => Some(alias.to_owned()),
+            _ => name,
+        };
+    }
+    push(path, name, leaves);
+}
+
+fn push(path: Vec<String>, name: Option<String>, leaves: &mut Vec<Leaf>) {
+    if !path.is_empty() {
+        leaves.push(Leaf { path, name });
+    }
+}

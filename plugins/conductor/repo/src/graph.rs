@@ -1,0 +1,196 @@
+//! Who imports whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{Import, What};
+use crate::language::Language;
+use crate::resolve::{Index, Outcome, Resolvers};
+
+/// Missing files kept with their place; all of them are counted.
+const MAX_MISSING: usize = 1_000;
+
+/// The imports of a tree, between files by their place in the snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// The files that each file imports.
+    files: Vec<BTreeSet<usize>>,
+    /// The packages that each file imports whole.
+    packages: Vec<BTreeSet<usize>>,
+    /// The files of each such package.
+    members: Vec<Vec<usize>>,
+    /// What is imported from outside of the tree, and how often.
+    pub external: BTreeMap<String, usize>,
+    /// Imports whose file should be in the tree and is not.
+    pub missing: Vec<Missing>,
+    /// How imports came out, by language.
+    pub counts: BTreeMap<Language, Counts>,
+}
+
+/// An import whose file is not there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Missing {
+    /// The file that imports.
+    pub path: String,
+    /// Where in it.
+    pub line: u32,
+    /// What it asks for, as written.
+    pub import: String,
+}
+
+/// How the imports of one language came out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Files of the language.
+    pub files: usize,
+    /// Files of the tree were found.
+    pub resolved: usize,
+    /// They mean something outside of the tree.
+    pub external: usize,
+    /// They mean a file of the tree that is not there.
+    pub missing: usize,
+    /// They name something of their own file, or nobody can tell.
+    pub unknown: usize,
+}
+
+impl Graph {
+    /// Resolves all imports.
+    pub(crate) fn new(index: &Index<'_>, resolvers: &Resolvers<'_>) -> Graph {
+        let mut graph = Graph::default();
+        let mut keys: BTreeMap<String, usize> = BTreeMap::new();
+        for file in 0..index.len() {
+            graph.files.push(BTreeSet::new());
+            graph.packages.push(BTreeSet::new());
+            let Some(language) = Language::of(index.path(file)) else {
+                continue;
+            };
+            graph.counts.entry(language).or_default().files += 1;
+            for import in index.facts(file).into_iter().flat_map(|facts| &facts.imports) {
+                let outcome = resolvers.resolve(file, import);
+                if !matches!(import.what, What::RustPath { .. } | What::JavaName { .. }) {
+                    graph.count(language, index.path(file), import, &outcome);
+                }
+                match outcome {
+                    Outcome::Files(found) => graph.link(file, found),
+                    Outcome::Package(key) => {
+                        let members = &mut graph.members;
+                        let package = *keys.entry(key).or_insert_with_key(|key| {
+                            members.push(resolvers.package(key));
+                            members.len() - 1
+                        });
+                        graph
+                            .packages
+                            .last_mut()
+                            .into_iter()
+                            .for_each(|into| into.extend([package]));
+                    }
+                    Outcome::External(_) | Outcome::Missing | Outcome::Nothing => {}
+                }
+            }
+        }
+        graph
+    }
+
+    fn link(&mut self, file: usize, found: Vec<usize>) {
+        if let Some(into) = self.files.get_mut(file) {
+            into.extend(found.into_iter().filter(|found| *found != file));
+        }
+    }
+
+    fn count(&mut self, language: Language, path: &str, import: &Import, outcome: &Outcome) {
+        let counts = self.counts.entry(language).or_default();
+        match outcome {
+            Outcome::Files(_) | Outcome::Package(_) => counts.resolved += 1,
+            Outcome::Nothing => counts.unknown += 1,
+            Outcome::External(name) => {
+                counts.external += 1;
+                *self.external.entry(name.clone()).or_default() += 1;
+            }
+            Outcome::Missing => {
+                counts.missing += 1;
+                if self.missing.len() < MAX_MISSING {
+                    self.missing.push(Missing {
+                        path: path.to_owned(),
+                        line: import.line,
+                        import: written(&import.what),
+                    });
+                }
+            }
+        }
+    }
+
+    /// The files that a file imports, those of whole packages too.
+    pub(crate) fn imports_of(&self, file: usize) -> BTreeSet<usize> {
+        let mut found = self.files.get(file).cloned().unwrap_or_default();
+        for package in self.packages.get(file).into_iter().flatten() {
+            found.extend(self.members.get(*package).into_iter().flatten());
+        }
+        found.remove(&file);
+        found
+    }
+
+    /// How many files import each file.
+    pub(crate) fn importer_counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.files.len()];
+        for file in 0..self.files.len() {
+            for imported in self.imports_of(file) {
+                counts.get_mut(imported).into_iter().for_each(|count| *count += 1);
+            }
+        }
+        counts
+    }
+
+    /// The files that import a file.
+    pub(crate) fn importers_of(&self, wanted: usize) -> BTreeSet<usize> {
+        let holds = |members: &Vec<usize>| members.contains(&wanted);
+        let packages: BTreeSet<usize> = (0..self.members.len())
+            .filter(|package| self.members.get(*package).is_some_and(holds))
+            .collect();
+        let imports = |file: &usize| {
+            let whole = self
+                .packages
+                .get(*file)
+                .is_some_and(|of| !of.is_disjoint(&packages));
+            whole || self.files.get(*file).is_some_and(|files| files.contains(&wanted))
+        };
+        (0..self.files.len())
+            .filter(|file| *file != wanted && imports(file))
+            .collect()
+    }
+
+    /// Everything that is reached from some files by imports, with them.
+    pub(crate) fn reached(&self, roots: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+        let mut reached: BTreeSet<usize> = roots.into_iter().collect();
+        let mut open: Vec<usize> = reached.iter().copied().collect();
+        while let Some(file) = open.pop() {
+            let new = self
+                .imports_of(file)
+                .into_iter()
+                .filter(|found| reached.insert(*found));
+            open.extend(new.collect::<Vec<_>>());
+        }
+        reached
+    }
+}
+
+/// An import as its language writes it.
+pub(crate) fn written(what: &What) -> String {
+    match what {
+        What::RustMod { name, .. } => format!("mod {name}"),
+        What::RustUse { path, .. } | What::RustPath { path, .. } => path.join("::"),
+        What::RustInclude { file, .. } => format!("include {file}"),
+        What::Python { module, level, names } => {
+            let dots = ".".repeat(usize::try_from(*level).unwrap_or(0).min(20));
+            match names.as_slice() {
+                [] => format!("{dots}{module}"),
+                names => format!("{dots}{module}: {}", names.join(", ")),
+            }
+        }
+        What::JavaScript { specifier, .. } => specifier.clone(),
+        What::Go { path } => path.clone(),
+        What::Java { path, all } => format!("{path}{}", if *all { ".*" } else { "" }),
+        What::JavaName { name } => name.clone(),
+        What::C { path, .. } => path.clone(),
+    }
+}

@@ -1,0 +1,177 @@
+//! What a file is, by its name: which language it is written in and what part it plays.
+
+use serde::{Deserialize, Serialize};
+
+use crate::path;
+
+/// A language whose imports are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// Rust.
+    Rust,
+    /// Python, stub files too.
+    Python,
+    /// JavaScript and TypeScript, JSX too.
+    JavaScript,
+    /// Go.
+    Go,
+    /// Java.
+    Java,
+    /// C and C++.
+    C,
+}
+
+impl Language {
+    /// The language of a file, by its extension.
+    pub fn of(path: &str) -> Option<Language> {
+        Some(match path::extension(path).to_ascii_lowercase().as_str() {
+            "rs" => Language::Rust,
+            "py" | "pyi" | "pyw" => Language::Python,
+            "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => Language::JavaScript,
+            "go" => Language::Go,
+            "java" => Language::Java,
+            "c" | "h" | "cc" | "hh" | "cpp" | "hpp" | "cxx" | "hxx" | "c++" | "h++" | "inl" | "ipp"
+            | "tpp" => Language::C,
+            _ => return None,
+        })
+    }
+
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Language::Rust => "Rust",
+            Language::Python => "Python",
+            Language::JavaScript => "JavaScript/TypeScript",
+            Language::Go => "Go",
+            Language::Java => "Java",
+            Language::C => "C/C++",
+        }
+    }
+}
+
+/// The part a file plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Code that is part of the product.
+    Source,
+    /// Code or data of tests.
+    Test,
+    /// What a build tool or package manager reads.
+    Manifest,
+    /// Written by a tool, such as a lock file.
+    Generated,
+    /// Text for people.
+    Docs,
+    /// Settings and data.
+    Config,
+    /// A program that no compiler sees.
+    Script,
+    /// Everything else: pictures, archives, binaries.
+    Asset,
+}
+
+impl Role {
+    /// The part a file plays, by its path.
+    pub fn of(path: &str) -> Role {
+        let name = path::name(path);
+        let extension = path::extension(path).to_ascii_lowercase();
+        if is_generated(name) {
+            Role::Generated
+        } else if is_manifest(name) {
+            Role::Manifest
+        } else if is_test(path) {
+            Role::Test
+        } else if Language::of(path).is_some() {
+            Role::Source
+        } else {
+            match extension.as_str() {
+                "md" | "rst" | "txt" | "adoc" | "org" => Role::Docs,
+                "sh" | "bash" | "zsh" | "fish" | "ps1" | "bat" | "cmd" => Role::Script,
+                "toml" | "yaml" | "yml" | "json" | "jsonc" | "ini" | "cfg" | "conf" | "xml"
+                | "properties" | "env" | "sql" | "wit" | "proto" | "graphql" | "csv" => Role::Config,
+                _ if is_document(name) => Role::Docs,
+                _ if name.starts_with('.') => Role::Config,
+                _ => Role::Asset,
+            }
+        }
+    }
+}
+
+fn is_document(name: &str) -> bool {
+    let documents = [
+        "README",
+        "LICENSE",
+        "LICENCE",
+        "COPYING",
+        "NOTICE",
+        "AUTHORS",
+        "CHANGELOG",
+    ];
+    documents
+        .iter()
+        .any(|document| name.to_uppercase().starts_with(document))
+}
+
+fn is_generated(name: &str) -> bool {
+    let locks = [
+        "Cargo.lock",
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "poetry.lock",
+        "uv.lock",
+        "Pipfile.lock",
+        "go.sum",
+        "go.work.sum",
+        "gradle.lockfile",
+    ];
+    locks.contains(&name)
+        || [".min.js", ".min.css", ".map", ".snap"]
+            .iter()
+            .any(|end| name.ends_with(end))
+}
+
+/// Whether a build tool or package manager reads a file of this name.
+pub(crate) fn is_manifest(name: &str) -> bool {
+    let manifests = [
+        "Cargo.toml",
+        "package.json",
+        "pyproject.toml",
+        "setup.py",
+        "setup.cfg",
+        "requirements.txt",
+        "go.mod",
+        "go.work",
+        "pom.xml",
+        "build.gradle",
+        "build.gradle.kts",
+        "settings.gradle",
+        "Makefile",
+        "makefile",
+        "GNUmakefile",
+        "CMakeLists.txt",
+        "meson.build",
+        "Dockerfile",
+    ];
+    manifests.contains(&name)
+        || (name.starts_with("tsconfig") && name.ends_with(".json"))
+        || name == "jsconfig.json"
+}
+
+/// Whether a path looks like a test's, by the habits of the six languages.
+pub(crate) fn is_test(path: &str) -> bool {
+    let folders = ["test", "tests", "__tests__", "testdata", "fixtures", "spec"];
+    let in_folder = path::parent(path).split('/').any(|part| folders.contains(&part));
+    let (name, stem) = (path::name(path), path::stem(path));
+    in_folder
+        || name == "conftest.py"
+        || name == "tests.rs"
+        || (stem.starts_with("test_") && Language::of(path) == Some(Language::Python))
+        || stem.ends_with("_test")
+        || stem.ends_with(".test")
+        || stem.ends_with(".spec")
+        || (Language::of(path) == Some(Language::Java) && (stem.ends_with("Test") || stem.ends_with("Tests")))
+}

@@ -1,0 +1,56 @@
+//! What build tools and package managers are told: packages, dependencies, programs.
+
+mod cargo;
+mod go;
+mod make;
+mod maven;
+mod npm;
+mod python;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use cargo::in_code;
+pub use cargo::{Cargo, Target};
+pub use go::GoModule;
+pub use make::Make;
+pub use maven::Maven;
+pub use npm::{Npm, TsConfig};
+pub use python::PythonProject;
+
+/// What one manifest says, as far as imports and entry points need it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "of", rename_all = "snake_case")]
+pub enum Manifest {
+    /// `Cargo.toml`.
+    Cargo(Cargo),
+    /// `package.json`.
+    Npm(Npm),
+    /// `tsconfig.json` and those it extends.
+    TsConfig(TsConfig),
+    /// `pyproject.toml` or `setup.cfg`.
+    Python(PythonProject),
+    /// `go.mod`.
+    Go(GoModule),
+    /// A Makefile.
+    Make(Make),
+    /// `pom.xml`.
+    Maven(Maven),
+}
+
+/// Reads a manifest by its name. One that is broken says nothing.
+pub(crate) fn read(name: &str, text: &str) -> Option<Manifest> {
+    match name {
+        "Cargo.toml" => cargo::read(text).map(Manifest::Cargo),
+        "package.json" => npm::read(text).map(Manifest::Npm),
+        "pyproject.toml" => python::read_pyproject(text).map(Manifest::Python),
+        "setup.cfg" => python::read_setup_cfg(text).map(Manifest::Python),
+        "go.mod" => go::read(text).map(Manifest::Go),
+        "Makefile" | "makefile" | "GNUmakefile" => Some(Manifest::Make(make::read(text))),
+        "pom.xml" => maven::read(text).map(Manifest::Maven),
+        "jsconfig.json" => npm::read_tsconfig(text).map(Manifest::TsConfig),
+        _ if name.starts_with("tsconfig") && name.ends_with(".json") => {
+            npm::read_tsconfig(text).map(Manifest::TsConfig)
+        }
+        _ => None,
+    }
+}

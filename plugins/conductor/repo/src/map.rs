@@ -1,0 +1,157 @@
+//! The map of a repository: its files with their parts, who imports whom, where programs start.
+
+mod conventions;
+mod export;
+mod markdown;
+mod query;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use export::Export;
+pub use markdown::MarkdownLimits;
+pub(crate) use markdown::reason as markdown_reason;
+pub use query::{Found, Page, Query, QueryError};
+
+use crate::describe::Descriptions;
+use crate::entry::{self, EntryPoint};
+use crate::facts::FactBook;
+use crate::graph::Graph;
+use crate::language::{Language, Role};
+use crate::manifest::Manifest;
+use crate::path;
+use crate::resolve::{Index, Resolvers};
+use crate::snapshot::{Problem, Snapshot};
+use crate::stale::{self, Ages, Candidate, Evidence};
+
+/// What the caller knows besides the files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// What is said of files.
+    pub descriptions: Descriptions,
+    /// When Git last saw them change.
+    pub ages: Ages,
+}
+
+/// The map of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepoMap {
+    /// By path, in the order of the graph.
+    pub files: Vec<MapFile>,
+    /// Who imports whom.
+    pub graph: Graph,
+    /// Where programs start.
+    pub entry_points: Vec<EntryPoint>,
+    /// Files that may be stale.
+    pub stale: Vec<Candidate>,
+    /// Habits that the tree keeps.
+    pub conventions: Vec<String>,
+    /// What could not be seen.
+    pub problems: Vec<Problem>,
+}
+
+/// One file of the map.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapFile {
+    /// The file.
+    pub path: String,
+    /// What it is for, in one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The part it plays.
+    pub role: Role,
+    /// What it is written in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
+    /// The package it belongs to, or its first directory.
+    pub owner: String,
+    /// Bytes.
+    pub size: u64,
+    /// How many files it imports.
+    pub imports: usize,
+    /// How many files import it.
+    pub imported_by: usize,
+}
+
+impl RepoMap {
+    /// Makes the map of a snapshot.
+    pub fn build(snapshot: &Snapshot, book: &FactBook, notes: &Notes) -> RepoMap {
+        let index = Index::new(snapshot, book);
+        let resolvers = Resolvers::new(&index);
+        let graph = Graph::new(&index, &resolvers);
+        let entry_points = entry::find(&index, &resolvers);
+        let stale = stale::find(&Evidence {
+            index: &index,
+            graph: &graph,
+            entries: &entry_points,
+            descriptions: &notes.descriptions,
+            ages: &notes.ages,
+            is_partial: snapshot.is_partial(),
+        });
+        RepoMap {
+            files: files(&index, &graph, &notes.descriptions),
+            conventions: conventions::find(&index),
+            problems: snapshot.problems.clone(),
+            graph,
+            entry_points,
+            stale,
+        }
+    }
+
+    /// The place of a file in the map.
+    pub(crate) fn find(&self, path: &str) -> Option<usize> {
+        self.files
+            .binary_search_by(|file| file.path.as_str().cmp(path))
+            .ok()
+    }
+}
+
+fn files(index: &Index<'_>, graph: &Graph, descriptions: &Descriptions) -> Vec<MapFile> {
+    let owners = owners(index);
+    let importers = graph.importer_counts();
+    let file = |at: usize| {
+        let path = index.path(at);
+        let facts = index.facts(at);
+        let role = match Role::of(path) {
+            Role::Source if facts.is_some_and(|facts| facts.generated) => Role::Generated,
+            role => role,
+        };
+        MapFile {
+            path: path.to_owned(),
+            description: descriptions.get(path).cloned(),
+            role,
+            language: Language::of(path),
+            owner: owner(&owners, path),
+            size: index.record(at).map_or(0, |record| record.size),
+            imports: graph.imports_of(at).len(),
+            imported_by: importers.get(at).copied().unwrap_or_default(),
+        }
+    };
+    (0..index.len()).map(file).collect()
+}
+
+/// The name of the package in each directory that has one.
+fn owners<'a>(index: &Index<'a>) -> BTreeMap<&'a str, &'a str> {
+    let mut owners = BTreeMap::new();
+    for (file, manifest) in index.manifests() {
+        let name = match manifest {
+            Manifest::Cargo(cargo) => cargo.package.as_deref(),
+            Manifest::Npm(npm) => npm.name.as_deref(),
+            Manifest::Python(project) => project.name.as_deref(),
+            Manifest::Go(module) => Some(module.module.as_str()),
+            Manifest::Maven(maven) => maven.artifact.as_deref(),
+            Manifest::TsConfig(_) | Manifest::Make(_) => None,
+        };
+        if let Some(name) = name {
+            owners.entry(path::parent(index.path(file))).or_insert(name);
+        }
+    }
+    owners
+}
+
+fn owner(owners: &BTreeMap<&str, &str>, path: &str) -> String {
+    let named = path::ancestors(path).find_map(|directory| owners.get(directory).copied());
+    let folder = path.split_once('/').map_or(".", |(first, _)| first);
+    named.unwrap_or(folder).to_owned()
+}

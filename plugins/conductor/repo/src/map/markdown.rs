@@ -1,0 +1,206 @@
+//! The map for people: `REPO_MAP.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{MapFile, RepoMap};
+use crate::entry::EntryPoint;
+use crate::language::Role;
+use crate::path;
+use crate::stale::Reason;
+
+/// How much of a map is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkdownLimits {
+    /// Files listed of each owner.
+    pub files: usize,
+    /// Lines of each other list.
+    pub lines: usize,
+}
+
+impl Default for MarkdownLimits {
+    fn default() -> MarkdownLimits {
+        MarkdownLimits {
+            files: 200,
+            lines: 50,
+        }
+    }
+}
+
+impl RepoMap {
+    /// The map as Markdown. What does not fit is counted, never left out in silence.
+    pub fn markdown(&self, limits: MarkdownLimits) -> String {
+        let mut text = String::from("# Repository map\n");
+        self.summary(&mut text);
+        list(
+            &mut text,
+            "Entry points",
+            limits.lines,
+            &self.entry_points,
+            entry_point,
+        );
+        self.owners(&mut text, limits.files);
+        list(
+            &mut text,
+            "Conventions",
+            limits.lines,
+            &self.conventions,
+            Clone::clone,
+        );
+        list(
+            &mut text,
+            "Imports without a file",
+            limits.lines,
+            &self.graph.missing,
+            |missing| {
+                format!(
+                    "{}:{}: {}",
+                    code(&missing.path),
+                    missing.line,
+                    code(&missing.import)
+                )
+            },
+        );
+        list(
+            &mut text,
+            "Deprecated or stale",
+            limits.lines,
+            &self.stale,
+            |candidate| {
+                let reasons: Vec<String> = candidate.reasons.iter().map(reason).collect();
+                format!(
+                    "{} ({}): {}",
+                    code(&candidate.path),
+                    candidate.score,
+                    reasons.join("; ")
+                )
+            },
+        );
+        list(&mut text, "Not seen", limits.lines, &self.problems, |problem| {
+            format!("{}: {:?}", code(&problem.path), problem.what)
+        });
+        text
+    }
+
+    fn summary(&self, text: &mut String) {
+        let bytes: u64 = self.files.iter().map(|file| file.size).sum();
+        let _ = writeln!(text, "\n{} files, {bytes} bytes.", self.files.len());
+        if self.graph.counts.is_empty() {
+            return;
+        }
+        text.push_str("\n| language | files | imports found | outside | missing |\n|---|---|---|---|---|\n");
+        for (language, counts) in &self.graph.counts {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} |",
+                language.name(),
+                counts.files,
+                counts.resolved,
+                counts.external,
+                counts.missing
+            );
+        }
+    }
+
+    /// Files that people work on, by owner; of all others only how many there are.
+    fn owners(&self, text: &mut String, limit: usize) {
+        let mut owners: BTreeMap<&str, Vec<&MapFile>> = BTreeMap::new();
+        for file in &self.files {
+            owners.entry(&file.owner).or_default().push(file);
+        }
+        text.push_str("\n## Files\n");
+        for (owner, files) in owners {
+            let _ = writeln!(text, "\n### {}\n", code(owner));
+            let is_shown = |file: &&&MapFile| {
+                file.description.is_some()
+                    || matches!(file.role, Role::Source | Role::Script | Role::Manifest)
+            };
+            let shown: Vec<&&MapFile> = files.iter().filter(is_shown).take(limit).collect();
+            for file in &shown {
+                let _ = writeln!(text, "- {}", line(file));
+            }
+            let rest = files.len() - shown.len();
+            if rest > 0 {
+                let _ = writeln!(text, "- … and {rest} more");
+            }
+        }
+    }
+}
+
+fn line(file: &MapFile) -> String {
+    let mut line = code(&file.path);
+    if let Some(description) = &file.description {
+        let _ = write!(line, ": {}", plain(description));
+    }
+    let mut notes = Vec::new();
+    notes.extend((file.imported_by > 0).then(|| format!("imported by {}", file.imported_by)));
+    notes.extend((file.imports > 0).then(|| format!("imports {}", file.imports)));
+    if !notes.is_empty() {
+        let _ = write!(line, " ({})", notes.join(", "));
+    }
+    line
+}
+
+fn list<T>(text: &mut String, title: &str, limit: usize, items: &[T], write: impl Fn(&T) -> String) {
+    if items.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n## {title}\n");
+    for item in items.iter().take(limit) {
+        let _ = writeln!(text, "- {}", write(item));
+    }
+    let rest = items.len().saturating_sub(limit);
+    if rest > 0 {
+        let _ = writeln!(text, "- … and {rest} more");
+    }
+}
+
+fn entry_point(entry: &EntryPoint) -> String {
+    let kind = serde_json::to_value(entry.kind).ok();
+    let kind = kind
+        .as_ref()
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default();
+    match &entry.file {
+        Some(file) => format!("{kind} {}: {}", code(&entry.name), code(file)),
+        None => format!("{kind} {} of {}", code(&entry.name), code(&entry.from)),
+    }
+}
+
+/// A reason in words.
+pub(crate) fn reason(reason: &Reason) -> String {
+    match reason {
+        Reason::Backup { part } => format!("named like a backup ({})", code(part)),
+        Reason::NeverImported { mentioned_in: None } => "nothing imports it".to_owned(),
+        Reason::NeverImported {
+            mentioned_in: Some(file),
+        } => format!("nothing imports it, {} mentions it", code(file)),
+        Reason::Deprecated { says } => format!("described as deprecated: {}", plain(says)),
+        Reason::Named { part } => format!("named like something put aside ({})", code(part)),
+        Reason::Duplicate { of } => format!("same content as {}", code(of)),
+        Reason::Unreachable => "no program reaches it".to_owned(),
+        Reason::Untouched { days } => format!("no commit for {days} days"),
+    }
+}
+
+/// Text that was given, in one line and without marks of Markdown or HTML.
+fn plain(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let mut plain = String::new();
+    for c in line.join(" ").chars().filter(|c| !c.is_control()) {
+        if matches!(c, '<' | '[' | '|' | '`' | '\\') {
+            plain.push('\\');
+        }
+        plain.push(c);
+    }
+    plain
+}
+
+/// A name as code, whatever it holds.
+pub(crate) fn code(text: &str) -> String {
+    let shown = path::show(text);
+    let longest = shown.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let pad = if longest > 0 { " " } else { "" };
+    format!("{fence}{pad}{shown}{pad}{fence}")
+}

@@ -1,0 +1,141 @@
+//! Relative paths with `/`, as text: taking apart, joining, and showing names that hold anything.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The path before the last `/`; the root's is the root.
+pub(crate) fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// What is behind the last `/`.
+pub(crate) fn name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+/// A name without its last extension: `a.tar` of `x/a.tar.gz`.
+pub(crate) fn stem(path: &str) -> &str {
+    let name = name(path);
+    match name.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ => name,
+    }
+}
+
+/// The last extension, in the case it is written in.
+pub(crate) fn extension(path: &str) -> &str {
+    match name(path).rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => extension,
+        _ => "",
+    }
+}
+
+/// A path below a directory, without `.` and `..`. `None` if it leaves the root.
+pub(crate) fn join(directory: &str, relative: &str) -> Option<String> {
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// A name directly below a directory.
+pub(crate) fn below(directory: &str, name: &str) -> String {
+    if directory.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{directory}/{name}")
+    }
+}
+
+/// The directories a path lies in, nearest first, the root last.
+pub(crate) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    let mut rest = (!path.is_empty()).then_some(path);
+    std::iter::from_fn(move || {
+        let here = parent(rest?);
+        rest = (!here.is_empty()).then_some(here);
+        Some(here)
+    })
+}
+
+/// What lies below a directory, seen from it.
+pub(crate) fn relative<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
+    if directory.is_empty() {
+        return Some(path);
+    }
+    path.strip_prefix(directory)?.strip_prefix('/')
+}
+
+/// A path in one line of text: as it is, or quoted the way Git quotes it.
+///
+/// ```
+/// use conductor_repo::path::show;
+/// assert_eq!(show("src/größe.rs"), "src/größe.rs");
+/// assert_eq!(show("a\nb"), r#""a\nb""#);
+/// ```
+pub fn show(path: &str) -> Cow<'_, str> {
+    let hides = |c: char| c.is_control() || c == '"' || c == '\\' || is_invisible(c);
+    if !path.contains(hides) {
+        return Cow::Borrowed(path);
+    }
+    let mut quoted = String::from("\"");
+    for c in path.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() || is_invisible(c) => {
+                let _ = write!(quoted, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    Cow::Owned(quoted)
+}
+
+/// Characters that turn the direction of text or take no room: a name with them reads as another.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// A name as text, or, where it is not UTF-8, with each byte that does not fit as `\xff`.
+pub fn from_bytes(name: &[u8]) -> Result<String, String> {
+    let mut escaped = String::new();
+    let mut whole = true;
+    for chunk in name.utf8_chunks() {
+        escaped.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            whole = false;
+            let _ = write!(escaped, "\\x{byte:02x}");
+        }
+    }
+    if whole { Ok(escaped) } else { Err(escaped) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ancestors, extension, from_bytes, join, relative, show, stem};
+
+    #[test]
+    fn paths_are_taken_apart_and_put_together() {
+        assert_eq!(join("a/b", "../c/./d").as_deref(), Some("a/c/d"));
+        assert_eq!(join("a", "../.."), None);
+        assert_eq!(ancestors("a/b/c").collect::<Vec<_>>(), ["a/b", "a", ""]);
+        assert_eq!(ancestors("").count(), 0);
+        assert_eq!((stem("x/.env"), extension("x/.env")), (".env", ""));
+        assert_eq!((stem("a.tar.gz"), extension("a.tar.gz")), ("a.tar", "gz"));
+        assert_eq!(relative("ab/c", "a"), None);
+    }
+
+    #[test]
+    fn names_that_hide_something_are_quoted() {
+        assert_eq!(show("a\u{202e}b\u{1b}"), r#""a\u{202e}b\u{1b}""#);
+        assert_eq!(from_bytes(b"a\xffb"), Err("a\\xffb".to_owned()));
+        assert_eq!(from_bytes("ä".as_bytes()), Ok("ä".to_owned()));
+    }
+}

@@ -1,0 +1,102 @@
+//! From what an import says to the files it means, by the rules of each language.
+
+mod c;
+mod go;
+mod index;
+mod java;
+mod javascript;
+mod python;
+mod python_names;
+mod rust;
+
+pub(crate) use index::Index;
+
+use crate::facts::{Import, What};
+
+/// What an import comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Files of the snapshot, by their place in it.
+    Files(Vec<usize>),
+    /// All files of a package, by its key in [`Resolvers::package`].
+    Package(String),
+    /// Something that is not part of the tree: a dependency or a standard library.
+    External(String),
+    /// The tree should have it and does not.
+    Missing,
+    /// It names nothing outside of its own file, or nobody can tell.
+    Nothing,
+}
+
+impl Outcome {
+    fn file(file: Option<usize>) -> Outcome {
+        file.map_or(Outcome::Missing, |file| Outcome::Files(vec![file]))
+    }
+}
+
+/// One resolver for each language.
+pub(crate) struct Resolvers<'a> {
+    rust: rust::Crates<'a>,
+    python: python::Roots<'a>,
+    javascript: javascript::Node<'a>,
+    go: go::Modules<'a>,
+    java: java::Packages<'a>,
+    c: c::Headers<'a>,
+}
+
+impl<'a> Resolvers<'a> {
+    pub(crate) fn new(index: &'a Index<'a>) -> Resolvers<'a> {
+        Resolvers {
+            rust: rust::Crates::new(index),
+            python: python::Roots::new(index),
+            javascript: javascript::Node::new(index),
+            go: go::Modules::new(index),
+            java: java::Packages::new(index),
+            c: c::Headers::new(index),
+        }
+    }
+
+    /// What an import of a file comes to.
+    pub(crate) fn resolve(&self, file: usize, import: &Import) -> Outcome {
+        match &import.what {
+            What::RustMod {
+                name,
+                scope,
+                file: named,
+            } => self.rust.module(file, name, scope, named.as_deref()),
+            What::RustUse { path, scope, .. } => self.rust.path(file, path, scope),
+            What::RustPath { path, scope } => match self.rust.path(file, path, scope) {
+                Outcome::Files(files) => Outcome::Files(files),
+                _ => Outcome::Nothing,
+            },
+            What::RustInclude {
+                file: named,
+                from_package,
+            } => self.rust.include(file, named, *from_package),
+            What::Python { module, level, names } => self.python.resolve(file, module, *level, names),
+            What::JavaScript { specifier, optional } => self.javascript.resolve(file, specifier, *optional),
+            What::Go { path } => self.go.resolve(path),
+            What::Java { path, all } => self.java.resolve(path, *all),
+            What::JavaName { name } => self.java.neighbour(file, name),
+            What::C { path, system } => self.c.resolve(file, path, *system),
+        }
+    }
+
+    /// A Python module as a manifest names it.
+    pub(crate) fn python_module(&self, manifest: usize, module: &str) -> Outcome {
+        self.python.resolve(manifest, module, 0, &[])
+    }
+
+    /// A Java type as a manifest names it.
+    pub(crate) fn java_type(&self, name: &str) -> Outcome {
+        self.java.resolve(name, false)
+    }
+
+    /// The files of a package that an outcome names.
+    pub(crate) fn package(&self, key: &str) -> Vec<usize> {
+        self.go
+            .package(key)
+            .or_else(|| self.java.package(key))
+            .unwrap_or_default()
+    }
+}

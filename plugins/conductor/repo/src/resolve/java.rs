@@ -1,0 +1,80 @@
+//! Java: names of types by the packages that files say they are part of.
+
+use std::collections::BTreeMap;
+
+use super::{Index, Outcome};
+use crate::language::Language;
+use crate::path;
+
+/// The packages of the tree.
+pub(super) struct Packages<'a> {
+    index: &'a Index<'a>,
+    packages: BTreeMap<&'a str, Vec<usize>>,
+    types: BTreeMap<(&'a str, &'a str), usize>,
+}
+
+impl<'a> Packages<'a> {
+    pub(super) fn new(index: &'a Index<'a>) -> Packages<'a> {
+        let mut packages: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut types = BTreeMap::new();
+        for file in 0..index.len() {
+            let path = index.path(file);
+            let Some(facts) = index
+                .facts(file)
+                .filter(|_| Language::of(path) == Some(Language::Java))
+            else {
+                continue;
+            };
+            let package = facts.package.as_deref().unwrap_or_default();
+            packages.entry(package).or_default().push(file);
+            for name in std::iter::once(path::stem(path)).chain(facts.declares.iter().map(String::as_str)) {
+                types.entry((package, name)).or_insert(file);
+            }
+        }
+        Packages {
+            index,
+            packages,
+            types,
+        }
+    }
+
+    /// `a.b.Type`, `a.b.Outer.Inner`, `a.b.Type.member` or, with `all`, everything in one of them.
+    pub(super) fn resolve(&self, name: &str, all: bool) -> Outcome {
+        if all && self.packages.contains_key(name) {
+            return Outcome::Package(name.to_owned());
+        }
+        let mut prefixes = vec![name];
+        while let Some((prefix, _)) = prefixes.last().and_then(|last| last.rsplit_once('.')) {
+            prefixes.push(prefix);
+        }
+        for prefix in &prefixes {
+            let (package, kind) = prefix.rsplit_once('.').unwrap_or(("", prefix));
+            if let Some(file) = self.types.get(&(package, kind)) {
+                return Outcome::Files(vec![*file]);
+            }
+        }
+        if prefixes
+            .iter()
+            .skip(1)
+            .any(|prefix| self.packages.contains_key(prefix))
+        {
+            return Outcome::Missing;
+        }
+        let mut parts = name.splitn(3, '.');
+        let (first, second) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        Outcome::External(format!("{first}.{second}"))
+    }
+
+    /// A type of the same package, which needs no import.
+    pub(super) fn neighbour(&self, file: usize, name: &str) -> Outcome {
+        let package = self.index.facts(file).and_then(|facts| facts.package.as_deref());
+        match self.types.get(&(package.unwrap_or_default(), name)) {
+            Some(found) if *found != file => Outcome::Files(vec![*found]),
+            _ => Outcome::Nothing,
+        }
+    }
+
+    pub(super) fn package(&self, name: &str) -> Option<Vec<usize>> {
+        self.packages.get(name).cloned()
+    }
+}

@@ -1,0 +1,186 @@
+//! Python: absolute names below the directories that packages start in, relative ones below their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::python_names::is_standard;
+use super::{Index, Outcome};
+use crate::language::Language;
+use crate::path;
+
+/// Endings of a module's file.
+const ENDINGS: [&str; 3] = [".py", ".pyi", ".pyx"];
+
+/// The directories that absolute names may start in.
+pub(super) struct Roots<'a> {
+    index: &'a Index<'a>,
+    /// Directories with a project file.
+    projects: BTreeSet<&'a str>,
+    /// Directories that hold a top-level package, by the package's name.
+    packages: BTreeMap<&'a str, Vec<&'a str>>,
+}
+
+/// What a dotted name is.
+enum Module {
+    File(usize),
+    /// A directory without `__init__.py`.
+    Namespace(String),
+}
+
+impl<'a> Roots<'a> {
+    pub(super) fn new(index: &'a Index<'a>) -> Roots<'a> {
+        let mut projects = BTreeSet::new();
+        let mut packages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for directory in index.directories() {
+            let has = |name: &str| index.find(&path::below(directory, name)).is_some();
+            if ["pyproject.toml", "setup.py", "setup.cfg"].into_iter().any(has) {
+                projects.insert(directory);
+            }
+            let is_top = !is_package(index, path::parent(directory));
+            if !directory.is_empty() && is_top && is_package(index, directory) {
+                let name = path::name(directory);
+                packages.entry(name).or_default().push(path::parent(directory));
+            }
+        }
+        Roots {
+            index,
+            projects,
+            packages,
+        }
+    }
+
+    pub(super) fn resolve(&self, file: usize, module: &str, level: u32, names: &[String]) -> Outcome {
+        if level > 0 {
+            return self.relative(file, module, level, names);
+        }
+        let first = module.split('.').next().unwrap_or_default();
+        let own = self.own_roots(file);
+        let roots = own.iter().copied().chain(self.foreign_roots(first));
+        let mut has_first = false;
+        for root in roots {
+            let Some(start) = self.module(&path::below(root, first)) else {
+                continue;
+            };
+            has_first |= match start {
+                Module::File(found) => found != file || module.contains('.'),
+                Module::Namespace(_) => self.holds_python(&path::below(root, first)),
+            };
+            if let Some(found) = self.names_in(&path::below(root, &module.replace('.', "/")), names)
+                && (found != [file] || module.contains('.'))
+            {
+                return Outcome::Files(found);
+            }
+        }
+        if has_first && !is_standard(first) {
+            return Outcome::Missing;
+        }
+        Outcome::External(first.to_owned())
+    }
+
+    fn relative(&self, file: usize, module: &str, level: u32, names: &[String]) -> Outcome {
+        let mut directory = path::parent(self.index.path(file));
+        for _ in 1..level {
+            if directory.is_empty() {
+                return Outcome::Missing;
+            }
+            directory = path::parent(directory);
+        }
+        let base = match module {
+            "" => directory.to_owned(),
+            module => path::below(directory, &module.replace('.', "/")),
+        };
+        self.names_in(&base, names)
+            .map_or(Outcome::Missing, Outcome::Files)
+    }
+
+    /// The files that hold names of a module: submodules by themselves, everything else in the module.
+    fn names_in(&self, base: &str, names: &[String]) -> Option<Vec<usize>> {
+        let module = self.module(base)?;
+        let mut files = BTreeSet::new();
+        let mut inside = names.is_empty();
+        for name in names {
+            match self.module(&path::below(base, name)) {
+                Some(Module::File(file)) if name != "*" => files.extend([file]),
+                _ => inside = true,
+            }
+        }
+        match module {
+            Module::File(file) if inside => files.extend([file]),
+            Module::Namespace(directory) if names.is_empty() && files.is_empty() => {
+                files.extend(self.python_in(&directory).take(1));
+            }
+            _ => {}
+        }
+        (!files.is_empty()).then(|| files.into_iter().collect())
+    }
+
+    fn module(&self, base: &str) -> Option<Module> {
+        let as_file = ENDINGS.iter().map(|ending| format!("{base}{ending}"));
+        let as_package = ENDINGS
+            .iter()
+            .map(|ending| path::below(base, &format!("__init__{ending}")));
+        if let Some(file) = self
+            .index
+            .first(as_package.chain(as_file.filter(|_| !base.is_empty())))
+        {
+            return Some(Module::File(file));
+        }
+        self.index
+            .has_directory(base)
+            .then(|| Module::Namespace(base.to_owned()))
+    }
+
+    /// Where a file's own absolute names start: beside a script, above its package, at its project.
+    fn own_roots(&self, file: usize) -> Vec<&'a str> {
+        let directory = path::parent(self.index.path(file));
+        let mut top = directory;
+        while !top.is_empty() && is_package(self.index, top) {
+            top = path::parent(top);
+        }
+        let mut roots = vec![top];
+        let above =
+            path::ancestors(self.index.path(file)).filter(|at| at.is_empty() || self.projects.contains(at));
+        for project in above {
+            roots.push(project);
+            let sources = self.index.directories_in(project);
+            roots.extend(
+                sources
+                    .into_iter()
+                    .filter(|inside| matches!(path::name(inside), "src" | "lib" | "python")),
+            );
+        }
+        let mut seen = BTreeSet::new();
+        roots.retain(|root| seen.insert(*root));
+        roots
+    }
+
+    /// Where else in the tree a package of this name is. One of the standard library is meant first.
+    fn foreign_roots(&self, first: &str) -> impl Iterator<Item = &'a str> {
+        let roots = self.packages.get(first).filter(|_| !is_standard(first));
+        roots.into_iter().flatten().copied()
+    }
+
+    fn holds_python(&self, directory: &str) -> bool {
+        self.python_in(directory).next().is_some()
+            || self
+                .index
+                .directories_in(directory)
+                .into_iter()
+                .any(|inside| self.python_in(inside).next().is_some())
+    }
+
+    fn python_in(&self, directory: &str) -> impl Iterator<Item = usize> {
+        let is_python = |file: &usize| Language::of(self.index.path(*file)) == Some(Language::Python);
+        self.index
+            .in_directory(directory)
+            .iter()
+            .copied()
+            .filter(is_python)
+    }
+}
+
+fn is_package(index: &Index<'_>, directory: &str) -> bool {
+    let inits = ["__init__.py", "__init__.pyi"];
+    index
+        .first(inits.map(|init| path::below(directory, init)))
+        .is_some()
+}

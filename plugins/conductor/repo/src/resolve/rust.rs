@@ -1,0 +1,261 @@
+//! Rust: crates as Cargo finds them, their module trees, and paths in them.
+
+mod names;
+mod tree;
+
+use std::collections::BTreeMap;
+
+use super::{Index, Outcome};
+use crate::manifest::{Cargo, Manifest, in_code};
+use crate::path;
+use crate::targets::{self, TargetKind};
+use tree::{Modules, Place};
+
+/// Crates that come with the compiler.
+const SYSROOT: [&str; 5] = ["std", "core", "alloc", "proc_macro", "test"];
+
+/// How often a path is followed through what a `use` calls it.
+const MAX_HOPS: usize = 8;
+
+/// All crates of the tree.
+pub(super) struct Crates<'a> {
+    index: &'a Index<'a>,
+    packages: Vec<Package<'a>>,
+    crates: Vec<Krate>,
+    /// Where a file stands, in each crate that has it.
+    places: BTreeMap<usize, Vec<Place>>,
+    /// The library of each package, by the package's name.
+    libraries: BTreeMap<&'a str, usize>,
+    /// Renamed dependencies of workspaces.
+    renamed: BTreeMap<&'a str, &'a str>,
+}
+
+struct Package<'a> {
+    directory: &'a str,
+    name: &'a str,
+    cargo: &'a Cargo,
+    /// What code calls the library.
+    library_name: String,
+}
+
+/// One crate: its modules, each with the file it is in.
+struct Krate {
+    package: usize,
+    modules: Modules,
+}
+
+impl<'a> Crates<'a> {
+    pub(super) fn new(index: &'a Index<'a>) -> Crates<'a> {
+        let mut crates = Crates {
+            index,
+            packages: Vec::new(),
+            crates: Vec::new(),
+            places: BTreeMap::new(),
+            libraries: BTreeMap::new(),
+            renamed: BTreeMap::new(),
+        };
+        for (file, manifest) in index.manifests() {
+            if let Manifest::Cargo(cargo) = manifest {
+                crates.manifest(path::parent(index.path(file)), cargo);
+            }
+        }
+        crates
+    }
+
+    fn manifest(&mut self, directory: &'a str, cargo: &'a Cargo) {
+        let renamed = cargo.workspace_dependencies.iter();
+        self.renamed
+            .extend(renamed.map(|(name, package)| (name.as_str(), package.as_str())));
+        let Some(name) = cargo.package.as_deref() else {
+            return;
+        };
+        let library = cargo.library.as_ref().and_then(|library| library.name.clone());
+        let package = self.packages.len();
+        self.packages.push(Package {
+            directory,
+            name,
+            cargo,
+            library_name: library.unwrap_or_else(|| in_code(name)),
+        });
+        for target in targets::cargo(self.index, directory, cargo) {
+            let (modules, places) = tree::modules(self.index, self.crates.len(), target.file);
+            if target.kind == TargetKind::Library {
+                self.libraries.entry(name).or_insert(self.crates.len());
+            }
+            for (file, place) in places {
+                self.places.entry(file).or_default().push(place);
+            }
+            self.crates.push(Krate { package, modules });
+        }
+    }
+
+    /// `mod name;`.
+    pub(super) fn module(&self, file: usize, name: &str, scope: &[String], named: Option<&str>) -> Outcome {
+        let places = self.places.get(&file).map_or(&[][..], Vec::as_slice);
+        let owns_directory = places.iter().map(|place| place.owns_directory);
+        let guessed = tree::owns_directory(self.index.path(file));
+        let found = owns_directory
+            .chain([guessed])
+            .find_map(|owns| tree::child(self.index, file, owns, name, scope, named));
+        Outcome::file(found)
+    }
+
+    /// A path that a `use` or code names.
+    pub(super) fn path(&self, file: usize, path: &[String], scope: &[String]) -> Outcome {
+        let Some(places) = self.places.get(&file) else {
+            return self.outside(file, path);
+        };
+        let mut last = Outcome::Missing;
+        for place in places {
+            match self.path_at(file, place, path, scope, MAX_HOPS) {
+                Outcome::Missing => {}
+                Outcome::Nothing => last = Outcome::Nothing,
+                found => return found,
+            }
+        }
+        last
+    }
+
+    /// `include!` and its like.
+    pub(super) fn include(&self, file: usize, named: &str, from_package: bool) -> Outcome {
+        let directory = if from_package {
+            self.package_of(file).map_or("", |package| package.directory)
+        } else {
+            path::parent(self.index.path(file))
+        };
+        Outcome::file(path::join(directory, named).and_then(|path| self.index.find(&path)))
+    }
+
+    /// A path in a file that no crate has: only names of other crates mean something.
+    fn outside(&self, file: usize, path: &[String]) -> Outcome {
+        let Some(first) = path.first() else {
+            return Outcome::Nothing;
+        };
+        let package = self.package_of(file);
+        match self.other_crate(package, first) {
+            Some(Ok(krate)) => self.walk(krate, Vec::new(), path.get(1..).unwrap_or_default()),
+            Some(Err(name)) => Outcome::External(name),
+            None => Outcome::Nothing,
+        }
+    }
+
+    fn path_at(&self, file: usize, place: &Place, path: &[String], scope: &[String], hops: usize) -> Outcome {
+        let Some((first, rest)) = path.split_first() else {
+            return Outcome::Nothing;
+        };
+        let mut here = place.module.clone();
+        here.extend(scope.iter().cloned());
+        match first.as_str() {
+            "crate" => self.walk(place.krate, Vec::new(), rest),
+            "self" | "super" => {
+                let ups = path
+                    .iter()
+                    .take_while(|segment| *segment == "super" || *segment == "self");
+                let ups_len = ups.clone().count();
+                let up = ups.filter(|segment| *segment == "super").count();
+                here.truncate(here.len().saturating_sub(up));
+                self.walk(place.krate, here, path.get(ups_len..).unwrap_or_default())
+            }
+            _ => self.named(file, place, here, path, hops),
+        }
+    }
+
+    /// A path that starts with a name: a child module, something in scope, or another crate.
+    fn named(&self, file: usize, place: &Place, here: Vec<String>, path: &[String], hops: usize) -> Outcome {
+        let Some((first, rest)) = path.split_first() else {
+            return Outcome::Nothing;
+        };
+        if let Some(module) = self.enclosing(place, &here, first) {
+            return self.walk(place.krate, module, rest);
+        }
+        if let Some((target, scope)) = names::used(self.index, file, path)
+            && hops > 0
+        {
+            return self.path_at(file, place, &target, &scope, hops - 1);
+        }
+        let package = self
+            .crates
+            .get(place.krate)
+            .and_then(|krate| self.packages.get(krate.package));
+        match self.other_crate(package, first) {
+            Some(Ok(krate)) => return self.walk(krate, Vec::new(), rest),
+            Some(Err(name)) => return Outcome::External(name),
+            None => {}
+        }
+        if names::is_known(self.index, file, first) || self.comes_with_parent(file, place, first) {
+            Outcome::Nothing
+        } else {
+            Outcome::Missing
+        }
+    }
+
+    /// The module called `first` in this one, or in one of those around it in the same file.
+    fn enclosing(&self, place: &Place, here: &[String], first: &str) -> Option<Vec<String>> {
+        let modules = &self.crates.get(place.krate)?.modules;
+        (place.module.len()..=here.len()).rev().find_map(|length| {
+            let mut module = here.get(..length)?.to_vec();
+            module.push(first.to_owned());
+            modules.contains_key(&module).then_some(module)
+        })
+    }
+
+    /// `use super::*` brings what the parent knows.
+    fn comes_with_parent(&self, file: usize, place: &Place, first: &str) -> bool {
+        let parent = place.module.split_last().map(|(_, parent)| parent.to_vec());
+        let modules = self.crates.get(place.krate).map(|krate| &krate.modules);
+        let parent = parent.and_then(|parent| modules?.get(&parent).copied());
+        names::has_glob(self.index, file)
+            || parent.is_some_and(|parent| names::is_known(self.index, parent, first))
+    }
+
+    /// A crate by the name that a package's code calls it: of the tree, or what it is called outside.
+    fn other_crate(&self, package: Option<&Package<'a>>, first: &str) -> Option<Result<usize, String>> {
+        if let Some(package) = package {
+            if first == package.library_name
+                && let Some(library) = self.libraries.get(package.name)
+            {
+                return Some(Ok(*library));
+            }
+            if let Some(name) = package.cargo.dependencies.get(first) {
+                let name = self.renamed.get(first).copied().unwrap_or(name);
+                return Some(self.libraries.get(name).copied().ok_or_else(|| name.to_owned()));
+            }
+        }
+        names::is_builtin(first).then(|| Err("std".to_owned()))
+    }
+
+    /// As far down as modules go; what is left is an item of the last.
+    fn walk(&self, krate: usize, mut module: Vec<String>, mut rest: &[String]) -> Outcome {
+        let Some(modules) = self.crates.get(krate).map(|krate| &krate.modules) else {
+            return Outcome::Nothing;
+        };
+        while let Some((first, others)) = rest.split_first() {
+            module.push(first.clone());
+            if !modules.contains_key(&module) {
+                module.pop();
+                break;
+            }
+            rest = others;
+        }
+        // Inline modules are in the file of the module around them.
+        let file = loop {
+            match modules.get(&module) {
+                Some(file) => break *file,
+                None if module.is_empty() => return Outcome::Nothing,
+                None => drop(module.pop()),
+            }
+        };
+        match rest {
+            [first, _, ..] if !names::may_hold(self.index, file, first) => Outcome::Missing,
+            _ => Outcome::Files(vec![file]),
+        }
+    }
+
+    fn package_of(&self, file: usize) -> Option<&Package<'a>> {
+        path::ancestors(self.index.path(file)).find_map(|directory| {
+            self.packages
+                .iter()
+                .find(|package| package.directory == directory)
+        })
+    }
+}

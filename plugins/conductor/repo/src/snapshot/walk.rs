@@ -1,0 +1,240 @@
+//! The walk that makes a snapshot.
+
+use serde::{Deserialize, Serialize};
+
+use super::content::Reader;
+use super::{Content, FileRecord, Limits, Problem, Snapshot, Trouble};
+use crate::ignore::Rules;
+use crate::path;
+use crate::tree::{Entry, Kind, Tree, TreeError};
+
+/// Entries asked for at once.
+const PAGE: u32 = 1_000;
+
+/// Bytes of an ignore file that are read; Git's own are far below.
+const IGNORE_BYTES: u32 = 256 << 10;
+
+/// A file whose time is less than this before the last snapshot is read again: file systems round
+/// times, so that a change just after the snapshot may look older than it.
+const SETTLED_MS: i64 = 1_000;
+
+/// Sees each text file that is read, with its content.
+pub type Observer<'a> = dyn FnMut(&FileRecord, &[u8]) + 'a;
+
+/// A snapshot and what it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// What was found.
+    pub snapshot: Snapshot,
+    /// What it took.
+    pub effort: Effort,
+}
+
+/// What a walk did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Entries of directories looked at.
+    pub listed: u64,
+    /// Entries that `.gitignore` excluded.
+    pub ignored: u64,
+    /// Files whose content was read.
+    pub read: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// Walks a tree. `now` is when, in milliseconds since 1970 UTC.
+///
+/// A file that cannot be read is a problem of the snapshot, not an error: only a tree that cannot
+/// be read at all is.
+pub fn take<T: Tree + ?Sized>(
+    tree: &T,
+    limits: &Limits,
+    previous: Option<&Snapshot>,
+    now: i64,
+    observe: &mut Observer<'_>,
+) -> Result<Taken, TreeError> {
+    let mut walk = Walk {
+        tree,
+        limits,
+        previous,
+        observe,
+        rules: Rules::default(),
+        reader: Reader::default(),
+        snapshot: Snapshot {
+            taken: now,
+            ..Snapshot::default()
+        },
+        effort: Effort::default(),
+    };
+    if let Some(content) = walk.ignore_file(".git/info/exclude")? {
+        walk.rules.exclude(&content);
+    }
+    let entries = walk.entries("")?;
+    walk.directory("", entries, 0)?;
+    walk.effort.bytes += walk.reader.bytes;
+    walk.snapshot.files.sort_by(|a, b| a.path.cmp(&b.path));
+    walk.snapshot.problems.sort();
+    Ok(Taken {
+        snapshot: walk.snapshot,
+        effort: walk.effort,
+    })
+}
+
+struct Walk<'a, 'o, T: ?Sized> {
+    tree: &'a T,
+    limits: &'a Limits,
+    previous: Option<&'a Snapshot>,
+    observe: &'a mut Observer<'o>,
+    rules: Rules,
+    reader: Reader,
+    snapshot: Snapshot,
+    effort: Effort,
+}
+
+impl<T: Tree + ?Sized> Walk<'_, '_, T> {
+    fn directory(&mut self, directory: &str, entries: Vec<Entry>, depth: usize) -> Result<(), TreeError> {
+        let outside = self.rules.depth();
+        let ignore_file = path::below(directory, ".gitignore");
+        if entries.iter().any(|entry| entry.path == ignore_file)
+            && let Some(content) = self.ignore_file(&ignore_file)?
+        {
+            self.rules.enter(&ignore_file, &content);
+        }
+        for entry in entries {
+            if self.is_full() {
+                break;
+            }
+            self.entry(entry, depth)?;
+        }
+        self.rules.leave(outside);
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: Entry, depth: usize) -> Result<(), TreeError> {
+        let is_directory = entry.kind == Kind::Directory;
+        if path::name(&entry.path) == ".git" {
+            return Ok(());
+        }
+        if self.rules.excludes(&entry.path, is_directory) {
+            self.effort.ignored += 1;
+            return Ok(());
+        }
+        if !is_directory {
+            return self.file(entry);
+        }
+        if depth >= self.limits.depth {
+            self.problem(&entry.path, Trouble::TooDeep);
+            return Ok(());
+        }
+        let entries = match self.entries(&entry.path) {
+            Ok(entries) => entries,
+            Err(error) => return self.unreadable(&entry.path, error),
+        };
+        let git = path::below(&entry.path, ".git");
+        if entries.iter().any(|entry| entry.path == git) {
+            self.problem(&entry.path, Trouble::OtherRepository);
+            return Ok(());
+        }
+        self.directory(&entry.path, entries, depth + 1)
+    }
+
+    fn file(&mut self, entry: Entry) -> Result<(), TreeError> {
+        if self.snapshot.files.len() >= self.limits.entries {
+            self.problem(&entry.path, Trouble::TooMany);
+            return Ok(());
+        }
+        let known = self.previous.and_then(|previous| unchanged(previous, &entry));
+        let content = match (known, entry.kind) {
+            (Some(content), _) => content,
+            (None, Kind::Symlink) => Content::Symlink,
+            (None, Kind::File) => return self.read(entry),
+            (None, Kind::Other | Kind::Directory) => Content::Other,
+            (None, Kind::Unnamed) => {
+                self.problem(&entry.path, Trouble::NameNotUtf8);
+                Content::Other
+            }
+        };
+        self.snapshot.files.push(record(entry, content));
+        Ok(())
+    }
+
+    fn read(&mut self, entry: Entry) -> Result<(), TreeError> {
+        self.effort.read += 1;
+        match self.reader.read(self.tree, &entry, self.limits) {
+            Ok((content, observed)) => {
+                let record = record(entry, content);
+                if let Some(bytes) = observed {
+                    (self.observe)(&record, bytes);
+                }
+                self.snapshot.files.push(record);
+            }
+            Err(error) => {
+                self.unreadable(&entry.path, error)?;
+                self.snapshot.files.push(record(entry, Content::Unread));
+            }
+        }
+        Ok(())
+    }
+
+    /// All entries of a directory. They are few, or the snapshot will be full of them.
+    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, TreeError> {
+        let mut entries: Vec<Entry> = Vec::new();
+        while entries.len() <= self.limits.entries {
+            let after = entries.last().map(|entry| path::name(&entry.path).to_owned());
+            let page = self.tree.list(directory, after.as_deref(), PAGE)?;
+            let is_last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
+            entries.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        self.effort.listed += u64::try_from(entries.len()).unwrap_or(u64::MAX);
+        Ok(entries)
+    }
+
+    /// An ignore file that cannot be read rules nothing, as for Git.
+    fn ignore_file(&mut self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
+        match self.tree.read(path, 0, IGNORE_BYTES) {
+            Ok(content) => Ok(Some(content)),
+            Err(error) if error.is_fatal() => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        let full = |problem: &Problem| problem.what == Trouble::TooMany;
+        self.snapshot.problems.last().is_some_and(full)
+    }
+
+    fn unreadable(&mut self, path: &str, error: TreeError) -> Result<(), TreeError> {
+        if error.is_fatal() {
+            return Err(error);
+        }
+        self.problem(path, Trouble::Unreadable(error.to_string()));
+        Ok(())
+    }
+
+    fn problem(&mut self, path: &str, what: Trouble) {
+        let path = path.to_owned();
+        self.snapshot.problems.push(Problem { path, what });
+    }
+}
+
+/// What is known of a file that has not changed since.
+fn unchanged(previous: &Snapshot, entry: &Entry) -> Option<Content> {
+    let known = previous.file(&entry.path)?;
+    let settled = known.modified < previous.taken.saturating_sub(SETTLED_MS);
+    let same = known.size == entry.size && known.modified == entry.modified;
+    let was_file = !matches!(known.content, Content::Symlink | Content::Other | Content::Unread);
+    (settled && same && was_file && entry.kind == Kind::File).then_some(known.content)
+}
+
+fn record(entry: Entry, content: Content) -> FileRecord {
+    FileRecord {
+        path: entry.path,
+        content,
+        size: entry.size,
+        modified: entry.modified,
+    }
+}

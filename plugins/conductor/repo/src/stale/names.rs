@@ -1,0 +1,77 @@
+//! Names that say that a file was put aside.
+
+use super::Reason;
+use crate::path;
+
+const BACKUPS: [&str; 9] = ["bak", "backup", "orig", "rej", "old", "save", "swp", "swo", "tmp"];
+
+const ASIDE: [&str; 9] = [
+    "old",
+    "bak",
+    "backup",
+    "deprecated",
+    "obsolete",
+    "unused",
+    "legacy",
+    "tmp",
+    "temp",
+];
+
+const COPIES: [&str; 3] = ["copy", "kopie", "duplicate"];
+
+const FOLDERS: [&str; 7] = [
+    "old",
+    "backup",
+    "backups",
+    "deprecated",
+    "obsolete",
+    "unused",
+    "_archive",
+];
+
+/// What a path's name says, if anything.
+pub(super) fn judge(path: &str) -> Option<Reason> {
+    let name = path::name(path);
+    let extension = path::extension(path).to_lowercase();
+    if name.ends_with('~') && name.len() > 1 {
+        return Some(Reason::Backup { part: "~".to_owned() });
+    }
+    if BACKUPS.contains(&extension.as_str()) {
+        let part = format!(".{extension}");
+        return Some(Reason::Backup { part });
+    }
+    let stem = path::stem(path).to_lowercase();
+    let part = aside(&stem).or_else(|| folder(path))?;
+    Some(Reason::Named { part })
+}
+
+/// `old_x`, `x_old`, `x copy`, `Copy of x`, `x (1)`: a part at an end of the name. `copy_file` is
+/// what the file does.
+fn aside(stem: &str) -> Option<String> {
+    let is_break = |c: char| matches!(c, '_' | '-' | '.' | ' ');
+    let first = stem.split(is_break).next().unwrap_or_default();
+    let last = stem.rsplit(is_break).next().unwrap_or_default();
+    if first == last {
+        return None;
+    }
+    if ASIDE.contains(&first) {
+        return Some(first.to_owned());
+    }
+    if ASIDE.contains(&last) || COPIES.contains(&last) || is_numbered(last) {
+        return Some(last.to_owned());
+    }
+    stem.starts_with("copy of ").then(|| "copy of".to_owned())
+}
+
+/// `(1)`, as downloads and desktops number copies.
+fn is_numbered(part: &str) -> bool {
+    let inside = part.strip_prefix('(').and_then(|part| part.strip_suffix(')'));
+    inside.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn folder(path: &str) -> Option<String> {
+    let mut parts = path::parent(path).split('/');
+    parts
+        .find(|part| FOLDERS.contains(part))
+        .map(|part| format!("{part}/"))
+}

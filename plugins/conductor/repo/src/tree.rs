@@ -1,0 +1,79 @@
+//! A file tree as this crate sees it: the host's `workspace` capability, a directory or a test's map.
+
+use thiserror::Error;
+
+/// Files below a root. Paths are relative to it, use `/`, and the root is `""`.
+pub trait Tree {
+    /// The entries directly below a directory, sorted by name, after the entry named `after`.
+    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, TreeError>;
+
+    /// What a path is. A symbolic link is not followed.
+    fn stat(&self, path: &str) -> Result<Entry, TreeError>;
+
+    /// At most `limit` bytes of a file from `offset`; none at its end.
+    fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError>;
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Relative to the root.
+    pub path: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes; 0 for a directory.
+    pub size: u64,
+    /// Milliseconds since 1970 UTC.
+    pub modified: i64,
+}
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file with content.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, wherever it points.
+    Symlink,
+    /// A device, a socket or a pipe.
+    Other,
+    /// Its name is not UTF-8. The path is what [`crate::path::from_bytes`] makes of it and opens nothing.
+    Unnamed,
+}
+
+/// Why the tree refused.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TreeError {
+    /// No tree of this name, or it was not granted.
+    #[error("workspace `{0}` is unknown or not granted")]
+    UnknownWorkspace(String),
+    /// The path leaves the tree.
+    #[error("`{0}` is outside of what may be read")]
+    Denied(String),
+    /// Nothing is there.
+    #[error("`{0}` does not exist")]
+    NotFound(String),
+    /// The path is not of the kind the request wants.
+    #[error("`{0}` is of another kind than asked for")]
+    WrongKind(String),
+    /// The content passes a size cap.
+    #[error("`{0}` is too large")]
+    TooLarge(String),
+    /// The tree itself failed.
+    #[error("reading the workspace failed")]
+    Internal,
+}
+
+impl TreeError {
+    /// Whether nothing else in the tree can be read either.
+    pub(crate) const fn is_fatal(&self) -> bool {
+        match self {
+            TreeError::UnknownWorkspace(_) | TreeError::Internal => true,
+            TreeError::Denied(_)
+            | TreeError::NotFound(_)
+            | TreeError::WrongKind(_)
+            | TreeError::TooLarge(_) => false,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a walk finds, reads again and says has changed.
+
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::Command;
+
+use conductor_repo::snapshot::{Content, Limits, Snapshot, Trouble, diff, take};
+use conductor_repo::tree::{Kind, TreeError};
+use expect_test::expect;
+
+use crate::disk::Disk;
+use crate::harness::Memory;
+
+fn paths(snapshot: &Snapshot) -> Vec<&str> {
+    snapshot.files.iter().map(|file| file.path.as_str()).collect()
+}
+
+const IGNORES: &str = "
+== .git/info/exclude
+private/
+== .gitignore
+*.log
+!keep.log
+/build
+docs/**/*.tmp
+# comment
+\\#odd
+trailing\\ space 
+== a.log
+== keep.log
+== build/x
+== sub/build/x
+== docs/a/b.tmp
+== #odd
+== private/key
+== sub/.gitignore
+!a.log
+only/*
+!only/this
+== sub/a.log
+== sub/b.log
+== sub/only/this
+== sub/only/that
+";
+
+#[test]
+fn ignore_files_hold_as_they_do_for_git() {
+    let disk = tempfile::tempdir().unwrap();
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .args(arguments)
+            .current_dir(disk.path())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "--quiet"]);
+    for (path, (content, _)) in &Memory::new(IGNORES).files {
+        let path = disk.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "the test's own directory")]
+        std::fs::write(path, content).unwrap();
+    }
+    let listed = git(&["ls-files", "--others", "--cached", "--exclude-standard"]);
+    let tree = Disk {
+        root: disk.path().to_owned(),
+    };
+    let found = take(&tree, &Limits::default(), None, 0, &mut |_, _| {})
+        .unwrap()
+        .snapshot;
+    let mut listed: Vec<&str> = listed.lines().collect();
+    listed.sort_unstable();
+    assert_eq!(paths(&found), listed);
+    assert_eq!(
+        paths(&Memory::new(IGNORES).take(&Limits::default(), None).0.snapshot),
+        listed
+    );
+}
+
+#[test]
+fn only_what_changed_is_read_again_and_the_result_is_the_same() {
+    let mut tree = Memory::new("== a\none\n== b/c\ntwo\n== d\nthree\n");
+    let (first, _) = tree.take(&Limits::default(), None);
+    assert_eq!(first.effort.read, 3);
+    tree.put("b/c", b"other");
+    let (second, _) = tree.take(&Limits::default(), Some(&first.snapshot));
+    assert_eq!((second.effort.read, second.effort.bytes), (1, 5));
+    let (fresh, _) = tree.take(&Limits::default(), None);
+    assert_eq!(second.snapshot, fresh.snapshot);
+}
+
+#[test]
+fn a_change_just_after_a_snapshot_is_seen() {
+    let tree = Memory::new("== a\none\n");
+    let (taken, _) = tree.take(&Limits::default(), None);
+    // The file's time is not clearly before the snapshot's.
+    let hasty = Snapshot {
+        taken: 1_500,
+        ..taken.snapshot
+    };
+    assert_eq!(tree.take(&Limits::default(), Some(&hasty)).0.effort.read, 1);
+}
+
+#[test]
+fn differences_name_what_came_went_changed_and_moved() {
+    let mut tree = Memory::new("== a.rs\nfn a() {}\n== b.rs\nfn b() {}\n== c.rs\nfn c() {}\n== empty\n");
+    let (before, _) = tree.take(&Limits::default(), None);
+    let moved = tree.files.remove("a.rs").unwrap();
+    tree.files.insert("x/a.rs".to_owned(), moved);
+    tree.files.remove("b.rs");
+    tree.files.remove("empty");
+    tree.put("c.rs", b"changed");
+    tree.put("new.rs", b"");
+    let (after, _) = tree.take(&Limits::default(), None);
+    let found = serde_json::to_string(&diff(&before.snapshot, &after.snapshot)).unwrap();
+    expect![[r#"{"added":["new.rs"],"removed":["b.rs","empty"],"modified":["c.rs"],"renamed":[{"from":"a.rs","to":"x/a.rs"}],"unchanged":0}"#]]
+        .assert_eq(&found);
+    assert!(diff(&after.snapshot, &after.snapshot).is_empty());
+}
+
+#[test]
+fn what_cannot_be_seen_is_said_and_the_rest_is_found() {
+    let mut tree = Memory::new(
+        "== a\n1\n== deep/er/x\n2\n== nested/.git/HEAD\n3\n== nested/y\n4\n== shut/z\n5\n== torn\n6\n",
+    );
+    tree.others.insert("link".to_owned(), Kind::Symlink);
+    tree.others.insert("odd\\xff".to_owned(), Kind::Unnamed);
+    tree.broken
+        .insert("shut".to_owned(), TreeError::Denied("shut".to_owned()));
+    tree.broken
+        .insert("torn".to_owned(), TreeError::TooLarge("torn".to_owned()));
+    let limits = Limits {
+        depth: 1,
+        ..Limits::default()
+    };
+    let (taken, _) = tree.take(&limits, None);
+    let mut text = String::new();
+    for file in &taken.snapshot.files {
+        let _ = writeln!(
+            text,
+            "{} {}",
+            file.path,
+            serde_json::to_value(file.content).unwrap()["kind"]
+        );
+    }
+    for problem in &taken.snapshot.problems {
+        let _ = writeln!(text, "{}: {:?}", problem.path, problem.what);
+    }
+    expect![[r#"
+        a "text"
+        link "symlink"
+        odd\xff "other"
+        torn "unread"
+        deep/er: TooDeep
+        nested: OtherRepository
+        odd\xff: NameNotUtf8
+        shut: Unreadable("`shut` is outside of what may be read")
+        torn: Unreadable("`torn` is too large")
+    "#]]
+    .assert_eq(&text);
+    assert!(taken.snapshot.is_partial());
+    tree.broken
+        .insert(String::new(), TreeError::UnknownWorkspace("w".to_owned()));
+    assert!(take(&tree, &limits, None, 0, &mut |_, _| {}).is_err());
+}
+
+#[test]
+fn limits_bound_what_is_read() {
+    let mut tree = Memory::default();
+    tree.put("binary", b"a\0b");
+    tree.put("huge", &vec![b'x'; 3 << 20]);
+    tree.put("long", &vec![b'y'; 1 << 20]);
+    let limits = Limits {
+        entries: 3,
+        hashed_bytes: 2 << 20,
+        observed_bytes: 1 << 10,
+        ..Limits::default()
+    };
+    let mut seen = 0;
+    let taken = take(&tree, &limits, None, 0, &mut |_, _| seen += 1).unwrap();
+    assert_eq!(seen, 0);
+    assert!(taken.effort.bytes < 2 << 20);
+    let kinds: Vec<Content> = taken.snapshot.files.iter().map(|file| file.content).collect();
+    assert!(matches!(
+        kinds[..],
+        [Content::Binary { .. }, Content::Huge { .. }, Content::Text { .. }]
+    ));
+    tree.put("zz", b"");
+    let taken = take(&tree, &limits, None, 0, &mut |_, _| {}).unwrap();
+    assert_eq!(taken.snapshot.problems[0].what, Trouble::TooMany);
+}
+
+#[test]
+fn names_on_disk_may_hold_anything() {
+    let disk = tempfile::tempdir().unwrap();
+    for name in [&b"line\nbreak.py"[..], b"bad\xff.py", "größe.py".as_bytes()] {
+        #[expect(clippy::disallowed_methods, reason = "the test's own directory")]
+        std::fs::write(disk.path().join(std::ffi::OsStr::from_bytes(name)), "x").unwrap();
+    }
+    let tree = Disk {
+        root: disk.path().to_owned(),
+    };
+    let found = take(&tree, &Limits::default(), None, 0, &mut |_, _| {})
+        .unwrap()
+        .snapshot;
+    assert_eq!(paths(&found), ["bad\\xff.py", "größe.py", "line\nbreak.py"]);
+    assert_eq!(found.problems[0].what, Trouble::NameNotUtf8);
+    let stored = serde_json::to_string(&found).unwrap();
+    assert_eq!(serde_json::from_str::<Snapshot>(&stored).unwrap(), found);
+}
