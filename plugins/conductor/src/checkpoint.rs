@@ -128,6 +128,12 @@ mod tests {
         log += &titles(&["a!", "b!", "c"], 0);
         log += &titles(&["a", "b", "Check it", "c", "d", "e"], 2);
         log += &titles(&["a", "b!", "c"], 2);
-        expect![[r#""#]].assert_eq(&log);
+        expect![[r#"
+            a | b | Checkpoint | c | d | Checkpoint | e | f | Final checkpoint
+            a | b | c
+            a! | Checkpoint before: b! | b! | c
+            a | b | Check it | c | d | Checkpoint | e
+            a | Checkpoint before: b! | b! | c | Final checkpoint
+        "#]].assert_eq(&log);
     }
 }

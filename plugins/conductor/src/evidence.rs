@@ -300,8 +300,21 @@ mod tests {
     #[test]
     fn everything_missing_or_mistyped_is_named_at_once() {
         let loose = EvidenceMode::Loose;
-        expect![[r#""#]].assert_eq(&check(json!({}), "", loose));
-        expect![[r#""#]].assert_eq(&check(
+        expect![[r#"
+            missing: changed_files is missing
+            missing: diff_summary is missing
+            missing: speed is missing
+            missing: tests_passed is missing
+            missing: tests_run is missing
+        "#]].assert_eq(&check(json!({}), "", loose));
+        expect![[r#"
+            changed_files[1] has to be of type string
+            diff_summary is blank
+            speed has to be of type number, not string
+            tests_passed has to be of type boolean, not null
+            tests_run has to be of type array, not string
+            lint_passed has to be of type boolean, not string
+        "#]].assert_eq(&check(
             json!({"changed_files": ["a", 1], "speed": "fast", "tests_run": "all", "tests_passed": null,
                 "diff_summary": " ", "lint_passed": "yes", "lint_run": true}),
             "",
@@ -313,7 +326,11 @@ mod tests {
     fn strict_mode_looks_at_the_words() {
         let evidence = json!({"changed_files": [], "speed": 1, "tests_run": [], "tests_passed": null,
             "diff_summary": "Fixed it!", "criteria_checklist": {"c1": 1}});
-        expect![[r#""#]].assert_eq(&check(evidence.clone(), "Done.", EvidenceMode::Strict));
+        expect![[r#"
+            criteria_checklist.c1 has to be of type boolean
+            summary says nothing: "Done."
+            diff_summary says nothing: "Fixed it!"
+        "#]].assert_eq(&check(evidence.clone(), "Done.", EvidenceMode::Strict));
         let fine = json!({"changed_files": [], "speed": 1, "tests_run": [], "tests_passed": null,
             "diff_summary": "the exporter writes a header row", "criteria_checklist": {"c1": true}});
         expect![[""]].assert_eq(&check(fine, "wrote the CSV exporter", EvidenceMode::Strict));
@@ -325,6 +342,6 @@ mod tests {
             &BTreeMap::from([("speed".to_owned(), EvidenceType::Number)]),
             &Policies::default(),
         );
-        expect![[r#""#]].assert_eq(&template(&all, 2).to_string());
+        expect![[r#"{"diff_summary":"what changed and why, at least 20 characters","tests_run":["command or test"],"tests_passed":"true, false, or null if no tests were run","speed":0}"#]].assert_eq(&template(&all, 2).to_string());
     }
 }

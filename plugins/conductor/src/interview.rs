@@ -278,6 +278,11 @@ mod tests {
                 state.required_open.join(" ")
             );
         }
-        expect![[r#""#]].assert_eq(&log);
+        expect![[r#"
+            Some(2) repo_exists out_of_scope target_environment timeline_priority user_constraints deliverables definition_of_done tests_expected required deliverables definition_of_done invariants steps
+            Some(2) out_of_scope target_environment timeline_priority user_constraints deliverables definition_of_done tests_expected required deliverables definition_of_done invariants repo_root steps
+            Some(3) out_of_scope target_environment timeline_priority user_constraints tests_expected invariants required invariants steps
+            Some(4) out_of_scope target_environment timeline_priority user_constraints tests_expected repo_root key_files entrypoints required repo_root
+        "#]].assert_eq(&log);
     }
 }

@@ -89,6 +89,14 @@ mod tests {
             }
             table.push('\n');
         }
-        expect![[r#""#]].assert_eq(&table);
+        expect![[r#"
+            PLANNING: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY fail→FAILED archive→ARCHIVED
+            READY: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY start→EXECUTING fail→FAILED
+            EXECUTING: refine_steps→EXECUTING prompt→EXECUTING submit→EXECUTING pause→PAUSED finish→COMPLETE fail→FAILED
+            PAUSED: refine_steps→PAUSED resume→EXECUTING fail→FAILED
+            COMPLETE: archive→ARCHIVED
+            FAILED: archive→ARCHIVED
+            ARCHIVED:
+        "#]].assert_eq(&table);
     }
 }

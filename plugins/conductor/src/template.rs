@@ -198,7 +198,14 @@ mod tests {
                 variables(&body).join(" ")
             );
         }
-        expect![[r#""#]].assert_eq(&log);
+        expect![[r#"
+            strict_feature: 5 steps, variables area feature
+            tdd_loop: 3 steps, variables behaviour
+            bug_fix: 3 steps, variables bug
+            refactor: 3 steps, variables target
+            docs: 3 steps, variables audience topic
+            dependency_upgrade: 3 steps, variables dependency version
+        "#]].assert_eq(&log);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 pub(crate) mod decide;
 pub(crate) mod facts;
+#[cfg(test)]
+mod tests;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
