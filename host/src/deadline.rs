@@ -6,17 +6,31 @@ use std::time::{Duration, Instant};
 
 /// Asks calls to end before their time. Clones ask the same calls.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel {
+    asked: Arc<AtomicBool>,
+    /// Somebody else whose asking counts.
+    other: Option<Arc<AtomicBool>>,
+}
 
 impl Cancel {
     /// Asks.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.asked.store(true, Ordering::Relaxed);
     }
 
     /// Whether somebody asked.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        let asked = |by: &Arc<AtomicBool>| by.load(Ordering::Relaxed);
+        asked(&self.asked) || self.other.as_ref().is_some_and(asked)
+    }
+
+    /// The same, with another whose asking counts too.
+    #[must_use]
+    pub fn or(self, other: &Cancel) -> Cancel {
+        Cancel {
+            other: Some(Arc::clone(&other.asked)),
+            ..self
+        }
     }
 }
 

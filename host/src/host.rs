@@ -11,7 +11,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, PackConfig};
 use crate::core_tools;
 use crate::data_dir::DataDir;
-use crate::gate::Gate;
+use crate::gate::{Equipment, Gate};
 use crate::liveness::Host;
 use crate::packs::compile::Compiler;
 use crate::packs::{Catalog, Loader, Origin, Selection, Source};
@@ -67,7 +67,7 @@ pub async fn open(
         Compiler::new(executable),
         database.clone(),
         Arc::clone(&clock),
-        workspaces,
+        workspaces.clone(),
         Arc::clone(&launcher),
     )?;
     let sources = sources(config, &choice.packs)?;
@@ -76,10 +76,13 @@ pub async fn open(
     host.bury_the_dead(&database, &Timestamp::from_ms(clock.now_ms()).to_string())?;
     let gate = Gate::open(
         Arc::new(catalog),
-        sandbox,
-        launcher,
+        Equipment {
+            sandbox,
+            launcher,
+            workspaces,
+            clock,
+        },
         &database,
-        clock,
         config.envelope.settings(),
         host,
     )?;

@@ -3,6 +3,7 @@
 //! Every call takes one path through [`gate`]. See `docs/ARCHITECTURE.md` for the map.
 
 pub mod builtin;
+pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod core_tools;
@@ -10,6 +11,7 @@ pub mod data_dir;
 pub mod deadline;
 pub mod envelope;
 pub mod gate;
+pub mod git_head;
 pub mod hash;
 pub mod host;
 pub mod liveness;

@@ -1,11 +1,16 @@
 //! The directories the operator registered, opened once, and what each component may do in them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
 use tollgate_sdk::permit::Asked;
 use tollgate_sdk::tree::{FileWrite, Tree};
 use tollgate_sdk::{WorkspaceError, WorkspaceInfo};
+
+use crate::git_head::{self, Repository};
 
 /// A registered directory.
 #[derive(Debug)]
@@ -14,6 +19,42 @@ pub struct Workspace {
     pub info: WorkspaceInfo,
     /// The directory.
     pub tree: Tree,
+    /// The repository it belongs to, if that was there at the start.
+    repository: Option<Repository>,
+}
+
+/// A directory as the operator registers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What components may do in it.
+    pub info: WorkspaceInfo,
+}
+
+impl Workspace {
+    /// Opens a directory: the one time that its path is looked up.
+    fn open(registration: Registration, umask: u32) -> Result<Workspace, String> {
+        let Registration { path, info } = registration;
+        let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|err| {
+            format!(
+                "workspace `{}`: {} cannot be opened: {err}",
+                info.name,
+                path.display()
+            )
+        })?;
+        Ok(Workspace {
+            info,
+            tree: Tree::new(dir, umask),
+            repository: Repository::discover(&path),
+        })
+    }
+
+    /// The commit its work tree is at.
+    pub fn git_head(&self) -> Option<String> {
+        self.info.git?;
+        git_head::head_below(self.tree.dir()).or_else(|| self.repository.as_ref()?.head())
+    }
 }
 
 /// All registered directories, by name.
@@ -21,14 +62,25 @@ pub struct Workspace {
 pub struct Workspaces(BTreeMap<String, Arc<Workspace>>);
 
 impl Workspaces {
-    /// Opened directories.
-    pub fn new(workspaces: impl IntoIterator<Item = Workspace>) -> Workspaces {
-        Workspaces(
-            workspaces
-                .into_iter()
-                .map(|workspace| (workspace.info.name.clone(), Arc::new(workspace)))
-                .collect(),
-        )
+    /// Opens what the operator registered. The error names every directory that cannot be opened.
+    pub fn open(
+        registrations: impl IntoIterator<Item = Registration>,
+        umask: u32,
+    ) -> Result<Workspaces, Vec<String>> {
+        let (mut opened, mut problems) = (BTreeMap::new(), Vec::new());
+        for registration in registrations {
+            match Workspace::open(registration, umask) {
+                Ok(workspace) => {
+                    opened.insert(workspace.info.name.clone(), Arc::new(workspace));
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() {
+            Ok(Workspaces(opened))
+        } else {
+            Err(problems)
+        }
     }
 
     /// One of them.

@@ -18,36 +18,52 @@ pub trait Host {
     fn new_id(&self, prefix: &str) -> String;
     /// A line for the operator's log.
     fn log(&self, level: Level, message: &str);
-    /// How far the call is, for the client.
-    fn progress(&self, done: u64, total: Option<u64>, message: &str);
-    /// The workspaces the pack may use.
-    fn workspace_names(&self) -> Vec<String>;
+    /// How far the call is, for the client. By default nobody listens.
+    fn progress(&self, _done: u64, _total: Option<u64>, _message: &str) {}
+    /// The workspaces the pack may use. By default, here and below, there is none.
+    fn workspace_names(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// What the pack may do in one.
-    fn describe_workspace(&self, workspace: &str) -> Result<WorkspaceInfo, WorkspaceError>;
+    fn describe_workspace(&self, workspace: &str) -> Result<WorkspaceInfo, WorkspaceError> {
+        Err(WorkspaceError::Unknown(workspace.to_owned()))
+    }
     /// See [`Workspace::list`](crate::Workspace::list).
     fn list_files(
         &self,
         workspace: &str,
-        directory: &str,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<FileEntry>, WorkspaceError>;
+        _directory: &str,
+        _after: Option<&str>,
+        _limit: u32,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        Err(WorkspaceError::Unknown(workspace.to_owned()))
+    }
     /// See [`Workspace::stat`](crate::Workspace::stat).
-    fn stat_file(&self, workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError>;
+    fn stat_file(&self, workspace: &str, _path: &str) -> Result<FileEntry, WorkspaceError> {
+        Err(WorkspaceError::Unknown(workspace.to_owned()))
+    }
     /// See [`Workspace::read_at`](crate::Workspace::read_at).
     fn read_file(
         &self,
         workspace: &str,
-        path: &str,
-        offset: u64,
-        limit: u32,
-    ) -> Result<Vec<u8>, WorkspaceError>;
+        _path: &str,
+        _offset: u64,
+        _limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        Err(WorkspaceError::Unknown(workspace.to_owned()))
+    }
     /// See [`Workspace::write`](crate::Workspace::write).
-    fn write_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError>;
+    fn write_file(&self, workspace: &str, _path: &str, _content: &[u8]) -> Result<(), WorkspaceError> {
+        Err(WorkspaceError::Unknown(workspace.to_owned()))
+    }
     /// See [`Workspace::append`](crate::Workspace::append).
-    fn append_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError>;
+    fn append_file(&self, workspace: &str, _path: &str, _content: &[u8]) -> Result<(), WorkspaceError> {
+        Err(WorkspaceError::Unknown(workspace.to_owned()))
+    }
     /// See [`Workspace::run`](crate::Workspace::run).
-    fn run_process(&self, workspace: &str, command: &Command) -> Result<Outcome, ProcessError>;
+    fn run_process(&self, workspace: &str, _command: &Command) -> Result<Outcome, ProcessError> {
+        Err(ProcessError::UnknownWorkspace(workspace.to_owned()))
+    }
 }
 
 /// Storage inside a transaction of a `Run` tool.

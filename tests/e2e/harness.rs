@@ -260,6 +260,13 @@ impl Session {
         body["error"].clone()
     }
 
+    /// The most memory the server ever used, in KiB.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
     /// Ends the server as a power cut would.
     pub(crate) fn kill(&self) {
         kill(self.pid);
@@ -293,20 +300,19 @@ pub(crate) fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
 fn kill(number: u32) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(number).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    let is_running = || {
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat"));
-        stat.is_ok_and(|stat| {
-            !stat
-                .rsplit(')')
-                .next()
-                .unwrap_or_default()
-                .trim_start()
-                .starts_with('Z')
-        })
-    };
-    while is_running() {
+    let number = number.to_string();
+    while is_running(&number) {
         std::thread::yield_now();
     }
+}
+
+/// Whether a process is there and no mere memory of one.
+pub(crate) fn is_running(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| {
+        let state = stat.rsplit(')').next().unwrap_or_default();
+        !state.trim_start().starts_with('Z')
+    })
 }
 
 /// A connection on which any bytes can be sent.

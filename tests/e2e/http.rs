@@ -25,7 +25,7 @@ async fn two_clients_share_one_state() {
     assert_eq!(task["task"]["phase"], "completed");
 }
 
-async fn post(server: &HttpServer, headers: &[(&str, &str)], body: Vec<u8>) -> (u16, String) {
+pub(crate) async fn post(server: &HttpServer, headers: &[(&str, &str)], body: Vec<u8>) -> (u16, String) {
     let mut request = reqwest::Client::new()
         .post(&server.url)
         .header("content-type", "application/json")
@@ -37,7 +37,7 @@ async fn post(server: &HttpServer, headers: &[(&str, &str)], body: Vec<u8>) -> (
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
-fn stateless(method: &str, params: Value) -> Vec<u8> {
+pub(crate) fn stateless(method: &str, params: Value) -> Vec<u8> {
     let mut params = params;
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -49,7 +49,7 @@ fn stateless(method: &str, params: Value) -> Vec<u8> {
         .into_bytes()
 }
 
-const NEWEST: (&str, &str) = ("mcp-protocol-version", "2026-07-28");
+pub(crate) const NEWEST: (&str, &str) = ("mcp-protocol-version", "2026-07-28");
 
 #[tokio::test]
 async fn foreign_hosts_and_origins_are_refused() {

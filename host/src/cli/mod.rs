@@ -1,6 +1,7 @@
 //! The command line: one file for each command.
 
 mod call;
+mod clients;
 mod ledger;
 mod out;
 mod packs;
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tollgate::config::Config;
+use tollgate::config::{self, Config};
 use tollgate::core_tools;
 use tollgate::gate::Gate;
 use tollgate::host::{self, Authority, Choice};
@@ -39,6 +40,10 @@ struct Global {
     /// Where everything lives [default: tollgate in the user's data directory]
     #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Register a directory under a name for packs to read, or move a configured one; may be repeated
+    #[arg(long = "workspace", global = true, env = "TOLLGATE_WORKSPACE", value_name = "NAME=PATH",
+        value_parser = workspace)]
+    workspaces: Vec<(String, PathBuf)>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -82,6 +87,9 @@ enum Command {
     /// Show and check packs
     #[command(subcommand)]
     Packs(packs::Packs),
+    /// Connect MCP clients
+    #[command(subcommand)]
+    Clients(clients::Clients),
     /// Look into the ledger
     #[command(subcommand)]
     Ledger(ledger::Ledger),
@@ -167,6 +175,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Call(call) => call.run(global).await,
         Command::Tools(tools) => tools.run(global).await,
         Command::Packs(packs) => packs.run(global).await,
+        Command::Clients(clients) => clients.run(global),
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
@@ -186,13 +195,25 @@ async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Resu
 /// Opens the gate as the flags and the configuration say.
 async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
+    let here = std::env::current_dir().context("the current directory is gone")?;
+    let registrations = config.registrations(&global.workspaces, &here);
+    let workspaces = Workspaces::open(registrations, global.umask)
+        .map_err(|problems| anyhow::anyhow!("{}", problems.join("\n")))?;
     let authority = Authority {
         executable: std::env::current_exe().context("this program does not know its own file")?,
         environment: Environment::new(|name| std::env::var(name).ok()),
         umask: global.umask,
-        workspaces: Workspaces::default(),
+        workspaces,
     };
     host::open(config, &data_dir, authority, choice).await
+}
+
+/// `NAME=PATH`.
+fn workspace(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if config::is_name(name) && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        _ => Err("write NAME=PATH, the name in letters, digits, `-`, `_` and `.`".to_owned()),
+    }
 }
 
 fn log_to_stderr(global: &Global) {

@@ -42,9 +42,11 @@ impl Serve {
                 let handler = handler();
                 let connection = handler.connection().to_owned();
                 mcp::serve_stdio(handler).await?;
+                gate.stop();
                 gate.end_connection(&connection).await;
             }
         }
+        gate.stop();
         gate.flush().await;
         Ok(ExitCode::SUCCESS)
     }

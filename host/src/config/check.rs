@@ -84,14 +84,35 @@ impl Checker<'_> {
         let pattern = join(pattern, "*");
         let kind = keys::find(&pattern).map_or(Kind::Free, |key| key.kind);
         for (name, value) in table {
+            if !is_name(name.get_ref()) {
+                self.report(
+                    name.span().start,
+                    format!(
+                        "{:?} is no name: letters, digits, `-`, `_` and `.`, at most 64",
+                        name.get_ref()
+                    ),
+                );
+            }
             self.value(&pattern, &join(path, name.get_ref()), kind, value);
+        }
+    }
+
+    /// Reports what a table must have and has not.
+    fn required(&mut self, pattern: &str, path: &str, at: usize, table: &DeTable<'_>) {
+        for (_, name) in keys::REQUIRED.iter().filter(|(of, _)| *of == pattern) {
+            if !table.contains_key(*name) {
+                self.report(at, format!("{path} needs a {name}"));
+            }
         }
     }
 
     fn value(&mut self, pattern: &str, path: &str, kind: Kind, value: &Spanned<DeValue<'_>>) {
         let at = value.span().start;
         match (kind, value.get_ref()) {
-            (Kind::Table, DeValue::Table(table)) => self.table(pattern, path, table),
+            (Kind::Table, DeValue::Table(table)) => {
+                self.required(pattern, path, at, table);
+                self.table(pattern, path, table);
+            }
             (Kind::Names, DeValue::Table(table)) => self.names(pattern, path, table),
             (Kind::Free, DeValue::Table(_)) | (Kind::Bool, DeValue::Boolean(_)) => {}
             (kind, value) => {
@@ -120,6 +141,8 @@ fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
         (Kind::Sha256, DeValue::String(text)) if is_sha256(text) => None,
         (Kind::OneOf(options), DeValue::String(text)) if options.contains(&text.as_ref()) => None,
         (Kind::Texts, DeValue::Array(items)) if all_texts(items) => None,
+        (Kind::Argv, DeValue::Array(items)) if is_argv(items) => None,
+        (Kind::Prefixes, DeValue::Array(items)) if items.iter().all(is_prefix) => None,
         (Kind::Globs, DeValue::Array(items)) if all_texts(items) => items.iter().find_map(|item| {
             let text = item.get_ref().as_str()?;
             globset::Glob::new(text)
@@ -140,6 +163,11 @@ fn wanted(kind: Kind) -> String {
         Kind::Sha256 => "64 hex digits".to_owned(),
         Kind::OneOf(options) => format!("one of {}", options.join(", ")),
         Kind::Texts => "a list of texts".to_owned(),
+        Kind::Prefixes => {
+            "a list of relative paths without `..`, directories ending with a slash, such as [\".gsd/\"]"
+                .to_owned()
+        }
+        Kind::Argv => "a program and its arguments, such as [\"cargo\", \"test\"]".to_owned(),
         Kind::Globs => "a list of globs, such as [\"task_*\"]".to_owned(),
     }
 }
@@ -158,6 +186,25 @@ fn is_loopback(text: &str) -> bool {
 
 fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+/// Whether something can be the name of a workspace, a pack or a test command.
+pub fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+fn is_argv(items: &[Spanned<DeValue<'_>>]) -> bool {
+    let program = items.first().and_then(|item| item.get_ref().as_str());
+    program.is_some_and(|program| !program.is_empty()) && all_texts(items)
+}
+
+fn is_prefix(item: &Spanned<DeValue<'_>>) -> bool {
+    item.get_ref()
+        .as_str()
+        .is_some_and(|text| !text.is_empty() && tollgate_sdk::tree::path(text).is_ok())
 }
 
 fn all_texts(items: &[Spanned<DeValue<'_>>]) -> bool {
@@ -203,6 +250,13 @@ memory_mib = 0
 read_ms = "fast"
 [packs.mine.grants]
 process = "cargo"
+[workspaces."a b"]
+path = "/srv"
+[workspaces.main]
+write = [".gsd/", "../x"]
+git = "push"
+tests.default = []
+tests.lint = "cargo clippy"
 "#;
         let found: Vec<String> = check(text).iter().map(ToString::to_string).collect();
         expect![[r#"
@@ -215,7 +269,13 @@ process = "cargo"
             9:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, grants, limits, config
             11:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
             12:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
-            14:11: packs.mine.grants.process must be a list of texts"#]].assert_eq(&found.join("\n"));
+            14:11: packs.mine.grants.process must be a list of texts
+            15:13: "a b" is no name: letters, digits, `-`, `_` and `.`, at most 64
+            17:1: workspaces.main needs a path
+            18:9: workspaces.main.write must be a list of relative paths without `..`, directories ending with a slash, such as [".gsd/"]
+            19:7: workspaces.main.git must be one of none, read, write
+            20:17: workspaces.main.tests.default must be a program and its arguments, such as ["cargo", "test"]
+            21:14: workspaces.main.tests.lint must be a program and its arguments, such as ["cargo", "test"]"#]].assert_eq(&found.join("\n"));
     }
 
     #[test]
@@ -238,6 +298,11 @@ process = "cargo"
             max_test_runs = 1
             max_duration_sec = 1
             ceiling = { max_mutations = 1, max_test_runs = 1, max_duration_sec = 1 }
+            [workspaces.main]
+            path = "."
+            write = [".gsd/", "."]
+            git = "write"
+            tests = { default = ["cargo", "test"], lint = ["cargo", "clippy"] }
             [packs.mine]
             enabled = true
             source = "mine.wasm"

@@ -24,6 +24,10 @@ pub(super) enum Kind {
     Texts,
     /// A list of globs.
     Globs,
+    /// A list of relative paths, directories ending with a slash.
+    Prefixes,
+    /// A program and its arguments.
+    Argv,
 }
 
 /// One key. `*` stands for a name the operator chooses.
@@ -52,6 +56,13 @@ pub(super) const KEYS: &[Key] = &[
     key("envelope.ceiling.max_mutations", Kind::Count(i64::MAX)),
     key("envelope.ceiling.max_test_runs", Kind::Count(i64::MAX)),
     key("envelope.ceiling.max_duration_sec", Kind::Count(i64::MAX)),
+    key("workspaces", Kind::Names),
+    key("workspaces.*", Kind::Table),
+    key("workspaces.*.path", Kind::Text),
+    key("workspaces.*.write", Kind::Prefixes),
+    key("workspaces.*.git", Kind::OneOf(&["none", "read", "write"])),
+    key("workspaces.*.tests", Kind::Names),
+    key("workspaces.*.tests.*", Kind::Argv),
     key("packs", Kind::Names),
     key("packs.*", Kind::Table),
     key("packs.*.enabled", Kind::Bool),
@@ -71,6 +82,9 @@ pub(super) const KEYS: &[Key] = &[
     key("packs.*.limits.run_ms", Kind::Count(86_400_000)),
     key("packs.*.config", Kind::Free),
 ];
+
+/// What a table must have.
+pub(super) const REQUIRED: &[(&str, &str)] = &[("workspaces.*", "path")];
 
 /// The key of a path, if there is one.
 pub(super) fn find(path: &str) -> Option<&'static Key> {

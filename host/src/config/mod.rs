@@ -10,13 +10,15 @@ use std::time::Duration;
 use etcetera::BaseStrategy;
 use serde::Deserialize;
 use thiserror::Error;
+use tollgate_sdk::{GitAccess, TestCommand, WorkspaceInfo};
 
 use crate::core_tools::{EnvelopeSettings, Require};
 use crate::envelope;
 use crate::packs::{Grants, Tier};
 use crate::sandbox::Limits;
+use crate::workspaces::Registration;
 
-pub use check::Problem;
+pub use check::{Problem, is_name};
 
 /// Why the configuration cannot be used. Nothing was started.
 #[derive(Debug, Error)]
@@ -53,6 +55,8 @@ pub struct Config {
     pub server: Server,
     /// Envelopes: defaults and ceilings.
     pub envelope: EnvelopeConfig,
+    /// Directories that packs may use, by name.
+    pub workspaces: BTreeMap<String, WorkspaceConfig>,
     /// Settings of packs, built in or not, by name.
     pub packs: BTreeMap<String, PackConfig>,
 }
@@ -91,6 +95,56 @@ impl EnvelopeConfig {
                 max_duration_sec: self.max_duration_sec,
             },
             ceiling: self.ceiling,
+        }
+    }
+}
+
+/// One `[workspaces.NAME]` table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkspaceConfig {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Below these, packs that ask for it may write.
+    pub write: Vec<String>,
+    /// What packs that ask for it may do with git.
+    pub git: Git,
+    /// Commands that packs may run as tests, by name.
+    pub tests: BTreeMap<String, Vec<String>>,
+}
+
+/// What may be done with git in a workspace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Git {
+    /// Nothing.
+    None,
+    /// Commands that only read.
+    #[default]
+    Read,
+    /// Commits, branches and tags too.
+    Write,
+}
+
+impl WorkspaceConfig {
+    /// What the host opens.
+    fn registration(&self, name: &str) -> Registration {
+        let tests = self.tests.iter().map(|(name, argv)| TestCommand {
+            name: name.clone(),
+            argv: argv.clone(),
+        });
+        Registration {
+            path: self.path.clone(),
+            info: WorkspaceInfo {
+                name: name.to_owned(),
+                write_prefixes: self.write.clone(),
+                git: match self.git {
+                    Git::None => None,
+                    Git::Read => Some(GitAccess::Read),
+                    Git::Write => Some(GitAccess::Write),
+                },
+                tests: tests.collect(),
+            },
         }
     }
 }
@@ -175,12 +229,31 @@ impl Config {
         if let Some(data_dir) = &mut config.data_dir {
             *data_dir = base.join(&*data_dir);
         }
+        for workspace in config.workspaces.values_mut() {
+            workspace.path = base.join(&workspace.path);
+        }
         for pack in config.packs.values_mut() {
             if let Some(source) = pack.source.as_mut().filter(|source| *source != "builtin") {
                 *source = base.join(&*source).display().to_string();
             }
         }
         Ok(config)
+    }
+
+    /// The directories to open: those of the file, with what flags say of them, and those that only
+    /// flags name. Without any, the directory `here` is `default`, to be read.
+    pub fn registrations(&self, flags: &[(String, PathBuf)], here: &Path) -> Vec<Registration> {
+        let mut workspaces = self.workspaces.clone();
+        for (name, path) in flags {
+            workspaces.entry(name.clone()).or_default().path.clone_from(path);
+        }
+        if workspaces.is_empty() {
+            workspaces.entry("default".to_owned()).or_default().path = here.to_owned();
+        }
+        workspaces
+            .iter()
+            .map(|(name, workspace)| workspace.registration(name))
+            .collect()
     }
 
     /// Where data lives: what a flag says, what the file says, or the user's data directory.

@@ -50,13 +50,13 @@ impl Tool for Open {
                 test_runs: 0,
                 opened_boot_ms: cx.boot_ms,
             },
+            git_head: cx.git_head(self.workspace.as_deref()),
             workspace: self.workspace,
             label: self.label,
             note: None,
             opened_at: cx.now.clone(),
             closed_at: None,
             closed_by: None,
-            git_head: None,
             closed_git_head: None,
             last_mutation_fingerprint: None,
             last_failure_fingerprint: None,
@@ -117,6 +117,11 @@ impl Tool for Close {
         cx.session
             .close_envelope(&self.envelope_id, state, &cx.now, None, self.note.as_deref())
             .map_err(storage)?;
+        if let Some(head) = cx.git_head(envelope.workspace.as_deref()) {
+            cx.session
+                .note_closing_head(&self.envelope_id, &head)
+                .map_err(storage)?;
+        }
         let envelope = find(cx, &self.envelope_id)?;
         let report = operations::report(cx, &envelope)?;
         Ok(Closed {
@@ -241,7 +246,7 @@ pub(super) struct EnvelopeView {
     pub(super) used_percent: Percents,
     /// Its time is over; the next call closes it.
     pub(super) expired: bool,
-    /// The repository when it was opened.
+    /// The repository when it was opened and closed.
     pub(super) repo_snapshot: RepoSnapshot,
     /// When it was opened.
     pub(super) opened_at: String,
@@ -282,12 +287,15 @@ pub(super) struct Percents {
     duration: Option<i64>,
 }
 
-/// The repository at one moment.
+/// The repository at the envelope's ends.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct RepoSnapshot {
     /// The commit, if the envelope is about a Git work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
-    git_head: Option<String>,
+    pub(super) git_head: Option<String>,
+    /// The commit when its owner closed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) closed_git_head: Option<String>,
 }
 
 impl EnvelopeView {
@@ -317,6 +325,7 @@ impl EnvelopeView {
             expired: is_open && standing.is_expired(boot_ms),
             repo_snapshot: RepoSnapshot {
                 git_head: envelope.git_head,
+                closed_git_head: envelope.closed_git_head,
             },
             opened_at: envelope.opened_at,
             closed_at: envelope.closed_at,

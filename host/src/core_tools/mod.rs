@@ -15,6 +15,7 @@ use tollgate_sdk::{Reply, ToolError};
 use crate::envelope::Limits;
 use crate::packs::{Effect, Tier, ToolSpec};
 use crate::storage::Session;
+use crate::workspaces::Workspaces;
 
 pub(crate) use envelopes::unknown as unknown_envelope;
 
@@ -37,6 +38,15 @@ pub struct CoreCx<'a> {
     pub host_id: &'a str,
     /// The caller's connection.
     pub connection: &'a str,
+    /// The registered directories.
+    pub workspaces: &'a Workspaces,
+}
+
+impl CoreCx<'_> {
+    /// The commit that a workspace is at, if it is a registered work tree of Git.
+    fn git_head(&self, workspace: Option<&str>) -> Option<String> {
+        self.workspaces.get(workspace?)?.git_head()
+    }
 }
 
 /// Defaults and ceilings of envelopes.

@@ -175,6 +175,7 @@ fn tell(envelope: &EnvelopeView, operations: i64, failed: i64, timeline: &[Store
         of(envelope.limits.max_test_runs),
         of(envelope.limits.max_duration_sec),
     );
+    text.push_str(&tell_heads(envelope));
     if let Some(note) = &envelope.note {
         let _ = writeln!(text, "Its owner's last words: {note}");
     }
@@ -189,6 +190,18 @@ fn tell(envelope: &EnvelopeView, operations: i64, failed: i64, timeline: &[Store
         let _ = writeln!(text, "… and {} more.", operations - i64::from(TOLD));
     }
     text.trim_end().to_owned()
+}
+
+/// Where the repository was and where it went.
+fn tell_heads(envelope: &EnvelopeView) -> String {
+    let snapshot = &envelope.repo_snapshot;
+    match (&snapshot.git_head, &snapshot.closed_git_head) {
+        (Some(from), Some(to)) if from == to => format!("The repository stayed at {from}.\n"),
+        (Some(from), Some(to)) => format!("The repository moved from {from} to {to}.\n"),
+        (Some(from), None) => format!("The repository was at {from} when it was opened.\n"),
+        (None, Some(to)) => format!("The repository came to {to}.\n"),
+        (None, None) => String::new(),
+    }
 }
 
 fn tell_one(operation: &StoredOperation) -> String {

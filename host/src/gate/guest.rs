@@ -8,17 +8,15 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
-use super::Reply;
-use crate::clock::Clock;
+use super::{Equipment, Reply};
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
 use crate::packs::{Body, Effect, Pack};
-use crate::process::Launcher;
 use crate::progress::Progress;
+use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
 use crate::sandbox::state::{CallState, Setup, Transactions};
-use crate::sandbox::{Exceeded, Sandbox};
 use crate::storage::Session;
 use crate::text;
 
@@ -46,9 +44,7 @@ pub(super) struct GuestCall {
 /// What guests run with.
 #[derive(Clone)]
 pub(super) struct Runtime {
-    pub(super) sandbox: Arc<Sandbox>,
-    pub(super) launcher: Arc<Launcher>,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) equipment: Equipment,
     pub(super) settings: Arc<EnvelopeSettings>,
     pub(super) host_id: Arc<str>,
 }
@@ -92,7 +88,7 @@ impl Runtime {
 
     /// The time as RFC 3339 text.
     pub(super) fn now(&self) -> String {
-        Timestamp::from_ms(self.clock.now_ms()).to_string()
+        Timestamp::from_ms(self.equipment.clock.now_ms()).to_string()
     }
 
     /// Runs a tool of the host's own.
@@ -105,11 +101,12 @@ impl Runtime {
         let cx = CoreCx {
             session: &session,
             now: self.now(),
-            boot_ms: self.clock.boot_ms(),
-            new_id: &|prefix| self.clock.new_id(prefix),
+            boot_ms: self.equipment.clock.boot_ms(),
+            new_id: &|prefix| self.equipment.clock.new_id(prefix),
             settings: &self.settings,
             host_id: &self.host_id,
             connection: &call.connection,
+            workspaces: &self.equipment.workspaces,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);
@@ -130,15 +127,15 @@ impl Runtime {
         let setup = Setup {
             namespace: pack.namespace.clone(),
             deadline: deadline.clone(),
-            clock: Arc::clone(&self.clock),
+            clock: Arc::clone(&self.equipment.clock),
             transactions,
             effect: call.effect,
             access: Arc::clone(&pack.access),
-            launcher: Arc::clone(&self.launcher),
+            launcher: Arc::clone(&self.equipment.launcher),
             progress: call.progress.clone(),
         };
-        let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.sandbox);
-        let running = self.sandbox.running();
+        let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.equipment.sandbox);
+        let running = self.equipment.sandbox.running();
         let called = invoke(call, pack, &mut store);
         drop(running);
         let mut state = store.into_data();

@@ -7,6 +7,7 @@ mod admission;
 mod arguments;
 mod guest;
 mod lanes;
+mod projector;
 mod writer;
 
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
 use crate::storage::{Database, OpenError, Operation};
-use crate::workspaces::HeldBack;
+use crate::workspaces::{HeldBack, Workspaces};
 
 use admission::Connections;
 use guest::{GuestCall, Runtime};
@@ -83,6 +84,8 @@ pub struct Outcome {
     pub standing: Option<Standing>,
     /// What it changed.
     pub mutation: Option<Mutation>,
+    /// Why files in workspaces are not what the call wanted them to be, though it is committed.
+    pub stale: Vec<String>,
 }
 
 /// What a call changed, as far as the host sees it.
@@ -103,6 +106,7 @@ struct Settled {
     standing: Option<Standing>,
     limit: Option<Refusal>,
     mutation: Option<Mutation>,
+    stale: Vec<String>,
 }
 
 impl Settled {
@@ -112,6 +116,7 @@ impl Settled {
             standing: None,
             limit: None,
             mutation: None,
+            stale: Vec::new(),
         }
     }
 
@@ -143,12 +148,26 @@ pub struct UnknownTool {
     pub nearest: Option<String>,
 }
 
+/// What calls run with.
+#[derive(Clone)]
+pub struct Equipment {
+    /// The engine.
+    pub sandbox: Arc<Sandbox>,
+    /// Starts programs.
+    pub launcher: Arc<Launcher>,
+    /// The registered directories.
+    pub workspaces: Workspaces,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+}
+
 /// The gate over one data directory and one set of packs.
 pub struct Gate {
     catalog: Arc<Catalog>,
     clock: Arc<dyn Clock>,
     settings: Arc<EnvelopeSettings>,
     connections: Connections,
+    stopping: Cancel,
     lanes: Lanes,
     /// Let go last: what is queued is written before this process counts as gone.
     host: Host,
@@ -158,18 +177,15 @@ impl Gate {
     /// Opens the gate of a host that holds its lock.
     pub fn open(
         catalog: Arc<Catalog>,
-        sandbox: Arc<Sandbox>,
-        launcher: Arc<Launcher>,
+        equipment: Equipment,
         database: &Database,
-        clock: Arc<dyn Clock>,
         settings: EnvelopeSettings,
         host: Host,
     ) -> Result<Gate, OpenError> {
         let settings = Arc::new(settings);
+        let clock = Arc::clone(&equipment.clock);
         let runtime = Runtime {
-            sandbox,
-            launcher,
-            clock: Arc::clone(&clock),
+            equipment,
             settings: Arc::clone(&settings),
             host_id: host.id().into(),
         };
@@ -177,6 +193,7 @@ impl Gate {
             catalog,
             settings,
             connections: Connections::default(),
+            stopping: Cancel::default(),
             lanes: Lanes::open(database, runtime)?,
             clock,
             host,
@@ -225,6 +242,7 @@ impl Gate {
             envelope_id,
             standing: settled.standing,
             mutation: settled.mutation,
+            stale: settled.stale,
         })
     }
 
@@ -234,7 +252,14 @@ impl Gate {
         self.lanes.interrupt(connection).await;
     }
 
-    /// Waits until every row that was queued is on disk. For the end of the process.
+    /// Ends the calls that run things. Whatever came from their programs is killed, and they are recorded
+    /// as cancelled.
+    pub fn stop(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Waits until calls that run things are over, every row that was queued is on disk, and files that
+    /// wait for a commit are written. For the end of the process.
     pub async fn flush(&self) {
         self.lanes.flush().await;
     }
@@ -304,7 +329,11 @@ impl Gate {
                 Effect::Run => limits.run,
             },
             effect: tool.spec.effect,
-            cancel: call.cancel,
+            cancel: match tool.spec.effect {
+                Effect::Run => call.cancel.or(&self.stopping),
+                // These are short, and worth finishing.
+                Effect::Read | Effect::Write => call.cancel,
+            },
             progress: call.progress,
         };
         (draft, Ok(guest))

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tollgate_sdk::ToolError;
 
 use super::guest::{GuestCall, Runtime};
+use super::projector::Work;
 use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
 use crate::envelope::{Charge, Standing, State};
@@ -106,12 +107,14 @@ pub(super) fn start(
     runtime: Runtime,
     jobs: Receiver<Job>,
     backlog: Backlog,
+    projector: Sender<Work>,
 ) -> Result<JoinHandle<()>, OpenError> {
     let session = Box::new(database.write_session()?);
     let mut writer = Writer {
         database,
         runtime,
         session: Some(session),
+        projector,
     };
     Ok(std::thread::Builder::new()
         .name("writer".to_owned())
@@ -183,6 +186,7 @@ struct Writer {
     database: Database,
     runtime: Runtime,
     session: Option<Box<Session>>,
+    projector: Sender<Work>,
 }
 
 impl Writer {
@@ -190,7 +194,7 @@ impl Writer {
     fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation]) {
         loop {
             match self.attempt(&mut batch, rows) {
-                Ok(Ok(())) => return answer(batch),
+                Ok(Ok(())) => return answer(batch, &self.projector),
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => batch.iter_mut().for_each(Pending::forget_success),
                 Err(err) => {
@@ -270,7 +274,7 @@ impl Writer {
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);
         };
-        let boot_ms = self.runtime.clock.boot_ms();
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
         match self.session()?.admit(envelope, draft.charge, boot_ms, now)? {
             Admission::Admitted(standing) => settled.standing = Some(standing),
             Admission::Refused(standing, refusal) => {
@@ -384,16 +388,28 @@ fn record(session: &Session, operation: &Operation, now: &str) -> rusqlite::Resu
     session.record(operation)
 }
 
-fn answer(batch: Vec<Pending>) {
+fn answer(batch: Vec<Pending>, projector: &Sender<Work>) {
     for pending in batch {
         // A caller that is gone needs no answer; its row is in the ledger.
         match pending.job {
-            Job::Call { reply, .. } => {
-                let _ = reply.send(
-                    pending
-                        .settled
-                        .unwrap_or_else(|| Settled::refused(lost_transaction())),
-                );
+            Job::Call { guest, reply, .. } => {
+                let settled = pending
+                    .settled
+                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
+                if settled
+                    .result
+                    .as_ref()
+                    .is_ok_and(|done| !done.held_back.is_empty())
+                {
+                    let settled = Box::new(settled);
+                    let _ = projector.send(Work::Files {
+                        guest,
+                        settled,
+                        reply,
+                    });
+                } else {
+                    let _ = reply.send(settled);
+                }
             }
             Job::Admit { reply, .. } => {
                 let settled = pending
@@ -405,8 +421,12 @@ fn answer(batch: Vec<Pending>) {
                     Err(settled)
                 });
             }
-            Job::Record { done, .. } | Job::Interrupt { done, .. } | Job::Flush(done) => {
+            Job::Record { done, .. } | Job::Interrupt { done, .. } => {
                 let _ = done.send(());
+            }
+            // Files that wait are written before.
+            Job::Flush(done) => {
+                let _ = projector.send(Work::Flush(done));
             }
             Job::Backlog => {}
         }

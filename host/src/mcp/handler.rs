@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -15,7 +16,7 @@ use super::listing::Listing;
 use super::wire;
 use crate::deadline::Cancel;
 use crate::gate::{Call, Caller, Gate, Outcome, Reply};
-use crate::progress::Progress;
+use crate::progress::{Note, Progress};
 
 /// Longest text of a result, in bytes. The structured result beside it is whole.
 const MAX_TEXT: usize = 40 << 10;
@@ -87,29 +88,56 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let cancel = Cancel::default();
+        let cancel = CancelOnDrop(Cancel::default());
+        let token = context.meta.get_progress_token();
+        let (progress, mut notes) = Progress::listened();
         let call = Call {
             tool: request.name.into_owned(),
             arguments: request.arguments.unwrap_or_default(),
             malformed: malformed(&context),
             envelope: context.meta.get("tollgate/envelope_id").cloned(),
             caller: self.caller(&context),
-            cancel: cancel.clone(),
-            progress: Progress::default(),
+            cancel: cancel.0.clone(),
+            progress: match token {
+                Some(_) => progress,
+                None => Progress::default(),
+            },
         };
         let running = self.gate.call(call);
         tokio::pin!(running);
-        let outcome = tokio::select! {
-            outcome = &mut running => outcome,
-            () = context.ct.cancelled() => {
-                cancel.cancel();
-                running.await
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut running => break outcome,
+                () = context.ct.cancelled() => {
+                    cancel.0.cancel();
+                    break running.await;
+                }
+                Some(note) = notes.recv() => tell(&context, token.clone(), note).await,
             }
         };
         match outcome {
             Ok(outcome) => Ok(result(outcome).into()),
             Err(unknown) => Err(ErrorData::invalid_params(unknown.to_string(), None)),
         }
+    }
+}
+
+/// Gives a call up when nobody waits for it any more.
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Tells the client how far its call is.
+async fn tell(context: &RequestContext<RoleServer>, token: Option<ProgressToken>, note: Note) {
+    let Some(token) = token else { return };
+    let mut params = ProgressNotificationParam::new(token, note.done).with_message(note.message);
+    params.total = note.total;
+    if let Err(err) = context.peer.notify_progress(params).await {
+        tracing::debug!(%err, "a progress notification was not sent");
     }
 }
 
@@ -169,6 +197,9 @@ fn meta(outcome: &Outcome) -> MetaObject {
             None => {}
         }
         add("mutation", note);
+    }
+    if !outcome.stale.is_empty() {
+        add("stale", json!({ "reasons": outcome.stale }));
     }
     meta
 }

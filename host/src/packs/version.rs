@@ -6,7 +6,14 @@ use wasmparser::{Encoding, Parser, Payload};
 /// The version of `tollgate:host` this host offers.
 pub(super) const HOST_API: (u32, u32, u32) = (0, 1, 0);
 /// Capabilities of that version which this host links.
-const OFFERED: &[&str] = &["storage", "clock-and-ids", "log", "component"];
+const OFFERED: &[&str] = &[
+    "storage",
+    "clock-and-ids",
+    "log",
+    "component",
+    "workspace",
+    "process",
+];
 /// Largest component that is looked at.
 const MAX_SIZE: usize = 64 << 20;
 

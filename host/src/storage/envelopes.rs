@@ -222,6 +222,14 @@ impl Session {
         Ok(closed == 1)
     }
 
+    /// Remembers the commit that an envelope's workspace was at when its owner closed it.
+    pub fn note_closing_head(&self, id: &str, head: &str) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached("UPDATE core_envelopes SET closed_git_head = ?2 WHERE id = ?1")?
+            .execute(params![id, head])
+            .map(drop)
+    }
+
     /// The hosts that open envelopes name.
     pub fn hosts_of_open_envelopes(&self) -> rusqlite::Result<Vec<String>> {
         self.db

@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Workspace {
     info: WorkspaceInfo,
-    tree: std::rc::Rc<Tree>,
+    tree: std::sync::Arc<Tree>,
 }
 
 impl Workspace {
@@ -35,7 +35,7 @@ impl Workspace {
                 name: name.to_owned(),
                 ..WorkspaceInfo::default()
             },
-            tree: std::rc::Rc::new(Tree::new(dir, 0o022)),
+            tree: std::sync::Arc::new(Tree::new(dir, 0o022)),
         }
     }
 

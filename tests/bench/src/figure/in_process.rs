@@ -9,7 +9,10 @@ use tokio::runtime::Runtime;
 use tollgate::config::Config;
 use tollgate::deadline::Cancel;
 use tollgate::gate::{Call, Caller, Gate};
-use tollgate::host::{self, Choice};
+use tollgate::host::{self, Authority, Choice};
+use tollgate::process::Environment;
+use tollgate::progress::Progress;
+use tollgate::workspaces::Workspaces;
 
 use super::{Setup, per_call, requests};
 use crate::machine;
@@ -89,7 +92,13 @@ impl Gated {
         let config = Config::parse(CONFIG_FILE, Path::new("bench.toml"))?;
         let data_dir = dir.join("data");
         let choice = Choice::default();
-        let gate = runtime.block_on(host::open(&config, &data_dir, setup.executable.clone(), &choice))?;
+        let authority = Authority {
+            executable: setup.executable.clone(),
+            environment: Environment::new(|name| std::env::var(name).ok()),
+            umask: 0o077,
+            workspaces: Workspaces::default(),
+        };
+        let gate = runtime.block_on(host::open(&config, &data_dir, authority, &choice))?;
         if let Some(failure) = gate.catalog().failures().first() {
             anyhow::bail!("{failure}");
         }
@@ -134,5 +143,6 @@ fn call(request: &Request) -> anyhow::Result<Call> {
         envelope: None,
         caller: Caller::default(),
         cancel: Cancel::default(),
+        progress: Progress::default(),
     })
 }

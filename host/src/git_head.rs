@@ -1,0 +1,180 @@
+//! Which commit a work tree is at, read from Git's own files: without running git, a reader of
+//! microseconds.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+/// Longest file that names a commit, in bytes.
+const MAX_REF: u64 = 4 << 10;
+/// Longest list of packed references, in bytes.
+const MAX_PACKED: u64 = 32 << 20;
+/// Symbolic references that lead to another.
+const MAX_STEPS: usize = 5;
+
+/// Where Git keeps a work tree's state when that is not in the tree's own `.git`: for linked work
+/// trees, and for directories inside a repository.
+#[derive(Debug)]
+pub struct Repository {
+    /// Of this work tree.
+    git: Dir,
+    /// Of all work trees of the repository.
+    common: Dir,
+}
+
+impl Repository {
+    /// Finds the repository that a registered directory belongs to.
+    pub fn discover(workspace: &Path) -> Option<Repository> {
+        let workspace = workspace.canonicalize().ok()?;
+        let found = workspace
+            .ancestors()
+            .map(|place| place.join(".git"))
+            .find(|git| git.exists())?;
+        let git = if found.is_file() {
+            linked(&found, "gitdir: ")?
+        } else {
+            found
+        };
+        let common = linked(&git.join("commondir"), "").unwrap_or_else(|| git.clone());
+        let open = |path: &Path| Dir::open_ambient_dir(path, ambient_authority()).ok();
+        Some(Repository {
+            git: open(&git)?,
+            common: open(&common)?,
+        })
+    }
+
+    /// The commit it is at.
+    pub fn head(&self) -> Option<String> {
+        head(&self.git, &self.common)
+    }
+}
+
+/// The commit that a work tree with a `.git` directory of its own is at.
+pub fn head_below(tree: &Dir) -> Option<String> {
+    let git = tree.open_dir(".git").ok()?;
+    head(&git, &git)
+}
+
+/// A path that a file holds, relative to the file.
+fn linked(file: &Path, prefix: &str) -> Option<PathBuf> {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "below a directory that the operator registered"
+    )]
+    let opened = std::fs::File::open(file).ok()?;
+    let text = bounded(opened, MAX_REF)?;
+    let path = text.strip_prefix(prefix)?.trim_end();
+    Some(file.parent()?.join(path))
+}
+
+fn head(git: &Dir, common: &Dir) -> Option<String> {
+    let mut value = text(git, "HEAD", MAX_REF)?;
+    for _ in 0..MAX_STEPS {
+        let Some(name) = value.strip_prefix("ref: ").map(|name| name.trim_end().to_owned()) else {
+            return commit(value.trim_end());
+        };
+        value = match text(git, &name, MAX_REF).or_else(|| text(common, &name, MAX_REF)) {
+            Some(value) => value,
+            None => packed(common, &name)?,
+        };
+    }
+    None
+}
+
+/// A reference from the list of those that have no file of their own.
+fn packed(common: &Dir, name: &str) -> Option<String> {
+    text(common, "packed-refs", MAX_PACKED)?.lines().find_map(|line| {
+        let (commit, packed) = line.split_once(' ')?;
+        (packed == name).then(|| commit.to_owned())
+    })
+}
+
+fn commit(text: &str) -> Option<String> {
+    let is_commit = matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_commit.then(|| text.to_owned())
+}
+
+fn text(dir: &Dir, name: &str, limit: u64) -> Option<String> {
+    let file = dir.open(name).ok()?;
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    bounded(file, limit).filter(|_| is_file)
+}
+
+/// A file's text, or nothing if it is longer than expected.
+fn bounded(file: impl Read, limit: u64) -> Option<String> {
+    let mut text = String::new();
+    let read = file.take(limit + 1).read_to_string(&mut text).ok()?;
+    (read as u64 <= limit).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn git(directory: &Path, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .args([
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b",
+                "-c",
+                "init.defaultBranch=main",
+            ])
+            .args(arguments)
+            .current_dir(directory)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    fn read(directory: &Path) -> Option<String> {
+        let dir = Dir::open_ambient_dir(directory, ambient_authority()).unwrap();
+        head_below(&dir).or_else(|| Repository::discover(directory)?.head())
+    }
+
+    #[test]
+    fn the_commit_is_the_one_that_git_names() {
+        let place = tempfile::tempdir().unwrap();
+        let repository = place.path().join("repository");
+        std::fs::create_dir_all(repository.join("sub")).unwrap();
+        assert_eq!(read(&repository), None);
+        git(&repository, &["init", "-q"]);
+        assert_eq!(read(&repository), None, "nothing is committed yet");
+        git(&repository, &["commit", "-q", "--allow-empty", "-m", "one"]);
+        let first = git(&repository, &["rev-parse", "HEAD"]);
+        assert_eq!(read(&repository).as_ref(), Some(&first));
+        assert_eq!(
+            read(&repository.join("sub")).as_ref(),
+            Some(&first),
+            "a directory inside"
+        );
+
+        git(&repository, &["worktree", "add", "-q", "-b", "side", "../linked"]);
+        git(
+            &place.path().join("linked"),
+            &["commit", "-q", "--allow-empty", "-m", "two"],
+        );
+        let second = git(&place.path().join("linked"), &["rev-parse", "HEAD"]);
+        assert_eq!(
+            read(&place.path().join("linked")).as_ref(),
+            Some(&second),
+            "a linked work tree"
+        );
+        assert_eq!(read(&repository).as_ref(), Some(&first));
+
+        git(&repository, &["pack-refs", "--all"]);
+        assert_eq!(read(&repository).as_ref(), Some(&first), "packed");
+        git(&repository, &["checkout", "-q", &second]);
+        assert_eq!(read(&repository), Some(second), "detached");
+    }
+}

@@ -1,0 +1,147 @@
+//! Calls that run programs and are given up: nothing survives, and one row tells of it.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Wire, guest, is_running, until};
+use crate::http::{NEWEST, post, stateless};
+
+fn place() -> Place {
+    let place = Place::new();
+    let config = format!(
+        "[workspaces.main]\npath = \".\"\n[packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+        guest("meddler")
+    );
+    std::fs::write(place.config(), config).unwrap();
+    place
+}
+
+/// A call whose program starts another in a session of its own, and waits.
+fn call(id: u32) -> Value {
+    let script = "setsid sleep 1000 & echo $! >pids; echo $$ >>pids; echo seen by people; sleep 1000";
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+        "name": "meddler_run",
+        "arguments": {"program": "sh", "arguments": ["-c", script]},
+        "_meta": {"progressToken": "p1"},
+    }})
+}
+
+/// The numbers of both processes, once they are there.
+async fn pids(place: &Place) -> Vec<String> {
+    let mut pids = Vec::new();
+    until(async || {
+        let text = std::fs::read_to_string(place.path().join("pids")).unwrap_or_default();
+        pids = text.lines().map(str::to_owned).collect();
+        pids.len() == 2 && text.ends_with('\n')
+    })
+    .await;
+    pids
+}
+
+async fn gone(pids: &[String]) {
+    until(async || !pids.iter().any(|pid| is_running(pid))).await;
+}
+
+fn start(place: &Place) -> Wire {
+    let mut wire = place.wire(&["--tier", "full"]);
+    wire.initialize("2025-11-25");
+    wire
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_told_of_and_leaves_no_process() {
+    let place = place();
+    let mut wire = start(&place);
+    wire.send(call(1).to_string().as_bytes());
+    let pids = pids(&place).await;
+    let mut notes = Vec::new();
+    while !notes.iter().any(|note: &Value| {
+        note["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("seen by people"))
+    }) {
+        let message = wire.receive();
+        assert_eq!(message["method"], "notifications/progress", "{message}");
+        assert_eq!(message["params"]["progressToken"], "p1");
+        notes.push(message["params"].clone());
+    }
+    assert_eq!(notes[0]["message"], "about to run");
+    assert!(
+        notes.is_sorted_by(|one, next| one["progress"].as_f64() < next["progress"].as_f64()),
+        "{notes:?}"
+    );
+    wire.send(
+        br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}"#,
+    );
+    gone(&pids).await;
+    until(async || place.ledger() == ["meddler_run run CANCELLED"]).await;
+    assert_eq!(place.sql("SELECT count(op_id) FROM core_intents"), ["0"]);
+    wire.close_stdin();
+    assert!(wire.wait().success());
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_takes_its_programs_with_it() {
+    let place = place();
+    let mut wire = start(&place);
+    wire.send(call(1).to_string().as_bytes());
+    let pids = pids(&place).await;
+    wire.close_stdin();
+    assert!(wire.wait().success());
+    gone(&pids).await;
+    assert_eq!(place.ledger(), ["meddler_run run CANCELLED"]);
+}
+
+#[tokio::test]
+async fn a_host_that_is_killed_takes_its_programs_with_it() {
+    let place = place();
+    let mut wire = start(&place);
+    wire.send(call(1).to_string().as_bytes());
+    let pids = pids(&place).await;
+    drop(wire);
+    gone(&pids).await;
+    assert_eq!(place.ledger(), Vec::<String>::new());
+    // The next host knows that the outcome of the call is unknown.
+    place.run(&["packs", "list"]);
+    assert_eq!(
+        place.sql("SELECT failure_class FROM core_operations"),
+        ["interrupted"]
+    );
+}
+
+#[tokio::test]
+async fn a_client_over_http_that_cancels_ends_its_program() {
+    let place = place();
+    let server = place.serve_http(&["--tier", "full"]);
+    let session = crate::harness::Session::over_http(&server).await;
+    let arguments = call(1)["params"]["arguments"].clone();
+    let params = crate::harness::params("meddler_run", arguments);
+    let request = rmcp::model::CallToolRequest::new(params).into();
+    let handle = session
+        .client()
+        .send_cancellable_request(request, rmcp::service::PeerRequestOptions::no_options())
+        .await
+        .unwrap();
+    let pids = pids(&place).await;
+    handle.cancel(Some("enough".to_owned())).await.unwrap();
+    gone(&pids).await;
+    until(async || place.ledger() == ["meddler_run run CANCELLED"]).await;
+}
+
+#[tokio::test]
+async fn a_client_that_drops_its_request_over_http_ends_its_program() {
+    let place = place();
+    let server = std::sync::Arc::new(place.serve_http(&["--tier", "full"]));
+    let params = json!({"name": "meddler_run", "arguments": call(1)["params"]["arguments"]});
+    let asking = tokio::spawn({
+        let server = std::sync::Arc::clone(&server);
+        async move {
+            let headers = [NEWEST, ("mcp-method", "tools/call"), ("mcp-name", "meddler_run")];
+            post(&server, &headers, stateless("tools/call", params)).await
+        }
+    });
+    let pids = pids(&place).await;
+    asking.abort();
+    gone(&pids).await;
+    until(async || place.ledger() == ["meddler_run run CANCELLED"]).await;
+}

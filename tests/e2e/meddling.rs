@@ -1,0 +1,51 @@
+//! The component that meddles, in a place with a workspace.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session, guest};
+
+/// A place with a workspace `main` and the component that meddles, granted all it asks for.
+pub(crate) struct Meddling {
+    pub(crate) place: Place,
+}
+
+impl Meddling {
+    pub(crate) fn new() -> Meddling {
+        let place = Place::new();
+        let config = format!(
+            "[workspaces.main]\npath = \"main\"\nwrite = [\"out/\", \".git/\"]\n\
+             tests.default = [\"sh\", \"-c\", \"echo tested\"]\n\
+             [packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+            guest("meddler")
+        );
+        std::fs::write(place.config(), config).unwrap();
+        std::fs::create_dir(place.path().join("main")).unwrap();
+        std::fs::create_dir(place.path().join("outside")).unwrap();
+        Meddling { place }
+    }
+
+    pub(crate) fn main(&self) -> std::path::PathBuf {
+        self.place.path().join("main")
+    }
+
+    pub(crate) async fn serve(&self) -> Session {
+        self.place.serve(&["--tier", "full"]).await
+    }
+}
+
+/// What a call of the meddler says.
+pub(crate) async fn result(session: &Session, tool: &str, arguments: Value) -> String {
+    let body = session.ok(tool, arguments).await;
+    body["result"].as_str().unwrap().to_owned()
+}
+
+/// What a shell does.
+pub(crate) async fn sh(session: &Session, script: &str) -> String {
+    result(
+        session,
+        "meddler_run",
+        json!({"program": "sh", "arguments": ["-c", script]}),
+    )
+    .await
+}

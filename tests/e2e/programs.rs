@@ -1,0 +1,177 @@
+//! Programs through the whole host: which run, with what, and what is left of them.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
+
+use std::path::Path;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::harness::{is_running, until};
+use crate::meddling::{Meddling, result, sh};
+
+/// Waits until a program wrote a file, and returns what it wrote.
+async fn written(path: &Path) -> String {
+    let mut text = String::new();
+    until(async || {
+        text = std::fs::read_to_string(path).unwrap_or_default();
+        text.ends_with('\n')
+    })
+    .await;
+    text
+}
+
+#[tokio::test]
+async fn only_what_was_granted_runs_and_nothing_is_expanded() {
+    let meddling = Meddling::new();
+    std::fs::write(
+        meddling.main().join("git"),
+        "#!/bin/sh\necho from the workspace\n",
+    )
+    .unwrap();
+    let session = meddling.serve().await;
+    let run = async |arguments: Value| result(&session, "meddler_run", arguments).await;
+    let words = json!(["$(id)", "`id`", "; id", "| id", "$HOME", "*", "a b", "'\""]);
+    let mut log = run(json!({"program": "echo", "arguments": words})).await;
+    for arguments in [
+        json!({"program": "python3"}),
+        json!({"program": "/bin/sh"}),
+        json!({"program": "./git"}),
+        json!({"program": "no-such-program"}),
+        json!({"program": "echo", "arguments": ["a\u{0}b"]}),
+        json!({"program": "echo", "workspace": "main", "in_transaction": true}),
+        json!({"program": "git", "arguments": ["push"]}),
+        json!({"program": "git", "arguments": ["commit", "-m", "x"]}),
+        json!({"program": "sh", "arguments": ["-c", "exit 3"]}),
+        json!({"program": "sh", "arguments": ["-c", "kill -9 $$"]}),
+        json!({"program": "sh", "arguments": ["-c", "cat; pwd | sed 's/.*tmp[^/]*//'"], "stdin": "fed "}),
+    ] {
+        log += "\n";
+        log += &run(arguments).await;
+    }
+    let log = log.replace(&meddling.place.path().display().to_string(), "PLACE");
+    expect![[r#"
+        Exited(0) 36 0 [$(id) `id` ; id | id $HOME * a b '"
+        ] []
+        not allowed: `python3` is no program the pack was granted, nor, with these arguments, a test of `main`; tests are registered as `tests.NAME` in [workspaces.main]
+        not allowed: `/bin/sh` is no program the pack was granted, nor, with these arguments, a test of `main`; tests are registered as `tests.NAME` in [workspaces.main]
+        not allowed: `./git` is no program the pack was granted, nor, with these arguments, a test of `main`; tests are registered as `tests.NAME` in [workspaces.main]
+        not started: there is no `no-such-program` on the host's PATH
+        no command can look like this: an argument has a NUL in it
+        a transaction is open, and nothing slow may hold it
+        not allowed: `git push` is not among the subcommands that packs may run
+        not allowed: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
+        Exited(3) 0 0 [] []
+        Signalled(9) 0 0 [] []
+        Exited(0) 10 0 [fed /main
+        ] []"#]].assert_eq(&log);
+    let known = "CARGO_HOME HOME LANG LC_ALL LOGNAME OLDPWD PATH PWD RUSTUP_HOME SHLVL TERM TMPDIR USER _";
+    let environment = sh(&session, "env | cut -d= -f1").await;
+    let names = environment.split_once('[').unwrap().1.split(']').next().unwrap();
+    let unknown = names
+        .lines()
+        .find(|name| !known.split(' ').any(|known| known == *name));
+    assert_eq!(unknown, None, "{environment}");
+    let own = std::process::Command::new("sh")
+        .args(["-c", "umask"])
+        .output()
+        .unwrap();
+    let own = String::from_utf8(own.stdout).unwrap();
+    assert!(
+        sh(&session, "umask").await.contains(&format!("[{own}]")),
+        "the user's own umask"
+    );
+    session.close().await;
+}
+
+#[tokio::test]
+async fn nothing_survives_its_program() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let scripts = [
+        // A child in the group, one that left it, and one that also holds the output open.
+        "sleep 1000 >/dev/null 2>&1 & echo $! >pid",
+        "setsid sleep 1000 >/dev/null 2>&1 & echo $! >pid",
+        "(setsid sh -c 'echo $$ >pid; exec sleep 1000') & while [ ! -s pid ]; do :; done",
+        "trap '' TERM HUP INT; sleep 1000 & echo $! >pid; exit 1",
+    ];
+    for script in scripts {
+        sh(&session, script).await;
+        let pid = written(&meddling.main().join("pid")).await;
+        assert!(!is_running(pid.trim()), "{script}");
+        std::fs::remove_file(meddling.main().join("pid")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_program_ends_with_its_time_and_its_output_is_bounded() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let endless = json!({"program": "sh", "arguments": ["-c", "echo begun; sleep 1000"], "timeout_ms": 300});
+    let seen = result(&session, "meddler_run", endless).await;
+    assert_eq!(seen, "TimedOut 6 0 [begun\n] []");
+    let before = session.peak_memory();
+    let flood = json!({"program": "sh", "output_limit": 16,
+        "arguments": ["-c", "echo first; head -c 1000000000 /dev/zero; echo; echo last"]});
+    let seen = result(&session, "meddler_run", flood).await;
+    let (start, end) = (seen.find("[first").unwrap(), seen.ends_with("last\n] []"));
+    assert!(
+        seen.starts_with("Exited(0) 1000000012 0 ") && start < 40 && end,
+        "{seen:?}"
+    );
+    let grown = session.peak_memory() - before;
+    assert!(grown < 64 << 10, "a gigabyte of output took {grown} KiB");
+    let forks = json!({"program": "sh", "timeout_ms": 500,
+        "arguments": ["-c", "for i in $(seq 50); do (while :; do sleep 0.01; done) & done; wait"]});
+    assert!(
+        result(&session, "meddler_run", forks)
+            .await
+            .starts_with("TimedOut")
+    );
+}
+
+#[tokio::test]
+async fn git_reads_without_hooks_or_configured_programs() {
+    let meddling = Meddling::new();
+    let main = meddling.main();
+    let git = |arguments: &[&str]| {
+        let done = std::process::Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@b"])
+            .args(arguments)
+            .current_dir(&main)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    git(&["init", "-q"]);
+    std::fs::write(main.join("a"), "one\n").unwrap();
+    std::fs::write(main.join(".gitattributes"), "a diff=evil\n").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "one"]);
+    std::fs::write(main.join("a"), "two\n").unwrap();
+    let evil = "sh -c 'touch ran-by-git'";
+    for key in [
+        "diff.evil.textconv",
+        "diff.evil.command",
+        "core.fsmonitor",
+        "core.pager",
+        "diff.external",
+    ] {
+        git(&["config", key, evil]);
+    }
+    let session = meddling.serve().await;
+    let seen = result(
+        &session,
+        "meddler_run",
+        json!({"program": "git", "arguments": ["diff"]}),
+    )
+    .await;
+    assert!(seen.contains("+two"), "{seen}");
+    let seen = result(
+        &session,
+        "meddler_run",
+        json!({"program": "git", "arguments": ["status", "--porcelain"]}),
+    )
+    .await;
+    assert_eq!(seen, "Exited(0) 5 0 [ M a\n] []");
+    assert!(!main.join("ran-by-git").exists());
+}

@@ -1,0 +1,249 @@
+//! Files through the whole host: what is granted, what is refused, what follows a commit.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
+
+use std::collections::HashMap;
+use std::os::unix::fs::symlink;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::harness::{Place, guest};
+use crate::meddling::{Meddling, result};
+
+#[tokio::test]
+async fn a_component_sees_what_the_operator_offers_and_no_more() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let seen = result(&session, "meddler_describe", json!({})).await;
+    expect![[r#"main write=[".git/", "out/"] git=Some(Read) tests=["default=sh -c echo tested"]"#]]
+        .assert_eq(&seen);
+    let refusal = session
+        .refused(
+            "meddler_look",
+            json!({"how": "stat", "paths": ["."], "workspace": "other"}),
+        )
+        .await;
+    assert_eq!(refusal["code"], "WORKSPACE_UNKNOWN");
+}
+
+#[tokio::test]
+async fn no_path_leads_out_and_no_write_outside_a_prefix() {
+    let meddling = Meddling::new();
+    let main = meddling.main();
+    std::fs::write(meddling.place.path().join("outside/secret"), "secret").unwrap();
+    symlink("../outside", main.join("up")).unwrap();
+    symlink("../../outside", main.join("out")).unwrap();
+    std::fs::write(main.join("a\nb"), "odd").unwrap();
+    let session = meddling.serve().await;
+    let looks = json!([
+        "../outside/secret",
+        "/etc/passwd",
+        "up/secret",
+        "x\u{0}y",
+        "a\nb",
+        "missing"
+    ]);
+    let mut log = result(&session, "meddler_look", json!({"how": "read", "paths": looks})).await;
+    log += "\n";
+    log += &result(&session, "meddler_look", json!({"how": "list", "paths": ["."]})).await;
+    let paths = [
+        "out/x",
+        "elsewhere",
+        "../outside/x",
+        "/tmp/x",
+        "up/x",
+        ".git/hooks/post-commit",
+        "outx/y",
+    ];
+    let files: Vec<Value> = paths
+        .iter()
+        .map(|path| json!({"path": path, "content": "x"}))
+        .collect();
+    for file in files {
+        log += "\n";
+        log += &result(
+            &session,
+            "meddler_run",
+            json!({"program": "echo", "files": [file]}),
+        )
+        .await;
+    }
+    log += "\n";
+    log += &result(
+        &session,
+        "meddler_write_reading",
+        json!({"files": [{"path": "out/x", "content": "x"}]}),
+    )
+    .await;
+    expect![[r#"
+        access refused: `../outside/secret` has `..` in it
+        access refused: `/etc/passwd` is absolute; paths start at the workspace's root
+        access refused: `up/secret` leads out of the workspace
+        access refused: `x\0y` has a NUL in it
+        odd
+        `missing` does not exist
+        "a\nb" File, "out" Symlink, "up" Symlink
+        access refused: `out/x` goes through a link or what is no directory, and writing follows none; Exited(0) 1 0 [
+        ] []
+        access refused: `elsewhere` is not below .git/, out/, where the pack may write; Exited(0) 1 0 [
+        ] []
+        access refused: `../outside/x` has `..` in it; Exited(0) 1 0 [
+        ] []
+        access refused: `/tmp/x` is absolute; paths start at the workspace's root; Exited(0) 1 0 [
+        ] []
+        access refused: `up/x` is not below .git/, out/, where the pack may write; Exited(0) 1 0 [
+        ] []
+        access refused: `.git/hooks/post-commit` belongs to git; Exited(0) 1 0 [
+        ] []
+        access refused: `outx/y` is not below .git/, out/, where the pack may write; Exited(0) 1 0 [
+        ] []
+        access refused: this tool only reads; not allowed: only `run` tools start processes"#]].assert_eq(&log);
+    let left: Vec<_> = std::fs::read_dir(meddling.place.path().join("outside"))
+        .unwrap()
+        .collect();
+    assert_eq!(left.len(), 1);
+}
+
+#[tokio::test]
+async fn files_of_a_write_call_follow_its_commit() {
+    let meddling = Meddling::new();
+    let out = meddling.main().join("out");
+    let session = meddling.serve().await;
+    session
+        .refused(
+            "meddler_write",
+            json!({"files": [{"path": "out/never", "content": "x"}], "fail": true}),
+        )
+        .await;
+    assert!(!out.exists(), "a call that was rolled back writes nothing");
+    let calls = (0..20).map(async |number| {
+        let file = json!({"path": "out/log", "content": format!("{number}\n"), "append": true});
+        let reply = session.call_raw("meddler_write", json!({"files": [file]})).await;
+        let op_id = reply.meta.unwrap().0["tollgate/op_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        (op_id, number.to_string())
+    });
+    let calls: HashMap<String, String> = futures::future::join_all(calls).await.into_iter().collect();
+    let text = std::fs::read_to_string(out.join("log")).unwrap();
+    let committed = meddling
+        .place
+        .sql("SELECT op_id FROM core_operations WHERE success = 1 ORDER BY seq");
+    let expected: Vec<&str> = committed.iter().map(|op_id| calls[op_id].as_str()).collect();
+    assert_eq!(
+        text.lines().collect::<Vec<_>>(),
+        expected,
+        "each is written, in the order of the commits"
+    );
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_makes_the_reply_stale() {
+    let meddling = Meddling::new();
+    std::fs::create_dir_all(meddling.main().join("out/taken")).unwrap();
+    let session = meddling.serve().await;
+    let files = json!([{"path": "out/taken", "content": "x"}, {"path": "out/free", "content": "x"}]);
+    let reply = session.call_raw("meddler_write", json!({"files": files})).await;
+    let body = reply.structured_content.unwrap();
+    expect![[r#"{"results":["ok","ok"],"stale":true,"warnings":["workspace main: `out/taken` is there and no regular file"]}"#]].assert_eq(&serde_json::to_string(&body).unwrap());
+    let meta = Value::Object(reply.meta.unwrap().0);
+    assert_eq!(meta["tollgate/stale"]["reasons"].as_array().unwrap().len(), 1);
+    assert!(meddling.main().join("out/free").exists());
+    assert_eq!(meddling.place.ledger(), ["meddler_write write ok"]);
+}
+
+#[tokio::test]
+async fn an_envelope_remembers_the_commit_of_its_workspace() {
+    let meddling = Meddling::new();
+    let main = meddling.main();
+    let commit = || {
+        let script = "git init -q; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git rev-parse HEAD";
+        let done = std::process::Command::new("sh")
+            .args(["-c", script])
+            .current_dir(&main)
+            .output()
+            .unwrap();
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    };
+    let first = commit();
+    let session = meddling.serve().await;
+    let opened = session.ok("envelope_open", json!({"workspace": "main"})).await;
+    assert_eq!(opened["repo_snapshot"]["git_head"], first.as_str());
+    let second = commit();
+    let closed = session
+        .ok(
+            "envelope_close",
+            json!({"envelope_id": opened["id"], "outcome": "success"}),
+        )
+        .await;
+    assert_eq!(
+        closed["envelope"]["repo_snapshot"]["closed_git_head"],
+        second.as_str()
+    );
+    let text = closed["report"]["text"].as_str().unwrap();
+    assert!(
+        text.contains(&format!("moved from {first} to {second}")),
+        "{text}"
+    );
+    let label = session
+        .ok("envelope_open", json!({"workspace": "only a label"}))
+        .await;
+    assert_eq!(label["repo_snapshot"], json!({}));
+}
+
+#[tokio::test]
+async fn a_component_that_was_granted_nothing_is_told_how_to_be() {
+    let place = Place::with_guests(&["meddler"]);
+    let output = place.run(&["packs", "list"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    for line in [
+        "`grants.workspaces = [\"default\"]` to [packs.meddler]",
+        "`grants.process = [\"sh\", \"echo\", \"no-such-program\", \"tests\", \"git\"]` to [packs.meddler]",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn read_only_leaves_nothing_that_writes_or_runs() {
+    let meddling = Meddling::new();
+    let session = meddling.place.serve(&["--tier", "full", "--read-only"]).await;
+    let tools = session.client().list_all_tools().await.unwrap();
+    let names: Vec<&str> = tools
+        .iter()
+        .map(|tool| tool.name.as_ref())
+        .filter(|name| name.starts_with("meddler"))
+        .collect();
+    assert_eq!(
+        names,
+        ["meddler_describe", "meddler_look", "meddler_write_reading"]
+    );
+}
+
+#[tokio::test]
+async fn a_flag_names_a_workspace_and_the_current_directory_is_the_default() {
+    let place = Place::with_guests(&[]);
+    let config = format!(
+        "[packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+        guest("meddler")
+    );
+    std::fs::write(place.config(), config).unwrap();
+    let (_, seen) = place.call("meddler_describe", &json!({}));
+    assert_eq!(seen["result"], "default write=[] git=Some(Read) tests=[]");
+    let here = format!("here={}", place.path().display());
+    let output = place.run(&["--json", "--workspace", &here, "call", "meddler_describe"]);
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["result"], "here write=[] git=Some(Read) tests=[]");
+    let output = place.run(&[
+        "--workspace",
+        "a=/no/such",
+        "--workspace",
+        "b=/none",
+        "call",
+        "meddler_describe",
+    ]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("/no/such") && told.contains("/none"), "{told}");
+}

@@ -1,0 +1,282 @@
+//! Reads, writes and runs whatever it is told, to find out what the host lets through.
+
+use std::time::Duration;
+
+use guests::Done;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{
+    Command, Cx, Effect, GitAccess, Migration, Pack, Tool, ToolError, Value, Want, Workspace, WorkspaceError,
+    tools,
+};
+
+/// Tell what may be done in the workspaces.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Describe {}
+
+impl Tool for Describe {
+    const NAME: &'static str = "meddler_describe";
+    const TITLE: &'static str = "Describe";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Done;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        let infos = cx.workspaces().into_iter().map(|name| {
+            let info = cx.workspace(&name)?.info().clone();
+            let tests: Vec<String> = info
+                .tests
+                .iter()
+                .map(|test| format!("{}={}", test.name, test.argv.join(" ")))
+                .collect();
+            Ok(format!(
+                "{name} write={:?} git={:?} tests={tests:?}",
+                info.write_prefixes, info.git
+            ))
+        });
+        Ok(Done::new(
+            infos.collect::<Result<Vec<_>, WorkspaceError>>()?.join("; "),
+        ))
+    }
+}
+
+/// Look at paths.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Look {
+    /// list, stat or read.
+    how: String,
+    /// Where.
+    paths: Vec<String>,
+    /// The workspace.
+    #[serde(default = "main")]
+    workspace: String,
+}
+
+impl Tool for Look {
+    const NAME: &'static str = "meddler_look";
+    const TITLE: &'static str = "Look";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Done;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        let workspace = cx.workspace(&self.workspace)?;
+        let seen = self.paths.iter().map(|path| {
+            let seen = match self.how.as_str() {
+                "list" => workspace.list(path, None, 100).map(|entries| {
+                    let names = entries
+                        .iter()
+                        .map(|entry| format!("{:?} {:?}", entry.path, entry.kind));
+                    names.collect::<Vec<_>>().join(", ")
+                }),
+                "stat" => workspace
+                    .stat(path)
+                    .map(|entry| format!("{:?} {}", entry.kind, entry.size)),
+                _ => workspace
+                    .read(path, 1 << 16)
+                    .map(|content| String::from_utf8_lossy(&content).into_owned()),
+            };
+            seen.unwrap_or_else(|err| err.to_string())
+        });
+        Ok(Done::new(seen.collect::<Vec<_>>().join("\n")))
+    }
+}
+
+/// A file that is to be written.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Where.
+    path: String,
+    /// What.
+    content: String,
+    /// Add to it.
+    #[serde(default)]
+    append: bool,
+}
+
+impl File {
+    fn write(&self, workspace: &Workspace<'_>) -> String {
+        let content = self.content.as_bytes();
+        let written = match self.append {
+            true => workspace.append(&self.path, content),
+            false => workspace.write(&self.path, content),
+        };
+        written.map_or_else(|err| err.to_string(), |()| "ok".to_owned())
+    }
+}
+
+fn written(cx: &Cx<'_>, workspace: &str, files: &[File]) -> Result<Vec<String>, ToolError> {
+    let workspace = cx.workspace(workspace)?;
+    Ok(files.iter().map(|file| file.write(&workspace)).collect())
+}
+
+/// What a call that writes came to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Written {
+    /// What became of each file.
+    results: Vec<String>,
+    /// Files are older than what they show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<bool>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// Write files in a call that is a transaction.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    /// The files.
+    files: Vec<File>,
+    /// Fail after that.
+    #[serde(default)]
+    fail: bool,
+    /// The workspace.
+    #[serde(default = "main")]
+    workspace: String,
+}
+
+impl Tool for Write {
+    const NAME: &'static str = "meddler_write";
+    const TITLE: &'static str = "Write";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let results = written(cx, &self.workspace, &self.files)?;
+        if self.fail {
+            return Err(ToolError::new("ASKED_TO_FAIL", results.join("; ")));
+        }
+        Ok(Written {
+            results,
+            stale: None,
+            warnings: Vec::new(),
+        })
+    }
+}
+
+/// Write files in a call that only reads.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WriteReading {
+    /// The files.
+    files: Vec<File>,
+}
+
+impl Tool for WriteReading {
+    const NAME: &'static str = "meddler_write_reading";
+    const TITLE: &'static str = "Write while reading";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Done;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        let mut results = written(cx, &main(), &self.files)?;
+        results.push(match cx.workspace("main")?.run(&Command::new("sh")) {
+            Ok(_) => "ran".to_owned(),
+            Err(err) => err.to_string(),
+        });
+        Ok(Done::new(results.join("; ")))
+    }
+}
+
+/// Run a program.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The program.
+    program: String,
+    /// Its arguments.
+    #[serde(default)]
+    arguments: Vec<String>,
+    /// What it reads.
+    #[serde(default)]
+    stdin: String,
+    /// Its time.
+    #[serde(default = "minute")]
+    timeout_ms: u64,
+    /// How much of its output comes back.
+    #[serde(default = "kibibyte")]
+    output_limit: u32,
+    /// Hold a transaction meanwhile.
+    #[serde(default)]
+    in_transaction: bool,
+    /// Write these files before, at once.
+    #[serde(default)]
+    files: Vec<File>,
+    /// The workspace.
+    #[serde(default = "main")]
+    workspace: String,
+}
+
+impl Tool for Run {
+    const NAME: &'static str = "meddler_run";
+    const TITLE: &'static str = "Run";
+    const EFFECT: Effect = Effect::Run;
+    type Output = Done;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        let mut results = written(cx, &self.workspace, &self.files)?;
+        let workspace = cx.workspace(&self.workspace)?;
+        let command = Command::new(self.program)
+            .args(self.arguments)
+            .stdin(self.stdin)
+            .timeout(Duration::from_millis(self.timeout_ms))
+            .output_limit(self.output_limit);
+        cx.progress(1, Some(2), "about to run");
+        let outcome = match self.in_transaction {
+            true => cx.transaction(|db| {
+                db.execute("INSERT INTO meddler_rows (body) VALUES (?1)", &[Value::Null])?;
+                Ok::<_, ToolError>(workspace.run(&command))
+            })?,
+            false => workspace.run(&command),
+        };
+        results.push(match outcome {
+            Ok(outcome) => format!(
+                "{:?} {} {} [{}] [{}]",
+                outcome.ending,
+                outcome.stdout.total,
+                outcome.stderr.total,
+                outcome.stdout.text(),
+                outcome.stderr.text()
+            ),
+            Err(err) => err.to_string(),
+        });
+        Ok(Done::new(results.join("; ")))
+    }
+}
+
+fn main() -> String {
+    "main".to_owned()
+}
+
+fn minute() -> u64 {
+    60_000
+}
+
+fn kibibyte() -> u32 {
+    1024
+}
+
+const PACK: Pack = Pack {
+    name: "meddler",
+    version: "0.1.0",
+    summary: "Reads, writes and runs anything.",
+    wants: &[
+        Want::WorkspaceRead("*"),
+        Want::WorkspaceWrite("."),
+        Want::Process("sh"),
+        Want::Process("echo"),
+        Want::Process("no-such-program"),
+        Want::Tests,
+        Want::Git(GitAccess::Read),
+    ],
+    tools: tools![Describe, Look, Write, WriteReading, Run],
+    migrations: &[Migration {
+        name: "0001_init",
+        sql: "CREATE TABLE meddler_rows (id INTEGER PRIMARY KEY, body BLOB);",
+    }],
+    ..Pack::EMPTY
+};
+tollgate_sdk::export_pack!(PACK);
