@@ -71,11 +71,14 @@ impl PromptEntry {
             required.is_some_and(|names| names.iter().any(|required| required == name))
         };
         let properties = schema.get("properties").and_then(Value::as_object);
-        let arguments = properties.into_iter().flatten().map(|(name, property)| PromptArgument {
-            name: name.clone(),
-            description: text_of(property, "description"),
-            required: is_required(name),
-        });
+        let arguments = properties
+            .into_iter()
+            .flatten()
+            .map(|(name, property)| PromptArgument {
+                name: name.clone(),
+                description: text_of(property, "description"),
+                required: is_required(name),
+            });
         arguments.collect()
     }
 }
@@ -89,7 +92,11 @@ impl fmt::Debug for PromptEntry {
 }
 
 fn text_of(schema: &Value, key: &str) -> String {
-    schema.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    schema
+        .get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn call<P: Prompt>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {

@@ -134,6 +134,7 @@ mod tests {
             a! | Checkpoint before: b! | b! | c
             a | b | Check it | c | d | Checkpoint | e
             a | Checkpoint before: b! | b! | c | Final checkpoint
-        "#]].assert_eq(&log);
+        "#]]
+        .assert_eq(&log);
     }
 }

@@ -57,7 +57,8 @@ pub(crate) struct StepChanges {
     remediation_prompt: Option<String>,
     /// Context blocks that the prompt includes.
     context_refs: Option<Vec<String>>,
-    /// Conditions that are looked up.
+    /// Conditions that are looked up, as in plan_propose_steps.
+    #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     gates: Option<Vec<GateSpec>>,
     /// It is a review step.
     checkpoint: Option<bool>,

@@ -306,7 +306,8 @@ mod tests {
             missing: speed is missing
             missing: tests_passed is missing
             missing: tests_run is missing
-        "#]].assert_eq(&check(json!({}), "", loose));
+        "#]]
+        .assert_eq(&check(json!({}), "", loose));
         expect![[r#"
             changed_files[1] has to be of type string
             diff_summary is blank
@@ -314,7 +315,8 @@ mod tests {
             tests_passed has to be of type boolean, not null
             tests_run has to be of type array, not string
             lint_passed has to be of type boolean, not string
-        "#]].assert_eq(&check(
+        "#]]
+        .assert_eq(&check(
             json!({"changed_files": ["a", 1], "speed": "fast", "tests_run": "all", "tests_passed": null,
                 "diff_summary": " ", "lint_passed": "yes", "lint_run": true}),
             "",
@@ -330,7 +332,8 @@ mod tests {
             criteria_checklist.c1 has to be of type boolean
             summary says nothing: "Done."
             diff_summary says nothing: "Fixed it!"
-        "#]].assert_eq(&check(evidence.clone(), "Done.", EvidenceMode::Strict));
+        "#]]
+        .assert_eq(&check(evidence.clone(), "Done.", EvidenceMode::Strict));
         let fine = json!({"changed_files": [], "speed": 1, "tests_run": [], "tests_passed": null,
             "diff_summary": "the exporter writes a header row", "criteria_checklist": {"c1": true}});
         expect![[""]].assert_eq(&check(fine, "wrote the CSV exporter", EvidenceMode::Strict));

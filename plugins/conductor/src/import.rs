@@ -118,6 +118,7 @@ fn check(bundle: &Bundle) -> Result<(), ToolError> {
         ));
     }
     check_steps(bundle, &mut refusals);
+    check_acceptance(bundle, &mut refusals);
     check_records(bundle, &mut refusals);
     refusals.finish()
 }
@@ -156,6 +157,19 @@ fn check_steps(bundle: &Bundle, refusals: &mut Refusals) {
             bundle.job.status
         );
         refusals.add(Reason::Bundle(fault));
+    }
+}
+
+/// Every step that is done has its accepted submission, and no other has one.
+fn check_acceptance(bundle: &Bundle, refusals: &mut Refusals) {
+    let accepted = bundle.attempts.iter().filter(|attempt| attempt.accepted);
+    let accepted: BTreeSet<&str> = accepted.map(|attempt| attempt.step_id.as_str()).collect();
+    let done = bundle.steps.iter().filter(|step| step.status == StepStatus::Done);
+    let done: BTreeSet<&str> = done.map(|step| step.step_id.as_str()).collect();
+    if accepted != done {
+        refusals.add(Reason::Bundle(
+            "the steps that are done are not those with an accepted submission".to_owned(),
+        ));
     }
 }
 

@@ -24,6 +24,7 @@ mod model;
 mod plan;
 mod policy;
 mod prompt;
+mod prompts;
 mod ready;
 mod root;
 mod rules;
@@ -38,6 +39,7 @@ mod tools;
 
 use tollgate_sdk::{GitAccess, Pack, Want, migration};
 
+use crate::prompts::{ExecuteJob, PlanJob};
 use crate::tools::approval::{StepApprove, StepRevokeApproval};
 use crate::tools::archive::{JobExportBundle, JobImport};
 use crate::tools::conductor::{ConductorAnswer, ConductorInit, ConductorNextQuestions};
@@ -73,6 +75,7 @@ pub const PACK: Pack = Pack {
         again. job_get shows where a job stands.",
     wants: &[Want::WorkspaceRead("*"), Want::Tests, Want::Git(GitAccess::Write)],
     migrations: &[migration!("../../../migrations/conductor", "0001_init")],
+    prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],
     tools: tollgate_sdk::tools![
         ConductorInit,
         ConductorNextQuestions,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::arguments::clip_to;
 use crate::evidence;
-use crate::model::EvidenceMode;
+use crate::model::{EvidenceMode, EvidenceType};
 use crate::plan::Plan;
 use crate::policy::Policies;
 use crate::step::StepSpec;
@@ -258,7 +258,12 @@ fn criteria(step: &StepSpec) -> String {
 
 fn evidence_format(material: &Material<'_>) -> String {
     let policies = material.policies;
-    let required = evidence::required(&material.step.required_evidence, policies);
+    let mut required = evidence::required(&material.step.required_evidence, policies);
+    // Not wanted of every submission, but read wherever they are given.
+    required.insert("criteria_checklist".to_owned(), EvidenceType::Object);
+    if policies.require_file_descriptions {
+        required.insert("file_descriptions".to_owned(), EvidenceType::Object);
+    }
     let template = evidence::template(&required, material.step.acceptance_criteria.len());
     let mut call = serde_json::Map::new();
     let mut add = |key: &str, value: Value| call.insert(key.to_owned(), value);

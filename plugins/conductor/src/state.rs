@@ -28,6 +28,8 @@ text_enum! {
         Pause = "pause",
         Resume = "resume",
         Finish = "finish",
+        Approve = "approve",
+        UpdatePolicies = "update_policies",
         Fail = "fail",
         Archive = "archive",
     }
@@ -53,6 +55,9 @@ impl Status {
             (Ready, Event::Start) | (Paused, Event::Resume) => Executing,
             (Executing, Event::Pause) => Paused,
             (Executing, Event::Finish) => Complete,
+            (status @ (Planning | Ready | Executing | Paused), Event::Approve | Event::UpdatePolicies) => {
+                status
+            }
             (Planning | Ready | Executing | Paused, Event::Fail) => Failed,
             (Planning | Complete | Failed, Event::Archive) => Archived,
             (status, event) => return Err(Illegal { status, event }),
@@ -90,10 +95,10 @@ mod tests {
             table.push('\n');
         }
         expect![[r#"
-            PLANNING: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY fail→FAILED archive→ARCHIVED
-            READY: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY start→EXECUTING fail→FAILED
-            EXECUTING: refine_steps→EXECUTING prompt→EXECUTING submit→EXECUTING pause→PAUSED finish→COMPLETE fail→FAILED
-            PAUSED: refine_steps→PAUSED resume→EXECUTING fail→FAILED
+            PLANNING: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY approve→PLANNING update_policies→PLANNING fail→FAILED archive→ARCHIVED
+            READY: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY start→EXECUTING approve→READY update_policies→READY fail→FAILED
+            EXECUTING: refine_steps→EXECUTING prompt→EXECUTING submit→EXECUTING pause→PAUSED finish→COMPLETE approve→EXECUTING update_policies→EXECUTING fail→FAILED
+            PAUSED: refine_steps→PAUSED resume→EXECUTING approve→PAUSED update_policies→PAUSED fail→FAILED
             COMPLETE: archive→ARCHIVED
             FAILED: archive→ARCHIVED
             ARCHIVED:

@@ -38,8 +38,15 @@ pub(crate) struct StepSpec {
     /// Context blocks that the prompt includes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context_refs: Vec<String>,
-    /// Conditions that are looked up when the step is submitted.
+    /// Conditions that are looked up at submission, whatever is claimed. Each is an object {"gate": name, ...}:
+    /// tests_passed, lint_passed (both take an optional command to run), evidence_bool_true (key),
+    /// criteria_checklist_complete, changed_files_allowlist, forbid_paths (paths: globs), file_exists,
+    /// file_not_exists (paths), changed_files_minimum (min), diff_max_lines (max), diff_min_lines (min),
+    /// no_uncommitted_changes, commit_exists, command_exit_0 (command), command_output_contains (command,
+    /// contains), command_output_regex (command, regex), json_schema_valid (schema, and path or key),
+    /// human_approval. A command is a list of words, a registered test or the name of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub gates: Vec<GateSpec>,
     /// It is a review step.
     #[serde(default, skip_serializing_if = "is_false")]

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use tollgate_sdk::text_enum;
 
 use crate::evidence::{self, Fault};
-use crate::gate::decide::{self, Facts, Said};
+use crate::gate::Gate;
+use crate::gate::decide::{self, Commit, Facts, Said};
 use crate::model::{Claim, EvidenceMode};
 use crate::policy::Policies;
 use crate::step::StepSpec;
@@ -82,11 +83,13 @@ pub(crate) fn gates(
         commit: said.commit,
         criteria: step.acceptance_criteria.len(),
     };
-    let mut reasons: Vec<String> = step
-        .parsed_gates()
+    let parsed = step.parsed_gates();
+    let wants_commit = parsed.contains(&Gate::CommitExists);
+    let mut reasons: Vec<String> = parsed
         .iter()
         .filter_map(|gate| decide::unmet(gate, &spoken, facts))
         .collect();
+    reasons.extend(unknown_commit(said, facts).filter(|_| !wants_commit));
     reasons.extend(false_claims(said, facts));
     reasons.extend(undescribed(policies, said, facts));
     let faults = reasons.into_iter().map(|message| Fault {
@@ -214,6 +217,13 @@ fn claim(said: &Submission<'_>) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// A commit that Git does not know. The gate commit_exists says more about it.
+fn unknown_commit(said: &Submission<'_>, facts: &Facts) -> Option<String> {
+    let git = facts.git.as_ref()?.as_ref().ok()?;
+    let hash = said.commit.filter(|_| git.commit == Some(Commit::Unknown))?;
+    Some(format!("commit_hash {hash} is not in the repository"))
 }
 
 /// Claimed files that Git does not show as changed.

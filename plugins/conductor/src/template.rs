@@ -205,7 +205,8 @@ mod tests {
             refactor: 3 steps, variables target
             docs: 3 steps, variables audience topic
             dependency_upgrade: 3 steps, variables dependency version
-        "#]].assert_eq(&log);
+        "#]]
+        .assert_eq(&log);
     }
 
     #[test]

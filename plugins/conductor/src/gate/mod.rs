@@ -9,7 +9,6 @@ pub(crate) mod facts;
 mod tests;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tollgate_sdk::text_enum;
@@ -39,15 +38,10 @@ text_enum! {
 }
 
 /// A gate of a step. Which parameters it takes depends on `gate`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GateSpec {
-    /// tests_passed, lint_passed (both take an optional command to run), evidence_bool_true (key),
-    /// criteria_checklist_complete, changed_files_allowlist, forbid_paths, file_exists, file_not_exists
-    /// (paths), changed_files_minimum (min), diff_max_lines (max), diff_min_lines (min),
-    /// no_uncommitted_changes, commit_exists, command_exit_0 (command), command_output_contains (command,
-    /// contains), command_output_regex (command, regex), json_schema_valid (schema, and path or key),
-    /// human_approval.
+    /// One of [`GateKind`], as text so that an unknown one is refused with the list.
     pub gate: String,
     /// Paths relative to the repository; globs for the allowlist and forbid_paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

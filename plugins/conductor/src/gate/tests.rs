@@ -104,7 +104,10 @@ fn all_hold() {
         exit: Some(0),
         output: "12 passed\n".to_owned(),
     };
-    let met = verdicts(&evidence, &facts(git, [true, true, false, false], run, "[1]", true));
+    let met = verdicts(
+        &evidence,
+        &facts(git, [true, true, false, false], run, "[1]", true),
+    );
     assert!(met.lines().all(|line| line.ends_with(": holds")), "{met}");
 }
 
@@ -169,7 +172,8 @@ fn none_holds() {
         gate json_schema_valid: report is missing
         gate json_schema_valid: out.json is not JSON: expected ident at line 1 column 2
         gate human_approval: nobody has approved the step
-    "#]].assert_eq(&verdicts(&json!({}), &few));
+    "#]]
+    .assert_eq(&verdicts(&json!({}), &few));
 }
 
 #[test]
@@ -184,8 +188,20 @@ fn without_a_grant_what_has_to_be_looked_up_fails_closed() {
     };
     let evidence = json!({"tests_run": ["pytest"], "tests_passed": true, "lint_run": true, "lint_passed": true,
         "reviewed": true, "criteria_checklist": {"c1": true, "c2": true}, "report": {"rows": 3}});
-    for said in [verdicts(&evidence, &denied), verdicts(&evidence, &Facts { approved: true, ..Facts::default() })] {
-        let held: Vec<&str> = said.lines().filter_map(|line| line.strip_suffix(": holds")).collect();
+    for said in [
+        verdicts(&evidence, &denied),
+        verdicts(
+            &evidence,
+            &Facts {
+                approved: true,
+                ..Facts::default()
+            },
+        ),
+    ] {
+        let held: Vec<&str> = said
+            .lines()
+            .filter_map(|line| line.strip_suffix(": holds"))
+            .collect();
         assert_eq!(
             held,
             [

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
-use super::{find_job, find_step, moved_meanwhile};
+use super::{after, find_job, find_step, moved_meanwhile};
 use crate::arguments::{ENTRY, TITLE};
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, LogType, StepId, StepStatus};
-use crate::state::Status;
+use crate::state::Event;
 use crate::store::step::{self, Approval, Step};
 use crate::store::{job, log};
 
@@ -31,9 +31,7 @@ pub(crate) struct ApprovalState {
 /// A step whose approval may change: its job has not ended and it is not done.
 fn open_step(cx: &Cx<'_>, job_id: &JobId, step_id: &StepId) -> Result<Step, ToolError> {
     let job = find_job(&cx.db, job_id)?;
-    if matches!(job.status, Status::Complete | Status::Failed | Status::Archived) {
-        return Err(Reason::argument("job_id", format!("is a job that is {}", job.status)).into());
-    }
+    after(&job, Event::Approve)?;
     let steps = step::all(&cx.db, job_id)?;
     let step = find_step(&steps, step_id.as_str())?;
     match step.status {

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Timestamp, Tool, ToolError};
 
 use super::steps::StepLine;
-use super::{current, find_job, find_step, save, standing};
+use super::{after, current, find_job, find_step, save, standing};
 use crate::error::{Reason, Refusals};
 use crate::interview::interview;
 use crate::model::{JobId, StepId};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
-use crate::state::Status;
+use crate::state::{Event, Status};
 use crate::store::attempt::{self, Attempt};
 use crate::store::job::{self, JobLine};
 use crate::store::step::{self, Step};
@@ -212,10 +212,8 @@ impl Tool for JobUpdatePolicies {
         }
         refusals.finish()?;
         let mut job = find_job(&cx.db, &self.job_id)?;
-        if matches!(job.status, Status::Complete | Status::Failed | Status::Archived) {
-            return Err(Reason::argument("job_id", format!("is a job that is {}", job.status)).into());
-        }
         let seen = job.status;
+        job.status = after(&job, Event::UpdatePolicies)?;
         job.policies = job.policies.merged(self.policies);
         save(cx, &cx.db, seen, &mut job)?;
         let line = format!("policies changed: {}", changed.join(", "));

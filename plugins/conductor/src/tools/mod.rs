@@ -29,7 +29,7 @@ use crate::store::job::{self, Job};
 use crate::store::step::{self, Step};
 
 /// A job that a call names.
-fn find_job(db: &Db<'_>, id: &JobId) -> Result<Job, ToolError> {
+pub(crate) fn find_job(db: &Db<'_>, id: &JobId) -> Result<Job, ToolError> {
     job::get(db, id)?.ok_or_else(|| {
         let mut refusals = Refusals::default();
         let list = NextCall::new("job_list", json!({}));

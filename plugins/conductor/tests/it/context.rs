@@ -7,7 +7,10 @@ use crate::harness::Bench;
 
 fn add(bench: &Bench, kind: &str, content: &str, tags: &[&str]) -> String {
     let block = json!({"block_type": kind, "content": content, "tags": tags});
-    bench.reply("context_add_block", block)["context_id"].as_str().unwrap().to_owned()
+    bench.reply("context_add_block", block)["context_id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -37,19 +40,28 @@ fn blocks_are_kept_changed_and_deleted() {
           - NOT_FOUND: there is no context block CTX
         err INVALID_ARGUMENTS: content is blank
           - INVALID_ARGUMENTS (content): content is blank
-    "#]].assert_eq(&log.replace(&id, "CTX"));
+    "#]]
+    .assert_eq(&log.replace(&id, "CTX"));
 }
 
 #[test]
 fn blocks_that_are_too_large_are_refused_and_nothing_is_lost() {
     let bench = Bench::new();
-    let huge = bench.call("context_add_block", json!({"block_type": "OUTPUT", "content": "x".repeat(5 << 20)}));
-    expect!["INVALID_ARGUMENTS: content has 5242880 characters, at most 262144 are allowed; and 1 more reason"]
-        .assert_eq(&huge.unwrap_err().to_string());
+    let huge = bench.call(
+        "context_add_block",
+        json!({"block_type": "OUTPUT", "content": "x".repeat(5 << 20)}),
+    );
+    expect![
+        "INVALID_ARGUMENTS: content has 5242880 characters, at most 262144 are allowed; and 1 more reason"
+    ]
+    .assert_eq(&huge.unwrap_err().to_string());
     for _ in 0..8 {
         add(&bench, "OUTPUT", &"x".repeat(256 << 10), &[]);
     }
-    let full = bench.call("context_add_block", json!({"block_type": "OUTPUT", "content": "one more"}));
+    let full = bench.call(
+        "context_add_block",
+        json!({"block_type": "OUTPUT", "content": "one more"}),
+    );
     expect!["INVALID_ARGUMENTS: content has 2097160 bytes together with the job's other blocks, at most 2097152 are allowed"]
         .assert_eq(&full.unwrap_err().to_string());
     let found = bench.reply("context_search", json!({"query": "one"}));
@@ -91,6 +103,8 @@ fn a_block_that_a_step_names_stays() {
     let id = add(&bench, "NOTES", "conventions", &[]);
     let steps = json!({"steps": [{"title": "a", "context_refs": [id]}]});
     bench.reply("plan_propose_steps", steps);
-    let refused = bench.call("context_delete_block", json!({"context_id": id})).unwrap_err();
+    let refused = bench
+        .call("context_delete_block", json!({"context_id": id}))
+        .unwrap_err();
     expect!["INVALID_ARGUMENTS: context_id is named by step S1"].assert_eq(&refused.to_string());
 }

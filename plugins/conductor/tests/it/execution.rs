@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use crate::harness::{Bench, READY, result, step};
 
 fn started(count: usize) -> Bench {
-    let steps: Vec<Value> = (1..=count).map(|number| step(&format!("part {number}"), json!([]))).collect();
+    let steps: Vec<Value> = (1..=count)
+        .map(|number| step(&format!("part {number}"), json!([])))
+        .collect();
     Bench::new().started(json!(steps))
 }
 
@@ -40,7 +42,10 @@ fn steps_follow_each_other_to_the_end() {
         "#,
     );
     let last = bench.reply("job_submit_step_result", result("S2"));
-    log += &format!("{} {} {}\n", last["next_action"], last["status"], last["next_call"]["tool"]);
+    log += &format!(
+        "{} {} {}\n",
+        last["next_action"], last["status"], last["next_call"]["tool"]
+    );
     log += &bench.run(
         r#"
         job_next_step_prompt {}
@@ -127,7 +132,10 @@ fn a_step_that_is_rejected_too_often_waits_for_a_person_or_fails_the_job() {
     let not_met = || submit(&bench, json!({"model_claim": "NOT_MET"}));
     let mut log = String::new();
     for reply in [not_met(), not_met(), not_met()] {
-        log += &format!("{} {} {}\n", reply["next_action"], reply["status"], reply["attempts_left"]);
+        log += &format!(
+            "{} {} {}\n",
+            reply["next_action"], reply["status"], reply["attempts_left"]
+        );
     }
     log += &bench.run(
         r#"
@@ -176,7 +184,10 @@ fn a_rejection_drafts_the_mistake_that_later_prompts_remind_of() {
         - job_next_step_prompt {}
         "#,
     );
-    let rejected = submit(&bench, json!({"evidence": {"notes": "n", "criteria_checklist": {"c1": true, "c2": false}}}));
+    let rejected = submit(
+        &bench,
+        json!({"evidence": {"notes": "n", "criteria_checklist": {"c1": true, "c2": false}}}),
+    );
     let mut log = format!("{}\n", rejected["mistake_draft"]["arguments"]).replace(&bench.job, "JOB");
     let refused = bench.call("job_submit_step_result", result("S1")).unwrap_err();
     log += &format!("{} {}\n", refused.code, refused.next_call.unwrap().tool);
@@ -236,9 +247,10 @@ fn a_person_approves_before_the_gate_lets_it_pass() {
         err NOT_FOUND: there is no step S7
           - NOT_FOUND: there is no step S7
         "JOB_COMPLETE" null [] []
-        err INVALID_ARGUMENTS: job_id is a job that is COMPLETE
-          - INVALID_ARGUMENTS (job_id): job_id is a job that is COMPLETE
-    "#]].assert_eq(&log);
+        err WRONG_STATUS: approve is not possible while the job is COMPLETE
+          - WRONG_STATUS: approve is not possible while the job is COMPLETE
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]
@@ -254,7 +266,9 @@ fn batches_put_commits_off_for_a_few_steps() {
     let opened = bench.reply("git_commit", json!({"defer_reason": "one commit for all"}));
     let token = opened["batch_commit_token"].clone();
     log += &format!("{}\n", opened["steps_left"]);
-    log += &bench.run(r#"git_commit {"defer_reason": "again"}"#).replace(token.as_str().unwrap(), "BCT");
+    log += &bench
+        .run(r#"git_commit {"defer_reason": "again"}"#)
+        .replace(token.as_str().unwrap(), "BCT");
     let with = |step: &str, key: &str, value: &Value| {
         bench.run("- job_next_step_prompt {}");
         let mut arguments = result(step);
@@ -282,7 +296,8 @@ fn batches_put_commits_off_for_a_few_steps() {
         "NEXT_STEP_AVAILABLE" null [] []
         "RETRY" "records" [] ["batch_commit_token is not open: its batch was committed, or it never was"]
         ok open_batch=null
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]
@@ -299,5 +314,6 @@ fn a_step_with_a_commit_of_its_own_takes_no_token() {
     let reply = bench.reply("job_submit_step_result", submission);
     expect![[r#"
         "RETRY" "records" [] ["this step wants a commit of its own, not a batch_commit_token"]
-    "#]].assert_eq(&told(&reply));
+    "#]]
+    .assert_eq(&told(&reply));
 }

@@ -43,7 +43,10 @@ fn gates_on_changes_see_what_git_sees() {
     let mut log = submit(&bench, json!({}));
     bench.write("src/deep/x.lock", "1\n2\n3\n4\n5\n6\n");
     bench.write("a.txt", "one\n");
-    log += &submit(&bench, json!({"evidence": {"notes": "n", "changed_files": ["a.txt", "ghost.py"]}, "commit_hash": "0123456"}));
+    log += &submit(
+        &bench,
+        json!({"evidence": {"notes": "n", "changed_files": ["a.txt", "ghost.py"]}, "commit_hash": "0123456"}),
+    );
     bench.git(&["checkout", "--quiet", "a.txt"]);
     std::fs::remove_dir_all(bench.dir.as_ref().unwrap().path().join("src")).unwrap();
     bench.write("src/a.py", "1\n2\n3\n");
@@ -85,7 +88,10 @@ fn gates_on_files_and_commands_look_themselves() {
     ]}}]});
     bench.reply("plan_refine_steps", fixed);
     bench.run("- job_next_step_prompt {}");
-    log += &submit(&bench, json!({"evidence": {"notes": "n", "tests_run": ["pass"], "tests_passed": true}}));
+    log += &submit(
+        &bench,
+        json!({"evidence": {"notes": "n", "tests_run": ["pass"], "tests_passed": true}}),
+    );
     expect![[r#"
         false ["gate file_exists: out.json does not exist","gate file_not_exists: a.txt exists","gate json_schema_valid: out.json cannot be read: `out.json` does not exist","gate command_exit_0: `fail`: it ended with exit code 3: 1 failed","gate command_output_contains: `say`: its output does not contain \"13 passed\": 12 passed","gate command_exit_0: `rm -rf x`: it cannot be run: not allowed: the pack may not run `rm` in `main`"] null {"fail":"exit code 3","rm -rf x":"not allowed: the pack may not run `rm` in `main`","say":"exit code 0"}
         false ["gate file_not_exists: a.txt exists","gate json_schema_valid: out.json does not fit: [] has less than 1 item at /","gate command_exit_0: `fail`: it ended with exit code 3: 1 failed","gate command_output_contains: `say`: its output does not contain \"13 passed\": 12 passed","gate command_exit_0: `rm -rf x`: it cannot be run: not allowed: the pack may not run `rm` in `main`"] null {"fail":"exit code 3","rm -rf x":"not allowed: the pack may not run `rm` in `main`","say":"exit code 0"}
@@ -98,7 +104,10 @@ fn what_was_there_before_the_step_is_not_its_change() {
     let bench = Bench::with_repository();
     bench.write("old.txt", "left over\n");
     let bench = bench.started(json!([
-        step("one", json!([{"gate": "changed_files_allowlist", "paths": ["new.txt"]}])),
+        step(
+            "one",
+            json!([{"gate": "changed_files_allowlist", "paths": ["new.txt"]}])
+        ),
         step("two", json!([{"gate": "changed_files_minimum", "min": 1}])),
     ]));
     bench.run("- job_next_step_prompt {}");
@@ -118,7 +127,8 @@ fn what_was_there_before_the_step_is_not_its_change() {
         false ["gate changed_files_minimum: 0 files changed, at least 1 are wanted"] null null
         ok files=[{"path":"new.txt","lines":2,"new":false}] total=1
         true [] null null
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]
@@ -128,11 +138,15 @@ fn new_files_want_a_description_if_the_policy_says_so() {
     bench.write("x.py", "1\n");
     bench.write("a.txt", "changed\n");
     let mut log = submit(&bench, json!({}));
-    log += &submit(&bench, json!({"evidence": {"notes": "n", "file_descriptions": {"x.py": "the exporter"}}}));
+    log += &submit(
+        &bench,
+        json!({"evidence": {"notes": "n", "file_descriptions": {"x.py": "the exporter"}}}),
+    );
     expect![[r#"
         false ["file_descriptions says nothing about new files: x.py"] null null
         true [] null null
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]
@@ -144,7 +158,11 @@ fn commits_hold_the_named_paths_and_nothing_else() {
     bench.git(&["add", "c.txt"]);
     std::fs::create_dir_all(bench.dir.as_ref().unwrap().path().join(".git/hooks")).unwrap();
     bench.write(".git/hooks/pre-commit", "#!/bin/sh\ntouch hooked\nexit 1\n");
-    std::process::Command::new("chmod").args(["+x", ".git/hooks/pre-commit"]).current_dir(bench.dir.as_ref().unwrap().path()).status().unwrap();
+    std::process::Command::new("chmod")
+        .args(["+x", ".git/hooks/pre-commit"])
+        .current_dir(bench.dir.as_ref().unwrap().path())
+        .status()
+        .unwrap();
     let mut log = bench.run(
         r#"
         git_status {} ? branch detached clean changes total
@@ -163,7 +181,10 @@ fn commits_hold_the_named_paths_and_nothing_else() {
         git_diff_summary {"since": "v2"}
         "#,
     );
-    log += &format!("hooked: {}\n", bench.dir.as_ref().unwrap().path().join("hooked").exists());
+    log += &format!(
+        "hooked: {}\n",
+        bench.dir.as_ref().unwrap().path().join("hooked").exists()
+    );
     expect![[r#"
         ok branch="main" detached=false clean=false changes=[{"path":"a.txt","staged":".","unstaged":"M"},{"path":"c.txt","staged":"A","unstaged":"."},{"path":"b.txt","staged":".","unstaged":"?"}] total=3
         err PATH_REFUSED: the path ../a.txt leads out of the repository; and 1 more reason
@@ -230,7 +251,8 @@ fn odd_states_of_a_repository_are_told() {
           - GIT_IN_PROGRESS: the repository is in the middle of a merge
         ok detached=true changes=[{"path":"line\nbreak.txt","staged":".","unstaged":"?"}]
         ok files=["line\nbreak.txt"]
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]
@@ -248,7 +270,10 @@ fn before_the_first_commit_everything_is_new() {
         git_diff_summary {} ? files
         "#,
     );
-    let bench = bench.started(json!([step("one", json!([{"gate": "changed_files_minimum", "min": 1}]))]));
+    let bench = bench.started(json!([step(
+        "one",
+        json!([{"gate": "changed_files_minimum", "min": 1}])
+    )]));
     bench.run("- job_next_step_prompt {}");
     log += &submit(&bench, json!({}));
     bench.write("new.txt", "1\n2\n");
@@ -265,7 +290,8 @@ fn before_the_first_commit_everything_is_new() {
         false ["gate changed_files_minimum: 0 files changed, at least 1 are wanted"] null null
         ok files=[{"path":"new.txt","lines":2,"new":true}]
         true [] null null
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]

@@ -27,7 +27,11 @@ const JOBLESS: &[&str] = &["conductor_init", "job_list", "job_import", "template
 impl Bench {
     /// A session with a job that was just begun.
     pub(crate) fn new() -> Bench {
-        Bench::over(Session::new(&conductor::PACK), &json!({"title": "Export", "goal": "Export reports as CSV"}), None)
+        Bench::over(
+            Session::new(&conductor::PACK),
+            &json!({"title": "Export", "goal": "Export reports as CSV"}),
+            None,
+        )
     }
 
     /// A session whose job has a repository: one commit with `a.txt`, and tests `pass`, `fail` and `say`.
@@ -91,7 +95,9 @@ impl Bench {
     /// The structured reply of a call that has to succeed.
     pub(crate) fn reply(&self, tool: &str, arguments: Value) -> Value {
         let shown = arguments.to_string();
-        let reply = self.call(tool, arguments).unwrap_or_else(|err| panic!("{tool} {shown}: {err:#?}"));
+        let reply = self
+            .call(tool, arguments)
+            .unwrap_or_else(|err| panic!("{tool} {shown}: {err:#?}"));
         serde_json::from_str(&reply.structured).unwrap()
     }
 
@@ -219,10 +225,12 @@ fn success(structured: &str, fields: &[&str]) -> String {
     let reply: Value = serde_json::from_str(structured).unwrap();
     let mut text = "ok".to_owned();
     for field in fields {
-        let value = field.split('.').fold(&reply, |value, name| match name.parse::<usize>() {
-            Ok(place) => &value[place],
-            Err(_) => &value[name],
-        });
+        let value = field
+            .split('.')
+            .fold(&reply, |value, name| match name.parse::<usize>() {
+                Ok(place) => &value[place],
+                Err(_) => &value[name],
+            });
         let _ = match value.as_str() {
             Some(value) if value.contains('\n') => write!(text, "\n{value}"),
             _ => write!(text, " {field}={value}"),

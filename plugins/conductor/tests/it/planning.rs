@@ -74,7 +74,7 @@ fn the_ready_gate_lists_every_gap_and_each_call_is_the_one_that_closes_it() {
           - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
           - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}
           - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which is not there -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
-          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4126 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8126}}
+          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4189 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8189}}
     "#]].assert_eq(&log);
 }
 
@@ -154,7 +154,9 @@ fn steps_are_checked_whole() {
 #[test]
 fn checkpoints_are_inserted_once() {
     let bench = Bench::new();
-    let steps: Vec<_> = ["a", "b", "c", "d", "e"].map(|title| step(title, json!([]))).to_vec();
+    let steps: Vec<_> = ["a", "b", "c", "d", "e"]
+        .map(|title| step(title, json!([])))
+        .to_vec();
     bench.reply("plan_propose_steps", json!({"steps": steps}));
     let log = bench.run(
         r#"
@@ -167,7 +169,8 @@ fn checkpoints_are_inserted_once() {
         ok steps.4.title="e" steps.5.title="Final checkpoint" steps.5.step_id="S6"
         ok steps.4.title="e" steps.5=null
         ok steps.5.title="f" steps.5.step_id="S6" steps.6=null
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]
@@ -193,7 +196,8 @@ fn edits_are_all_or_none() {
         ok steps.0.step_id="S3" steps.1.step_id="S4" steps.2.step_id="S1" steps.3=null
         err INVALID_ARGUMENTS: edits is empty
           - INVALID_ARGUMENTS (edits): edits is empty
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]
@@ -222,8 +226,8 @@ fn policies_change_until_the_end() {
             err INVALID_ARGUMENTS: policies changes nothing
               - INVALID_ARGUMENTS (policies): policies changes nothing
             ok from="PLANNING" status="FAILED"
-            err INVALID_ARGUMENTS: job_id is a job that is FAILED
-              - INVALID_ARGUMENTS (job_id): job_id is a job that is FAILED
+            err WRONG_STATUS: update_policies is not possible while the job is FAILED
+              - WRONG_STATUS: update_policies is not possible while the job is FAILED
             ok from="FAILED" status="ARCHIVED"
             ok jobs=[]
             ok jobs.0.title="Export"

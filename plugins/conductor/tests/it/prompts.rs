@@ -11,11 +11,17 @@ fn rich() -> Bench {
     bench.run(READY);
     let notes = json!({"block_type": "SNIPPET", "content": "def rows(report):\n    return report.rows\n"});
     let context = bench.reply("context_add_block", notes)["context_id"].clone();
-    let mut second = step("Write the exporter", json!([{"gate": "command_exit_0", "command": ["pytest", "-q"]}, {"gate": "human_approval"}]));
+    let mut second = step(
+        "Write the exporter",
+        json!([{"gate": "command_exit_0", "command": ["pytest", "-q"]}, {"gate": "human_approval"}]),
+    );
     second["context_refs"] = json!([context]);
     second["tags"] = json!(["csv"]);
     second["expected_outputs"] = json!(["export.py", "tests/test_export.py"]);
-    bench.reply("plan_propose_steps", json!({"steps": [step("Look around", json!([])), second]}));
+    bench.reply(
+        "plan_propose_steps",
+        json!({"steps": [step("Look around", json!([])), second]}),
+    );
     bench.run(
         r#"
         - plan_set_constraints {"constraints": ["small commits"]}
@@ -51,7 +57,10 @@ fn every_section_is_there_and_the_same_state_gives_the_same_bytes() {
     let prompt = second_prompt(&rich());
     expect_file!["snapshots/prompt.md"].assert_eq(&prompt);
     assert_eq!(second_prompt(&rich()), prompt);
-    let headings: Vec<&str> = prompt.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let headings: Vec<&str> = prompt
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "))
+        .collect();
     assert_eq!(
         headings,
         [
@@ -81,25 +90,74 @@ fn context_gives_way_first_and_the_limit_holds() {
     bench.run("- context_add_block {\"block_type\": \"RESEARCH\", \"content\": \"- rule one\"}\n- job_set_ready {}\n- job_start {}");
     let mut whole = None;
     for limit in [100_000, 20_000, 6_000, 3_000, 2_000] {
-        bench.reply("job_update_policies", json!({"policies": {"prompt_max_chars": limit}}));
-        let prompt = bench.reply("job_next_step_prompt", json!({}))["prompt"].as_str().unwrap().to_owned();
+        bench.reply(
+            "job_update_policies",
+            json!({"policies": {"prompt_max_chars": limit}}),
+        );
+        let prompt = bench.reply("job_next_step_prompt", json!({}))["prompt"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let length = prompt.chars().count();
         assert!(length <= limit, "{length} > {limit}");
-        assert!(prompt.contains("Do this: one.") && prompt.contains("- c2: it is tested"), "{prompt}");
+        assert!(
+            prompt.contains("Do this: one.") && prompt.contains("- c2: it is tested"),
+            "{prompt}"
+        );
         if limit >= 3_000 {
             assert!(prompt.contains("- rule one"), "{limit}: {prompt}");
         }
         // Room is used: less than the whole is cut only as far as it has to be.
         match &whole {
             None => whole = Some(length),
-            Some(whole) if *whole > limit && limit > 3_000 => assert!(length > limit / 2, "{length} of {limit}"),
+            Some(whole) if *whole > limit && limit > 3_000 => {
+                assert!(length > limit / 2, "{length} of {limit}")
+            }
             Some(_) => {}
         }
     }
     // A plan that grew under way still fits, and says where it was cut.
     let long = json!({"edits": [{"op": "update", "step_id": "S1", "set": {"instruction_prompt": "long ".repeat(1000)}}]});
     bench.reply("plan_refine_steps", long);
-    let prompt = bench.reply("job_next_step_prompt", json!({}))["prompt"].as_str().unwrap().to_owned();
+    let prompt = bench.reply("job_next_step_prompt", json!({}))["prompt"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(prompt.chars().count() <= 2_000);
-    assert!(prompt.contains("[cut: job_get with the step has the whole instruction]"), "{prompt}");
+    assert!(
+        prompt.contains("[cut: job_get with the step has the whole instruction]"),
+        "{prompt}"
+    );
+}
+
+#[test]
+fn the_prompts_for_people_say_where_a_job_stands() {
+    let bench = Bench::new();
+    let say = |name: &str, arguments: serde_json::Value| {
+        let said = bench.session.prompt(name, &arguments.to_string());
+        said.map(|text| text.lines().take(2).collect::<Vec<_>>().join(" / "))
+            .unwrap_or_else(|err| err.to_string())
+            .replace(&bench.job, "JOB")
+            + "\n"
+    };
+    let mut log = say("plan_job", json!({"goal": "Export reports"}));
+    log += &say("plan_job", json!({"goal": bench.job}));
+    log += &say("plan_job", json!({"goal": " "}));
+    log += &say("plan_job", json!({}));
+    log += &say("execute_job", json!({"job_id": bench.job}));
+    bench.run(READY);
+    bench.reply("plan_propose_steps", json!({"steps": [step("one", json!([]))]}));
+    bench.run("- job_set_ready {}");
+    log += &say("execute_job", json!({"job_id": bench.job}));
+    bench.run("- job_start {}\n- job_pause {}");
+    log += &say("execute_job", json!({"job_id": bench.job}));
+    log += &say("execute_job", json!({"job_id": "JOB-NONE"}));
+    log += &say("other", json!({}));
+    expect_test::expect![[r#""#]].assert_eq(&log);
+    let described: Vec<_> = conductor::PACK
+        .prompts
+        .iter()
+        .map(|prompt| (prompt.name, prompt.description().len() > 20, prompt.arguments().len()))
+        .collect();
+    assert_eq!(described, [("plan_job", true, 1), ("execute_job", true, 1)]);
 }

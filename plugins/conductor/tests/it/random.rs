@@ -56,19 +56,29 @@ fn event() -> impl Strategy<Value = (&'static str, Value)> {
 }
 
 fn status(bench: &Bench) -> String {
-    let rows = bench.session.sql("SELECT status FROM conductor_jobs ORDER BY created_at LIMIT 1");
+    let rows = bench
+        .session
+        .sql("SELECT status FROM conductor_jobs ORDER BY created_at LIMIT 1");
     rows[0].get(0).unwrap()
 }
 
 /// What has to hold after every call.
 fn check(bench: &Bench, what: &str) {
     let one = |sql: &str| -> i64 { bench.session.sql(sql)[0].get(0).unwrap() };
-    let gaps = one("SELECT count(*) FROM conductor_steps s WHERE s.status <> 'PENDING' AND s.position > \
-        (SELECT coalesce(min(o.position), 99) FROM conductor_steps o WHERE o.job_id = s.job_id AND o.status <> 'DONE')");
-    assert_eq!(gaps, 0, "{what}: only the first open step is worked on, and what is done comes first");
+    let gaps = one(
+        "SELECT count(*) FROM conductor_steps s WHERE s.status <> 'PENDING' AND s.position > \
+        (SELECT coalesce(min(o.position), 99) FROM conductor_steps o WHERE o.job_id = s.job_id AND o.status <> 'DONE')",
+    );
+    assert_eq!(
+        gaps, 0,
+        "{what}: only the first open step is worked on, and what is done comes first"
+    );
     let done = one("SELECT count(*) FROM conductor_steps WHERE status = 'DONE'");
     let accepted = one("SELECT count(*) FROM conductor_attempts WHERE accepted = 1");
-    assert_eq!(done, accepted, "{what}: every done step has its accepted submission");
+    assert_eq!(
+        done, accepted,
+        "{what}: every done step has its accepted submission"
+    );
     let open = one("SELECT count(*) FROM conductor_steps WHERE status <> 'DONE'");
     match status(bench).as_str() {
         "EXECUTING" | "PAUSED" => assert!(open > 0, "{what}: there is something to do"),
@@ -91,12 +101,23 @@ fn value(schema: &Value) -> BoxedStrategy<Value> {
             Some(choices) => select(choices.clone()).boxed(),
             None => text.prop_map(Value::from).boxed(),
         },
-        Some("integer") => prop_oneof![(0_i64..300).prop_map(Value::from), any::<i64>().prop_map(Value::from)].boxed(),
+        Some("integer") => prop_oneof![
+            (0_i64..300).prop_map(Value::from),
+            any::<i64>().prop_map(Value::from)
+        ]
+        .boxed(),
         Some("boolean") => any::<bool>().prop_map(Value::from).boxed(),
-        Some("array") => prop::collection::vec(value(&schema["items"]), 0..4).prop_map(Value::from).boxed(),
+        Some("array") => prop::collection::vec(value(&schema["items"]), 0..4)
+            .prop_map(Value::from)
+            .boxed(),
         _ => object(schema),
     };
-    let wrong = select(vec![json!(null), json!(-1), json!([[]]), json!({"a": {"b": 1e300}})]);
+    let wrong = select(vec![
+        json!(null),
+        json!(-1),
+        json!([[]]),
+        json!({"a": {"b": 1e300}}),
+    ]);
     prop_oneof![40 => fitting, 1 => wrong].boxed()
 }
 
@@ -106,7 +127,11 @@ fn object(schema: &Value) -> BoxedStrategy<Value> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let mut fields = Just(Map::new()).boxed();
     for (name, property) in properties.filter(|(name, _)| *name != "job_id") {
-        let likely = if required.contains(&json!(name)) { 0.98 } else { 0.3 };
+        let likely = if required.contains(&json!(name)) {
+            0.98
+        } else {
+            0.3
+        };
         let name = name.clone();
         fields = (fields, prop::option::weighted(likely, value(property)))
             .prop_map(move |(mut fields, field)| {

@@ -19,12 +19,25 @@ fn every_built_in_template_makes_a_job_ready() {
             .iter()
             .map(|name| (name.as_str().unwrap().to_owned(), json!("the exporter")))
             .collect();
-        let applied = bench.reply("template_apply", json!({"name": template["name"], "variables": variables}));
+        let applied = bench.reply(
+            "template_apply",
+            json!({"name": template["name"], "variables": variables}),
+        );
         assert!(!applied.to_string().contains("{{"), "{applied}");
         bench.run("- job_set_ready {}");
         names.push(template["name"].as_str().unwrap().to_owned());
     }
-    assert_eq!(names, ["strict_feature", "tdd_loop", "bug_fix", "refactor", "docs", "dependency_upgrade"]);
+    assert_eq!(
+        names,
+        [
+            "strict_feature",
+            "tdd_loop",
+            "bug_fix",
+            "refactor",
+            "docs",
+            "dependency_upgrade"
+        ]
+    );
 }
 
 #[test]
@@ -81,5 +94,6 @@ fn a_finished_job_becomes_a_template() {
           - TEMPLATE_EXISTS (name): there is a template export already
         ok variables=["how","what"]
         "Export invoices as XML" "PLANNING"
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }

@@ -7,7 +7,10 @@ use crate::harness::{Bench, result, step};
 
 /// A job with something of everything, halfway.
 fn halfway() -> Bench {
-    let bench = Bench::new().started(json!([step("one", json!([])), step("two", json!([{"gate": "human_approval"}]))]));
+    let bench = Bench::new().started(json!([
+        step("one", json!([])),
+        step("two", json!([{"gate": "human_approval"}]))
+    ]));
     bench.run(
         r#"
         - context_add_block {"block_type": "REPO_MAP", "content": "export.py: the exporter"}
@@ -45,13 +48,33 @@ fn the_archive_lists_its_files_with_their_hashes() {
     let reply = bench.reply("job_export_bundle", json!({"format": "zip_manifest"}));
     let files = reply["files"].as_array().unwrap();
     let names: Vec<&str> = files.iter().map(|file| file["path"].as_str().unwrap()).collect();
-    for wanted in ["README.md", "job.json", "policies.json", "prompts/S1.md", "DEVLOG.md", "DECISIONS.md", "MISTAKES.md"] {
+    for wanted in [
+        "README.md",
+        "job.json",
+        "policies.json",
+        "prompts/S1.md",
+        "DEVLOG.md",
+        "DECISIONS.md",
+        "MISTAKES.md",
+    ] {
         assert!(names.contains(&wanted), "{names:?}");
     }
-    assert!(names.iter().any(|name| name.starts_with("context/repo_map-CTX-")), "{names:?}");
-    assert_eq!(names.iter().filter(|name| name.starts_with("attempts/S1-ATT-")).count(), 2);
+    assert!(
+        names.iter().any(|name| name.starts_with("context/repo_map-CTX-")),
+        "{names:?}"
+    );
+    assert_eq!(
+        names
+            .iter()
+            .filter(|name| name.starts_with("attempts/S1-ATT-"))
+            .count(),
+        2
+    );
     for file in files {
-        assert_eq!(file["bytes"].as_u64().unwrap() as usize, file["content"].as_str().unwrap().len());
+        assert_eq!(
+            file["bytes"].as_u64().unwrap() as usize,
+            file["content"].as_str().unwrap().len()
+        );
         assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
     }
 }
@@ -62,7 +85,10 @@ fn an_imported_job_goes_on_where_it_was() {
     let bundle: Value = serde_json::from_str(&exported(&bench, "json")).unwrap();
     let other = Bench::new();
     let imported = other.reply("job_import", json!({"bundle": bundle}));
-    assert_eq!((imported["status"].as_str(), imported["attempts"].as_u64()), (Some("EXECUTING"), Some(2)));
+    assert_eq!(
+        (imported["status"].as_str(), imported["attempts"].as_u64()),
+        (Some("EXECUTING"), Some(2))
+    );
     let job = imported["job_id"].clone();
     let again: Value = {
         let reply = other.reply("job_export_bundle", json!({"job_id": job, "format": "json"}));
@@ -77,7 +103,10 @@ fn an_imported_job_goes_on_where_it_was() {
     submission["job_id"] = job.clone();
     other.reply("job_next_step_prompt", json!({"job_id": job}));
     submission["commit_hash"] = json!("abcdef0");
-    assert_eq!(other.reply("job_submit_step_result", submission)["next_action"], "JOB_COMPLETE");
+    assert_eq!(
+        other.reply("job_submit_step_result", submission)["next_action"],
+        "JOB_COMPLETE"
+    );
     // Where the id is taken the job gets another, and so do its records.
     let renamed = bench.reply("job_import", json!({"bundle": bundle}));
     assert_eq!(renamed["renamed_from"], json!(bench.job));
@@ -105,14 +134,24 @@ fn a_bundle_that_no_job_could_have_is_refused() {
         ("/steps", json!([])),
     ] {
         let mut bundle = good.clone();
-        *bundle.pointer_mut(path).unwrap() = value;
+        let (parent, key) = path.rsplit_once('/').unwrap();
+        match bundle.pointer_mut(parent).unwrap() {
+            Value::Array(items) => items[key.parse::<usize>().unwrap()] = value,
+            object => object[key] = value,
+        }
         let err = bench.call("job_import", json!({"bundle": bundle})).unwrap_err();
         log += &format!("{path}: {err}\n");
     }
     let err = bench.call("job_import", json!({"bundle": {}})).unwrap_err();
     log += &format!("empty: {err}\n");
     expect_file!["snapshots/refused_bundles.txt"].assert_eq(&log);
-    assert_eq!(bench.reply("job_list", json!({}))["jobs"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        bench.reply("job_list", json!({}))["jobs"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
