@@ -4,6 +4,7 @@ mod arguments;
 mod cancellation;
 mod cli;
 mod clients;
+mod conductor;
 mod crash;
 mod envelopes;
 mod harness;
