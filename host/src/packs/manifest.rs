@@ -237,29 +237,10 @@ fn check_tool(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
 /// A prompt as a tool that reads and takes texts.
 fn check_prompt(said: wit::Prompt) -> Result<ToolSpec, Vec<String>> {
     let name = line(&said.name);
-    let mut properties = Map::new();
     let mut problems = Vec::new();
-    for argument in &said.arguments {
-        let description = text::clean_lines(text::cut(&argument.description, MAX_LINE));
-        let property = json!({"type": "string", "description": description});
-        if properties.insert(line(&argument.name), property).is_some() {
-            problems.push(format!(
-                "two of its arguments are called {}",
-                line(&argument.name)
-            ));
-        }
-    }
     if said.arguments.len() > MAX_ARGUMENTS {
         problems.push(format!("it has more than {MAX_ARGUMENTS} arguments"));
     }
-    let required = said.arguments.iter().filter(|argument| argument.required);
-    let required: Vec<Value> = required.map(|argument| line(&argument.name).into()).collect();
-    let schema = json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    });
     let prompt = ToolSpec {
         title: line(&said.title),
         description: text::clean_lines(&said.description),
@@ -268,7 +249,7 @@ fn check_prompt(said: wit::Prompt) -> Result<ToolSpec, Vec<String>> {
         destructive: false,
         idempotent: true,
         open_world: false,
-        input_schema: schema.as_object().cloned().unwrap_or_default(),
+        input_schema: prompt_schema(&said.arguments, &mut problems),
         output_schema: Map::from_iter([("type".to_owned(), "object".into())]),
         aliases: Vec::new(),
         name,
@@ -285,6 +266,30 @@ fn check_prompt(said: wit::Prompt) -> Result<ToolSpec, Vec<String>> {
         format!("prompt {name}: {problem}")
     });
     Err(told.collect())
+}
+
+/// The schema of a prompt's arguments, which are texts.
+fn prompt_schema(arguments: &[wit::PromptArgument], problems: &mut Vec<String>) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for argument in arguments {
+        let description = text::clean_lines(text::cut(&argument.description, MAX_LINE));
+        let property = json!({"type": "string", "description": description});
+        if properties.insert(line(&argument.name), property).is_some() {
+            problems.push(format!(
+                "two of its arguments are called {}",
+                line(&argument.name)
+            ));
+        }
+    }
+    let required = arguments.iter().filter(|argument| argument.required);
+    let required: Vec<Value> = required.map(|argument| line(&argument.name).into()).collect();
+    let schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    schema.as_object().cloned().unwrap_or_default()
 }
 
 fn repeated_names<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<String> {

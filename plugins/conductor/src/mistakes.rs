@@ -33,33 +33,7 @@ pub(crate) fn draft(
     rejection: &Rejection,
 ) -> NextCall {
     let reasons = rejection.reasons.join("; ");
-    let (why, lesson, avoid) = match rejection.stage {
-        Stage::Evidence => (
-            "The evidence was incomplete or of the wrong type.",
-            "Gather the evidence that the prompt lists while doing the step, not after it.",
-            "Submitting before every key of the evidence format is filled in.",
-        ),
-        Stage::Records => (
-            "The devlog line or the commit was missing.",
-            "Write the devlog line and commit before submitting.",
-            "Submitting without the records that the policies want.",
-        ),
-        Stage::Checklist => (
-            "Not every acceptance criterion was met.",
-            "Go through the criteria one by one before submitting.",
-            "Taking a criterion for met without checking it.",
-        ),
-        Stage::Claim => (
-            "The step was submitted before it was finished.",
-            "Fix what fails first; submit once everything holds.",
-            "Submitting unfinished work in the hope that it passes.",
-        ),
-        Stage::Gates => (
-            "What was looked up did not agree with what was claimed.",
-            "Run the same checks that the gates run before submitting.",
-            "Claiming results that were not looked at.",
-        ),
-    };
+    let [why, lesson, avoid] = teaching(rejection.stage);
     let mut tags = vec!["rejection".to_owned(), rejection.stage.as_str().to_owned()];
     tags.extend(spec.tags.iter().take(8).cloned());
     NextCall::new(
@@ -76,4 +50,35 @@ pub(crate) fn draft(
             "tags": tags,
         }),
     )
+}
+
+/// Why a submission fails at a stage, what to learn from it, and what to avoid.
+const fn teaching(stage: Stage) -> [&'static str; 3] {
+    match stage {
+        Stage::Evidence => [
+            "The evidence was incomplete or of the wrong type.",
+            "Gather the evidence that the prompt lists while doing the step, not after it.",
+            "Submitting before every key of the evidence format is filled in.",
+        ],
+        Stage::Records => [
+            "The devlog line or the commit was missing.",
+            "Write the devlog line and commit before submitting.",
+            "Submitting without the records that the policies want.",
+        ],
+        Stage::Checklist => [
+            "Not every acceptance criterion was met.",
+            "Go through the criteria one by one before submitting.",
+            "Taking a criterion for met without checking it.",
+        ],
+        Stage::Claim => [
+            "The step was submitted before it was finished.",
+            "Fix what fails first; submit once everything holds.",
+            "Submitting unfinished work in the hope that it passes.",
+        ],
+        Stage::Gates => [
+            "What was looked up did not agree with what was claimed.",
+            "Run the same checks that the gates run before submitting.",
+            "Claiming results that were not looked at.",
+        ],
+    }
 }

@@ -86,9 +86,14 @@ pub(crate) fn build(material: &Material<'_>) -> String {
             return compose(material, Room { context, ..room });
         }
     }
-    let excess = bare(room).saturating_sub(limit);
+    cut_instruction(material, room, limit)
+}
+
+/// The last resort: the instruction itself is cut, and says so.
+fn cut_instruction(material: &Material<'_>, room: Room, limit: usize) -> String {
+    let bare = length(&compose(material, Room { context: 0, ..room }));
     let instruction = length(&material.step.instruction_prompt)
-        .saturating_sub(excess)
+        .saturating_sub(bare.saturating_sub(limit))
         .saturating_sub(200);
     let cut = compose(
         material,

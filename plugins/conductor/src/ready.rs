@@ -33,89 +33,102 @@ pub(crate) struct Gap {
     pub next_call: NextCall,
 }
 
+/// Something that a plan may lack.
+struct Lack {
+    code: &'static str,
+    field: &'static str,
+    message: &'static str,
+    tool: &'static str,
+}
+
+const fn lack(code: &'static str, field: &'static str, message: &'static str, tool: &'static str) -> Lack {
+    Lack {
+        code,
+        field,
+        message,
+        tool,
+    }
+}
+
+/// What a plan may lack, in the order of the interview.
+const LACKS: &[Lack] = &[
+    lack("GOAL_MISSING", "goal", "there is no goal", "conductor_answer"),
+    lack(
+        "DELIVERABLES_MISSING",
+        "deliverables",
+        "there are no deliverables",
+        "plan_set_deliverables",
+    ),
+    lack(
+        "DEFINITION_OF_DONE_MISSING",
+        "definition_of_done",
+        "nothing says what done means",
+        "plan_set_definition_of_done",
+    ),
+    lack(
+        "INVARIANTS_MISSING",
+        "invariants",
+        "there are no invariants; an empty list is enough",
+        "plan_set_invariants",
+    ),
+    lack(
+        "REPO_ROOT_MISSING",
+        "repo_root",
+        "nothing says where the repository is",
+        "conductor_answer",
+    ),
+    lack(
+        "STEPS_MISSING",
+        "steps",
+        "there are no steps",
+        "plan_propose_steps",
+    ),
+];
+
+impl Lack {
+    fn holds(&self, ready: &Readiness<'_>) -> bool {
+        let plan = ready.plan;
+        match self.field {
+            "goal" => ready.goal.trim().is_empty(),
+            "deliverables" => plan.deliverables.as_ref().is_none_or(Vec::is_empty),
+            "definition_of_done" => plan.definition_of_done.as_ref().is_none_or(Vec::is_empty),
+            "invariants" => plan.invariants.is_none(),
+            "repo_root" => plan.repo_exists == Some(true) && ready.repo_root.is_none(),
+            _ => ready.steps.is_empty(),
+        }
+    }
+
+    /// What the call that closes it says beside the job, with placeholders where somebody has to think.
+    fn arguments(&self, job: &JobId) -> serde_json::Value {
+        match self.field {
+            "goal" => json!({"job_id": job, "answers": {"goal": "<one sentence>"}}),
+            "deliverables" => json!({"job_id": job, "deliverables": ["<one deliverable per entry>"]}),
+            "definition_of_done" => {
+                json!({"job_id": job, "definition_of_done": ["<one condition per entry>"]})
+            }
+            "invariants" => json!({"job_id": job, "invariants": []}),
+            "repo_root" => json!({"job_id": job, "answers": {"repo_root": "<name of a workspace>"}}),
+            _ => json!({"job_id": job, "steps": [{"title": "<a short title>"}]}),
+        }
+    }
+
+    fn gap(&self, job: &JobId) -> Gap {
+        Gap {
+            reason: Reason::Gap {
+                code: self.code,
+                field: self.field.to_owned(),
+                message: self.message.to_owned(),
+            },
+            next_call: NextCall::new(self.tool, self.arguments(job)),
+        }
+    }
+}
+
 /// Every gap, in the order of the interview.
 pub(crate) fn gaps(ready: &Readiness<'_>) -> Vec<Gap> {
-    let mut gaps = Vec::new();
     let job = ready.job;
-    let mut gap = |code, field: &str, message: &str, tool: &str, key: &str, value: serde_json::Value| {
-        gaps.push(Gap {
-            reason: Reason::Gap {
-                code,
-                field: field.to_owned(),
-                message: message.to_owned(),
-            },
-            next_call: NextCall::new(tool, json!({"job_id": job, key: value})),
-        });
-    };
-    if ready.goal.trim().is_empty() {
-        let answers = json!({"goal": "<one sentence>"});
-        gap(
-            "GOAL_MISSING",
-            "goal",
-            "there is no goal",
-            "conductor_answer",
-            "answers",
-            answers,
-        );
-    }
-    let plan = ready.plan;
-    if plan.deliverables.as_ref().is_none_or(Vec::is_empty) {
-        let value = json!(["<one deliverable per entry>"]);
-        let message = "there are no deliverables";
-        gap(
-            "DELIVERABLES_MISSING",
-            "deliverables",
-            message,
-            "plan_set_deliverables",
-            "deliverables",
-            value,
-        );
-    }
-    if plan.definition_of_done.as_ref().is_none_or(Vec::is_empty) {
-        let (tool, key) = ("plan_set_definition_of_done", "definition_of_done");
-        let value = json!(["<one condition per entry>"]);
-        gap(
-            "DEFINITION_OF_DONE_MISSING",
-            key,
-            "nothing says what done means",
-            tool,
-            key,
-            value,
-        );
-    }
-    if plan.invariants.is_none() {
-        let message = "there are no invariants; an empty list is enough";
-        gap(
-            "INVARIANTS_MISSING",
-            "invariants",
-            message,
-            "plan_set_invariants",
-            "invariants",
-            json!([]),
-        );
-    }
-    if plan.repo_exists == Some(true) && ready.repo_root.is_none() {
-        let answers = json!({"repo_root": "<name of a workspace>"});
-        gap(
-            "REPO_ROOT_MISSING",
-            "repo_root",
-            "nothing says where the repository is",
-            "conductor_answer",
-            "answers",
-            answers,
-        );
-    }
-    if ready.steps.is_empty() {
-        let steps = json!([{"title": "<a short title>"}]);
-        gap(
-            "STEPS_MISSING",
-            "steps",
-            "there are no steps",
-            "plan_propose_steps",
-            "steps",
-            steps,
-        );
-    }
+    let lacking = LACKS.iter().filter(|lack| lack.holds(ready));
+    let mut gaps: Vec<Gap> = lacking.map(|lack| lack.gap(job)).collect();
     gaps.extend(baseline_gap(ready));
     gaps.extend(ready.steps.iter().flat_map(|(id, spec)| step_gaps(job, id, spec)));
     gaps.extend(reference_gaps(ready));

@@ -95,6 +95,12 @@ impl GitCommit {
             refusals.add(Reason::argument("paths", "is empty; name what to commit"));
         }
         refusals.at_most("paths", self.paths.len(), 500, "paths");
+        self.check_paths(&mut refusals);
+        self.check_author(&mut refusals);
+        refusals.finish()
+    }
+
+    fn check_paths(&self, refusals: &mut Refusals) {
         for path in &self.paths {
             if !stays_inside(path) || path.len() > PATH {
                 refusals.add(Reason::Git(GitFault::Path {
@@ -103,6 +109,9 @@ impl GitCommit {
                 }));
             }
         }
+    }
+
+    fn check_author(&self, refusals: &mut Refusals) {
         if self.author_name.is_some() != self.author_email.is_some() {
             refusals.add(Reason::argument("author_name", "and author_email go together"));
         }
@@ -110,17 +119,14 @@ impl GitCommit {
             ("author_name", &self.author_name),
             ("author_email", &self.author_email),
         ] {
-            if text
-                .as_deref()
-                .is_some_and(|text| text.trim().is_empty() || text.contains(['\n', '<', '>', '/']))
-            {
+            let odd = |text: &str| text.trim().is_empty() || text.contains(['\n', '<', '>', '/']);
+            if text.as_deref().is_some_and(odd) {
                 refusals.add(Reason::argument(
                     field,
                     "is blank or has `<`, `>`, `/` or a line break in it",
                 ));
             }
         }
-        refusals.finish()
     }
 
     /// Opens a batch. No git is needed for that.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tollgate_sdk::{Cx, Db, Effect, NextCall, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, Db, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::execute::attempts_left;
 use super::{after, current, find_job, internal, job_call, moved_meanwhile};
@@ -177,22 +177,8 @@ impl JobSubmitStepResult {
             refusals.add_with(Reason::StepNotActive(step.step_id.to_string()), prompt);
         }
         let policies = job.effective();
-        if policies.require_mistake_on_reject
-            && let Some(rejected) = attempt::last(db, &job.id, &step.step_id)?.filter(|last| !last.accepted)
-            && !mistake::learns_from(db, &job.id, &rejected.attempt_id)?
-        {
-            let draft = mistakes::draft(
-                &job.id,
-                &step.step_id,
-                &step.spec,
-                &rejected.attempt_id,
-                &Rejection {
-                    stage: submission::Stage::Gates,
-                    missing: Vec::new(),
-                    reasons: rejected.rejection_reasons,
-                },
-            );
-            refusals.add_with(Reason::MistakeRequired, Some(draft));
+        if policies.require_mistake_on_reject {
+            lesson_due(db, &job, step, &mut refusals)?;
         }
         refusals.finish()?;
         Ok(Standing {
@@ -256,14 +242,7 @@ impl JobSubmitStepResult {
         let mistake_draft = rejection
             .as_ref()
             .map(|why| mistakes::draft(&job.id, &step.step_id, &step.spec, &settled.attempt_id, why));
-        let next_call = match settled.next_action {
-            NextAction::NextStepAvailable => Some(job_call("job_next_step_prompt", &job.id)),
-            NextAction::JobComplete => Some(NextCall::new(
-                "job_export_bundle",
-                serde_json::json!({"job_id": job.id, "format": "md"}),
-            )),
-            NextAction::Retry | NextAction::PauseForHuman | NextAction::FailJob => mistake_draft.clone(),
-        };
+        let next_call = following(job, settled.next_action, mistake_draft.as_ref());
         let left = attempts_left(step, policies);
         Submitted {
             accepted: rejection.is_none(),
@@ -288,6 +267,36 @@ impl JobSubmitStepResult {
             mistake_draft,
             next_call,
         }
+    }
+}
+
+/// Wants a mistake that learns from the last rejection of a step, if there was one.
+fn lesson_due(db: &Db<'_>, job: &Job, step: &Step, refusals: &mut Refusals) -> Result<(), DbError> {
+    let last = attempt::last(db, &job.id, &step.step_id)?;
+    let Some(rejected) = last.filter(|last| !last.accepted) else {
+        return Ok(());
+    };
+    if !mistake::learns_from(db, &job.id, &rejected.attempt_id)? {
+        let why = Rejection {
+            stage: submission::Stage::Gates,
+            missing: Vec::new(),
+            reasons: rejected.rejection_reasons,
+        };
+        let draft = mistakes::draft(&job.id, &step.step_id, &step.spec, &rejected.attempt_id, &why);
+        refusals.add_with(Reason::MistakeRequired, Some(draft));
+    }
+    Ok(())
+}
+
+/// The call to make after a submission.
+fn following(job: &Job, next: NextAction, draft: Option<&NextCall>) -> Option<NextCall> {
+    match next {
+        NextAction::NextStepAvailable => Some(job_call("job_next_step_prompt", &job.id)),
+        NextAction::JobComplete => Some(NextCall::new(
+            "job_export_bundle",
+            serde_json::json!({"job_id": job.id, "format": "md"}),
+        )),
+        NextAction::Retry | NextAction::PauseForHuman | NextAction::FailJob => draft.cloned(),
     }
 }
 
