@@ -24,7 +24,7 @@ pub fn component(name: &str) -> Option<&'static [u8]> {
 pub fn limits(name: &str) -> Limits {
     let run = match name {
         // Somebody's whole test suite.
-        "convergence" => Duration::from_secs(600),
+        "conductor" | "convergence" => Duration::from_secs(600),
         _ => Limits::default().run,
     };
     Limits {

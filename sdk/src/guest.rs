@@ -57,14 +57,15 @@ impl<E: Exported> wit::Guest for E {
             client: cx.client,
             config: cx.config,
         };
-        let Some(entry) = E::PACK.tool(&tool) else {
+        let run = E::PACK.tool(&tool).map(|entry| entry.call);
+        let Some(run) = run.or_else(|| E::PACK.prompt(&tool).map(|entry| entry.call)) else {
             let err = ToolError::new(
                 "UNKNOWN_TOOL",
                 format!("`{tool}` is not a tool of {}", E::PACK.name),
             );
             return Err(wire_error(err));
         };
-        match (entry.call)(&Cx::new(&Imports, &call), &arguments) {
+        match run(&Cx::new(&Imports, &call), &arguments) {
             Ok(reply) => Ok(wit::Reply {
                 structured: reply.structured,
                 text: reply.text,
@@ -90,6 +91,7 @@ fn manifest(pack: &Pack) -> wit::Manifest {
             })
             .collect(),
         tools: pack.tools.iter().map(wire_tool).collect(),
+        prompts: pack.prompts.iter().map(wire_prompt).collect(),
         config_schema: pack.config_schema.map(|make| make().to_string()),
     }
 }
@@ -124,6 +126,23 @@ fn wire_tool(entry: &crate::Entry) -> wit::Tool {
         input_schema: input.to_string(),
         output_schema: (entry.output_schema)().to_string(),
         aliases: entry.aliases.iter().map(|&alias| alias.to_owned()).collect(),
+    }
+}
+
+fn wire_prompt(entry: &crate::PromptEntry) -> wit::Prompt {
+    wit::Prompt {
+        name: entry.name.to_owned(),
+        title: entry.title.to_owned(),
+        description: entry.description(),
+        arguments: entry
+            .arguments()
+            .into_iter()
+            .map(|argument| wit::PromptArgument {
+                name: argument.name,
+                description: argument.description,
+                required: argument.required,
+            })
+            .collect(),
     }
 }
 

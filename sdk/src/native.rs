@@ -194,6 +194,22 @@ impl Session {
         })
     }
 
+    /// What a prompt says.
+    pub fn prompt(&self, name: &str, arguments: &str) -> Result<String, ToolError> {
+        let entry = self.pack.prompt(name).ok_or_else(|| {
+            ToolError::new(
+                "UNKNOWN_PROMPT",
+                format!("`{name}` is not a prompt of {}", self.pack.name),
+            )
+        })?;
+        let call = self.call.borrow().clone();
+        self.backend.workspaces.enter(Effect::Read);
+        self.pragma("query_only", "ON");
+        let said = (entry.call)(&Cx::new(&self.backend, &call), arguments);
+        self.backend.workspaces.leave(false);
+        said.map(|reply| reply.text.unwrap_or_default())
+    }
+
     /// Runs lines of `tool {arguments}` and returns a line of each outcome: `ok` with the structured
     /// reply, or `err` with the code, the message, and a line for each blocker. Blank lines and
     /// lines that start with `#` are kept; `+ms` lets time pass.

@@ -1,6 +1,6 @@
 //! What a pack declares about itself.
 
-use crate::{Entry, GitAccess};
+use crate::{Entry, GitAccess, PromptEntry};
 
 /// A tool pack: its name, what it wants, its tables and its tools.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +19,8 @@ pub struct Pack {
     pub migrations: &'static [Migration],
     /// The tool table, made with [`tools!`](crate::tools).
     pub tools: &'static [Entry],
+    /// The prompt table, made with [`prompts!`](crate::prompts).
+    pub prompts: &'static [PromptEntry],
     /// Makes the JSON Schema of the pack's `config` table, if it has one.
     pub config_schema: Option<fn() -> serde_json::Value>,
 }
@@ -33,6 +35,7 @@ impl Pack {
         wants: &[],
         migrations: &[],
         tools: &[],
+        prompts: &[],
         config_schema: None,
     };
 
@@ -42,6 +45,12 @@ impl Pack {
         self.tools
             .iter()
             .find(|tool| tool.name == name || tool.aliases.contains(&name))
+    }
+
+    /// Finds a prompt by its name.
+    #[must_use]
+    pub fn prompt(&self, name: &str) -> Option<&'static PromptEntry> {
+        self.prompts.iter().find(|prompt| prompt.name == name)
     }
 
     /// What every table of this pack starts with.

@@ -9,8 +9,8 @@ use anyhow::{Context as _, ensure};
 use crate::components;
 use crate::run::{cargo, run, say, target};
 
-/// The Python client that the end-to-end tests drive.
-const PYTHON_CLIENT: &str = "mcp==2.3.0";
+/// What the end-to-end tests use of Python: a client, and a test tool for gates to run.
+const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
 
 /// Builds what the tests need, runs them, and prints how many there were.
 pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<()> {
@@ -72,27 +72,36 @@ impl Totals {
     }
 }
 
-/// A Python with the MCP client, made once in the target folder.
+/// A Python with what the tests use of it, made once in the target folder.
 fn python_client() -> anyhow::Result<PathBuf> {
     let folder = target().join("python");
     let python = folder.join("bin/python");
-    let has_client = |python: &PathBuf| {
-        let (name, version) = PYTHON_CLIENT.split_once("==").unwrap_or((PYTHON_CLIENT, ""));
-        let check = format!("import importlib.metadata as m; assert m.version('{name}') == '{version}'");
+    let has_all = |python: &PathBuf| {
+        let checks = PYTHON_PACKAGES.iter().map(|package| {
+            let (name, version) = package.split_once("==").unwrap_or((package, ""));
+            format!("assert m.version('{name}') == '{version}'")
+        });
+        let checks: Vec<String> = checks.collect();
         Command::new(python)
-            .args(["-c", &check])
+            .args([
+                "-c",
+                &format!("import importlib.metadata as m; {}", checks.join("; ")),
+            ])
             .stderr(Stdio::null())
             .status()
             .is_ok_and(|status| status.success())
     };
-    if !has_client(&python) {
+    if !has_all(&python) {
         say(&format!(
-            "installing the Python client {PYTHON_CLIENT} into {}",
+            "installing {} into {}",
+            PYTHON_PACKAGES.join(" "),
             folder.display()
         ));
         run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
             .context("the tests need python3 with venv (Debian: python3-venv)")?;
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", PYTHON_CLIENT]))?;
+        run(Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet"])
+            .args(PYTHON_PACKAGES))?;
     }
     Ok(python)
 }

@@ -262,12 +262,24 @@ impl Gate {
 
     /// Lets one call through, or refuses it. Either way the ledger gets its row.
     pub async fn call(&self, call: Call) -> Result<Outcome, UnknownTool> {
-        let Some(tool) = self.catalog.find(&call.tool) else {
-            return Err(UnknownTool {
+        match self.catalog.find(&call.tool) {
+            Some(tool) => Ok(self.pass(tool, call).await),
+            None => Err(UnknownTool {
                 nearest: self.catalog.nearest(&call.tool).map(str::to_owned),
                 name: call.tool,
-            });
-        };
+            }),
+        }
+    }
+
+    /// Asks for a prompt, which is judged and recorded like a call that reads. `None` if there is none
+    /// of that name.
+    pub async fn prompt(&self, call: Call) -> Option<Outcome> {
+        let prompt = self.catalog.find_prompt(&call.tool)?;
+        Some(self.pass(prompt, call).await)
+    }
+
+    /// The one path.
+    async fn pass(&self, tool: &Arc<ToolEntry>, call: Call) -> Outcome {
         // Without a connection that lasts there is nothing to remember, and nobody to forget it.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
         let (draft, admitted) = self.admit(tool, call);
@@ -287,7 +299,7 @@ impl Gate {
         if let Some(connection) = connection {
             self.follow_envelopes(tool, &connection, &settled);
         }
-        Ok(Outcome {
+        Outcome {
             op_id,
             result: settled.result,
             duration: started.elapsed(),
@@ -296,7 +308,7 @@ impl Gate {
             budgets: settled.budgets,
             mutation: settled.mutation,
             stale: settled.stale,
-        })
+        }
     }
 
     /// Marks what a connection left open as interrupted, now that it is over.

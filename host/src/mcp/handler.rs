@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListToolsResult, MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListToolsResult, MetaObject,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion, Role,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -79,8 +80,13 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let mut config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_instructions(self.listing.instructions());
+        let mut config = ServerConfig::new(
+            ServerCapabilities::builder()
+                .enable_tools()
+                .enable_prompts()
+                .build(),
+        )
+        .with_instructions(self.listing.instructions());
         config.server_info = Implementation::new("tollgate", env!("CARGO_PKG_VERSION"));
         config.server_info.title = Some("Tollgate".to_owned());
         config
@@ -99,6 +105,43 @@ impl ServerHandler for Handler {
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = next_cursor;
         Ok(result)
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(self.listing.prompts().to_vec()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let cancel = CancelOnDrop(Cancel::default());
+        let call = Call {
+            tool: request.name,
+            arguments: request.arguments.unwrap_or_default(),
+            malformed: malformed(&context),
+            envelope: context.meta.get("tollgate/envelope_id").cloned(),
+            caller: self.caller(&context),
+            cancel: cancel.0.clone(),
+            progress: Progress::default(),
+        };
+        let name = call.tool.clone();
+        let asked = tokio::select! {
+            asked = self.gate.prompt(call) => asked,
+            () = context.ct.cancelled() => return Err(ErrorData::internal_error("the request was cancelled", None)),
+        };
+        match asked {
+            Some(outcome) => said(outcome),
+            None => Err(ErrorData::invalid_params(
+                format!("there is no prompt `{name}`"),
+                None,
+            )),
+        }
     }
 
     async fn call_tool(
@@ -140,6 +183,24 @@ impl ServerHandler for Handler {
             Ok(outcome) => Ok(result(outcome, self.structured).into()),
             Err(unknown) => Err(ErrorData::invalid_params(unknown.to_string(), None)),
         }
+    }
+}
+
+/// What a prompt says. MCP has no place for a refusal in the result of a prompt, so that it becomes an
+/// error of the protocol, with everything a tool's refusal has.
+fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
+    let meta = meta(&outcome);
+    match outcome.result {
+        Ok(reply) => {
+            let text = reply.text.unwrap_or(reply.json);
+            let mut result = GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]);
+            result.meta = Some(meta);
+            Ok(result.into())
+        }
+        Err(err) => Err(ErrorData::invalid_params(
+            err.to_string(),
+            Some(json!({ "error": err })),
+        )),
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rmcp::model::{Tool, ToolAnnotations};
+use rmcp::model::{Prompt, PromptArgument, Tool, ToolAnnotations};
+use serde_json::Value;
 
 use crate::packs::{Catalog, Effect, ToolSpec};
 
@@ -16,6 +17,7 @@ const MAX_INSTRUCTIONS: usize = 8 << 10;
 /// The listed tools, by name, and what a client is told at the start.
 pub struct Listing {
     tools: Vec<Tool>,
+    prompts: Vec<Prompt>,
     instructions: String,
 }
 
@@ -28,6 +30,10 @@ impl Listing {
     pub fn new(catalog: &Catalog) -> Listing {
         Listing {
             tools: catalog.listed().map(|tool| definition(&tool.spec)).collect(),
+            prompts: catalog
+                .prompts()
+                .map(|prompt| prompt_definition(&prompt.spec))
+                .collect(),
             instructions: instructions(catalog),
         }
     }
@@ -35,6 +41,11 @@ impl Listing {
     /// All listed tools.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
+    }
+
+    /// All prompts.
+    pub fn prompts(&self) -> &[Prompt] {
+        &self.prompts
     }
 
     /// What a client is told at the start.
@@ -83,6 +94,20 @@ fn definition(spec: &ToolSpec) -> Tool {
     .with_annotations(annotations)
 }
 
+/// A prompt's definition on the wire.
+fn prompt_definition(spec: &ToolSpec) -> Prompt {
+    let required = spec.input_schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+    let properties = spec.input_schema.get("properties").and_then(Value::as_object);
+    let arguments = properties.into_iter().flatten().map(|(name, property)| {
+        let description = property.get("description").and_then(Value::as_str);
+        PromptArgument::new(name)
+            .with_description(description.unwrap_or_default())
+            .with_required(is_required(name))
+    });
+    Prompt::new(&spec.name, Some(&spec.description), Some(arguments.collect())).with_title(&spec.title)
+}
+
 fn instructions(catalog: &Catalog) -> String {
     let mut text = String::from(
         "Tollgate runs each call as one transaction with a ledger row. A refusal is a result with an `error`: \
@@ -114,6 +139,7 @@ mod tests {
             .collect();
         let listing = Listing {
             tools: tools.clone(),
+            prompts: Vec::new(),
             instructions: String::new(),
         };
         let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);

@@ -53,6 +53,15 @@ impl Default for Selection {
     }
 }
 
+impl Selection {
+    /// Whether a tool or prompt exists.
+    fn has(&self, spec: &ToolSpec) -> bool {
+        (self.tools.is_empty() || globs(&self.tools).is_match(&spec.name))
+            && !globs(&self.exclude).is_match(&spec.name)
+            && (!self.read_only || spec.effect == Effect::Read)
+    }
+}
+
 /// What runs a tool.
 #[derive(Clone)]
 pub enum Body {
@@ -78,6 +87,7 @@ pub struct Catalog {
     failures: Vec<LoadError>,
     tools: BTreeMap<String, Arc<ToolEntry>>,
     aliases: BTreeMap<String, String>,
+    prompts: BTreeMap<String, Arc<ToolEntry>>,
     tier: Tier,
 }
 
@@ -89,6 +99,7 @@ impl Catalog {
             failures: Vec::new(),
             tools: BTreeMap::new(),
             aliases: BTreeMap::new(),
+            prompts: BTreeMap::new(),
             tier: listed_tier(selection),
         };
         let core = core_tools::all().iter().filter(|_| selection.core);
@@ -129,6 +140,16 @@ impl Catalog {
             .or_else(|| self.tools.get(self.aliases.get(name)?))
     }
 
+    /// A prompt by its name.
+    pub fn find_prompt(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.prompts.get(name)
+    }
+
+    /// Every prompt that exists, by name.
+    pub fn prompts(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
+        self.prompts.values()
+    }
+
     /// Every tool that exists, by name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.tools.values()
@@ -166,8 +187,7 @@ impl Catalog {
         let excluded = globs(&pack.exclude);
         for tool in pack
             .manifest
-            .tools
-            .iter()
+            .named()
             .filter(|tool| !excluded.is_match(&tool.name))
         {
             for name in std::iter::once(&tool.name).chain(&tool.aliases) {
@@ -192,7 +212,7 @@ impl Catalog {
         }
         self.packs.iter().find_map(|pack| {
             let excluded = globs(&pack.exclude);
-            let declares = pack.manifest.tools.iter().any(|tool| {
+            let declares = pack.manifest.named().any(|tool| {
                 !excluded.is_match(&tool.name)
                     && (tool.name == name || tool.aliases.iter().any(|alias| alias == name))
             });
@@ -208,13 +228,30 @@ impl Catalog {
                 self.add_tool(Body::Guest(Arc::clone(&pack)), spec.clone(), selection);
             }
         }
+        for spec in &pack.manifest.prompts {
+            if !excluded.is_match(&spec.name) {
+                self.add_prompt(&pack, spec, selection);
+            }
+        }
         self.packs.push(pack);
     }
 
+    fn add_prompt(&mut self, pack: &Arc<Pack>, spec: &ToolSpec, selection: &Selection) {
+        let schema = serde_json::Value::Object(spec.input_schema.clone());
+        let (true, Ok(arguments)) = (selection.has(spec), jsonschema::validator_for(&schema)) else {
+            return;
+        };
+        let entry = ToolEntry {
+            body: Body::Guest(Arc::clone(pack)),
+            spec: spec.clone(),
+            arguments,
+            correlated: false,
+        };
+        self.prompts.insert(spec.name.clone(), Arc::new(entry));
+    }
+
     fn add_tool(&mut self, body: Body, mut spec: ToolSpec, selection: &Selection) {
-        let exists = (selection.tools.is_empty() || globs(&selection.tools).is_match(&spec.name))
-            && !globs(&selection.exclude).is_match(&spec.name)
-            && (!selection.read_only || spec.effect == Effect::Read);
+        let exists = selection.has(&spec);
         // Compiled once before, when the pack was checked.
         let schema = serde_json::Value::Object(spec.input_schema.clone());
         let (true, Ok(arguments)) = (exists, jsonschema::validator_for(&schema)) else {

@@ -1,7 +1,7 @@
 //! What a component says of itself, checked.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::lint;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
@@ -11,6 +11,8 @@ use crate::text;
 
 /// Most tools of one pack.
 const MAX_TOOLS: usize = 200;
+/// Most arguments of one prompt.
+const MAX_ARGUMENTS: usize = 20;
 /// Longest one-line text, in bytes.
 const MAX_LINE: usize = 200;
 /// Longest instructions, in bytes.
@@ -70,6 +72,8 @@ pub struct Manifest {
     pub migrations: Vec<Step>,
     /// Its tools.
     pub tools: Vec<ToolSpec>,
+    /// Its prompts: each is asked for like a tool that reads, with texts as arguments.
+    pub prompts: Vec<ToolSpec>,
     /// The JSON Schema of its `config` table.
     pub config_schema: Option<Value>,
 }
@@ -137,7 +141,14 @@ impl Manifest {
                 Err(found) => problems.extend(found),
             }
         }
-        problems.extend(repeated_names(&tools));
+        let mut prompts = Vec::new();
+        for prompt in said.prompts {
+            match check_prompt(prompt) {
+                Ok(prompt) => prompts.push(prompt),
+                Err(found) => problems.extend(found),
+            }
+        }
+        problems.extend(repeated_names(tools.iter().chain(&prompts)));
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -156,8 +167,14 @@ impl Manifest {
                 })
                 .collect(),
             tools,
+            prompts,
             config_schema,
         })
+    }
+
+    /// Everything of it that has a name which nothing else may have.
+    pub(super) fn named(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.iter().chain(&self.prompts)
     }
 }
 
@@ -217,13 +234,70 @@ fn check_tool(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
     }
 }
 
-fn repeated_names(tools: &[ToolSpec]) -> Vec<String> {
+/// A prompt as a tool that reads and takes texts.
+fn check_prompt(said: wit::Prompt) -> Result<ToolSpec, Vec<String>> {
+    let name = line(&said.name);
+    let mut problems = Vec::new();
+    if said.arguments.len() > MAX_ARGUMENTS {
+        problems.push(format!("it has more than {MAX_ARGUMENTS} arguments"));
+    }
+    let prompt = ToolSpec {
+        title: line(&said.title),
+        description: text::clean_lines(&said.description),
+        effect: Effect::Read,
+        tier: Tier::Core,
+        destructive: false,
+        idempotent: true,
+        open_world: false,
+        input_schema: prompt_schema(&said.arguments, &mut problems),
+        output_schema: Map::from_iter([("type".to_owned(), "object".into())]),
+        aliases: Vec::new(),
+        name,
+    };
+    problems.extend(lint::check(&prompt));
+    if problems.is_empty() {
+        return Ok(prompt);
+    }
+    let name = &prompt.name;
+    let told = problems.into_iter().map(|problem| {
+        let problem = problem
+            .strip_prefix(&format!("tool {name}: "))
+            .unwrap_or(&problem);
+        format!("prompt {name}: {problem}")
+    });
+    Err(told.collect())
+}
+
+/// The schema of a prompt's arguments, which are texts.
+fn prompt_schema(arguments: &[wit::PromptArgument], problems: &mut Vec<String>) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for argument in arguments {
+        let description = text::clean_lines(text::cut(&argument.description, MAX_LINE));
+        let property = json!({"type": "string", "description": description});
+        if properties.insert(line(&argument.name), property).is_some() {
+            problems.push(format!(
+                "two of its arguments are called {}",
+                line(&argument.name)
+            ));
+        }
+    }
+    let required = arguments.iter().filter(|argument| argument.required);
+    let required: Vec<Value> = required.map(|argument| line(&argument.name).into()).collect();
+    let schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    schema.as_object().cloned().unwrap_or_default()
+}
+
+fn repeated_names<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     tools
-        .iter()
         .flat_map(|tool| std::iter::once(&tool.name).chain(&tool.aliases))
         .filter(|name| !seen.insert(name.as_str()))
-        .map(|name| format!("two of its tools are called {name}"))
+        .map(|name| format!("two of its tools or prompts are called {name}"))
         .collect()
 }
 

@@ -1,0 +1,122 @@
+//! What the pack may touch of a job's repository, and what to say when it may not.
+
+use tollgate_sdk::{Cx, GitAccess, Workspace, WorkspaceInfo};
+
+use crate::gate::{Gate, Need};
+use crate::model::StepId;
+use crate::policy::Policies;
+use crate::root::Root;
+use crate::step::StepSpec;
+
+/// A repository that can be looked at.
+pub(crate) struct Access<'a> {
+    pub root: Root,
+    pub workspace: Workspace<'a>,
+}
+
+/// Opens a job's repository, or says why it cannot be looked at.
+pub(crate) fn open<'a>(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Access<'a>, String> {
+    let Some(text) = repo_root else {
+        return Err("the job has no repo_root".to_owned());
+    };
+    let Some(root) = Root::parse(text) else {
+        return Err(format!(
+            "repo_root {text:?} is neither a workspace nor a path in one"
+        ));
+    };
+    let workspace = cx.workspace(&root.workspace).map_err(|err| err.to_string())?;
+    Ok(Access { root, workspace })
+}
+
+/// A warning about a repository that cannot be looked at.
+pub(crate) fn workspace_warning(cx: &Cx<'_>, repo_root: Option<&str>) -> Vec<String> {
+    let Some(root) = repo_root else {
+        return Vec::new();
+    };
+    match open(cx, Some(root)) {
+        Ok(_) => Vec::new(),
+        Err(why) => vec![format!(
+            "{why}; gates that look at files, Git or commands will fail. The operator registers workspaces under \
+             [workspaces.NAME]"
+        )],
+    }
+}
+
+/// The command as it will be run: a registered test may be named by its name alone.
+pub(crate) fn command(info: &WorkspaceInfo, command: &[String]) -> Vec<String> {
+    match command {
+        [name] => info
+            .test(name)
+            .map_or_else(|| command.to_vec(), |test| test.argv.clone()),
+        _ => command.to_vec(),
+    }
+}
+
+/// Whether a command will be allowed to start.
+fn may_run(info: &WorkspaceInfo, words: &[String]) -> bool {
+    let words = command(info, words);
+    let registered = info.tests.iter().any(|test| test.argv == words);
+    registered || (words.first().is_some_and(|program| program == "git") && info.git.is_some())
+}
+
+/// What will fail for want of a grant, before any work is done.
+pub(crate) fn warnings(
+    cx: &Cx<'_>,
+    repo_root: Option<&str>,
+    policies: &Policies,
+    steps: &[(StepId, &StepSpec)],
+) -> Vec<String> {
+    let access = open(cx, repo_root);
+    let mut warnings = Vec::new();
+    for (id, spec) in steps {
+        for gate in spec.parsed_gates() {
+            let why = gate.needs().into_iter().find_map(|need| lacking(&access, need));
+            if let Some(why) = why {
+                warnings.push(format!("step {id}: gate {} will fail: {why}", gate.kind()));
+            }
+        }
+    }
+    let git = access
+        .as_ref()
+        .ok()
+        .and_then(|access| access.workspace.info().git);
+    let commits = policies.require_commit_per_step || steps.iter().any(|(_, spec)| spec.strict_git);
+    if commits && git != Some(GitAccess::Write) {
+        warnings.push(
+            "commits are required and git_commit cannot make them here: commit outside, or set git = \"write\" for \
+             the workspace"
+                .to_owned(),
+        );
+    }
+    if policies.require_file_descriptions && git.is_none() {
+        warnings.push("require_file_descriptions will refuse every step: Git cannot be asked".to_owned());
+    }
+    if steps
+        .iter()
+        .any(|(_, spec)| spec.parsed_gates().contains(&Gate::HumanApproval))
+    {
+        warnings.push("a person has to approve steps with step_approve".to_owned());
+    }
+    warnings
+}
+
+/// What is lacking for something that a gate has to look at.
+fn lacking(access: &Result<Access<'_>, String>, need: Need<'_>) -> Option<String> {
+    let access = match access {
+        Ok(access) => access,
+        Err(why) => return Some(why.clone()),
+    };
+    let info = access.workspace.info();
+    match need {
+        Need::Git if info.git.is_none() => Some(format!(
+            "workspace {} allows no git; set git = \"read\"",
+            access.root.workspace
+        )),
+        Need::Command(words) if !may_run(info, words) => Some(format!(
+            "`{}` is not registered; add it under [workspaces.{}] tests",
+            words.join(" "),
+            access.root.workspace
+        )),
+        Need::Git | Need::Command(_) | Need::Path(_) | Need::Content(_) => None,
+    }
+}

@@ -1,0 +1,140 @@
+//! Checkpoint steps: where they go, and what they say.
+
+use std::collections::BTreeMap;
+
+use crate::model::EvidenceType;
+use crate::plan::Plan;
+use crate::step::{HIGH_RISK, StepSpec};
+
+/// The steps with checkpoints after every `interval` of them and before those that are high-risk.
+/// Checkpoints of the plan's own count, and two never stand side by side.
+pub(crate) fn with_checkpoints(steps: Vec<StepSpec>, interval: u32, plan: &Plan) -> Vec<StepSpec> {
+    let mut all: Vec<StepSpec> = Vec::with_capacity(steps.len());
+    let mut since = 0;
+    let mut steps = steps.into_iter().peekable();
+    while let Some(step) = steps.next() {
+        let follows_checkpoint = all.last().is_none_or(|last| last.checkpoint);
+        if step.tags.iter().any(|tag| tag == HIGH_RISK) && !step.checkpoint && !follows_checkpoint {
+            all.push(before(&step, plan));
+            since = 0;
+        }
+        since = if step.checkpoint { 0 } else { since + 1 };
+        all.push(step);
+        let next_is_checkpoint = steps.peek().is_some_and(|next| next.checkpoint);
+        if interval > 0 && since >= interval && !next_is_checkpoint {
+            all.push(periodic(steps.peek().is_none(), plan));
+            since = 0;
+        }
+    }
+    all
+}
+
+fn periodic(last: bool, plan: &Plan) -> StepSpec {
+    let title = if last { "Final checkpoint" } else { "Checkpoint" };
+    let mut criteria = vec!["the full test suite was run and its result is summarised".to_owned()];
+    if last {
+        criteria.push("every deliverable exists and every point of the definition of done holds".to_owned());
+    }
+    criteria.push("the repository map is still accurate".to_owned());
+    criteria.push(
+        "new files and stale candidates are listed, each with a reason to keep or delete it".to_owned(),
+    );
+    checkpoint(
+        title.to_owned(),
+        "Change no behaviour in this step. Run the full test suite and summarise the result. Review what changed \
+         since the last checkpoint against the invariants. List files that are new, unused, duplicated or \
+         deprecated, and for each say why it stays or what deletes it; put the cleanup plan into a context \
+         block. Update the repository map if it is out of date."
+            .to_owned(),
+        criteria,
+        plan,
+    )
+}
+
+fn before(step: &StepSpec, plan: &Plan) -> StepSpec {
+    checkpoint(
+        format!("Checkpoint before: {}", step.title),
+        format!(
+            "The next step, \"{}\", is high-risk. Change no behaviour in this step. Run the full test suite, make \
+             sure that everything before is committed or written down, and say how the next step would be undone.",
+            step.title
+        ),
+        vec![
+            "the full test suite was run and its result is summarised".to_owned(),
+            "notes say how the next step would be undone".to_owned(),
+        ],
+        plan,
+    )
+}
+
+fn checkpoint(title: String, instruction: String, mut criteria: Vec<String>, plan: &Plan) -> StepSpec {
+    let invariants = plan.invariants.iter().flatten();
+    criteria.extend(
+        invariants
+            .take(20)
+            .map(|invariant| format!("still true: {invariant}")),
+    );
+    StepSpec {
+        title,
+        instruction_prompt: instruction,
+        acceptance_criteria: criteria,
+        expected_outputs: vec!["a summary of the tests and of the review".to_owned()],
+        required_evidence: BTreeMap::from([
+            ("criteria_checklist".to_owned(), EvidenceType::Object),
+            ("notes".to_owned(), EvidenceType::String),
+        ]),
+        remediation_prompt:
+            "Fix the smallest thing that makes the failed criterion true, or plan a step for it with \
+            plan_refine_steps, then go through the checklist again."
+                .to_owned(),
+        checkpoint: true,
+        tags: vec!["checkpoint".to_owned()],
+        ..StepSpec::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn titles(steps: &[&str], interval: u32) -> String {
+        let steps = steps
+            .iter()
+            .map(|title| StepSpec {
+                title: (*title).to_owned(),
+                checkpoint: title.starts_with("Check"),
+                tags: match title.ends_with('!') {
+                    true => vec![HIGH_RISK.to_owned()],
+                    false => Vec::new(),
+                },
+                ..StepSpec::default()
+            })
+            .collect();
+        let all = with_checkpoints(steps, interval, &Plan::default());
+        all.iter()
+            .map(|step| step.title.as_str())
+            .collect::<Vec<_>>()
+            .join(" | ")
+            + "\n"
+    }
+
+    #[test]
+    fn checkpoints_go_where_they_belong() {
+        let mut log = String::new();
+        log += &titles(&["a", "b", "c", "d", "e", "f"], 2);
+        log += &titles(&["a", "b", "c"], 0);
+        log += &titles(&["a!", "b!", "c"], 0);
+        log += &titles(&["a", "b", "Check it", "c", "d", "e"], 2);
+        log += &titles(&["a", "b!", "c"], 2);
+        expect![[r#"
+            a | b | Checkpoint | c | d | Checkpoint | e | f | Final checkpoint
+            a | b | c
+            a! | Checkpoint before: b! | b! | c
+            a | b | Check it | c | d | Checkpoint | e
+            a | Checkpoint before: b! | b! | c | Final checkpoint
+        "#]]
+        .assert_eq(&log);
+    }
+}

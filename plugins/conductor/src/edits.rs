@@ -1,0 +1,225 @@
+//! Edits of a chain of steps: pure, all of them or none.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_sdk::text_enum;
+
+use crate::arguments::STEPS;
+use crate::error::{Reason, Refusals};
+use crate::gate::GateSpec;
+use crate::model::{EvidenceType, StepId, StepStatus};
+use crate::step::StepSpec;
+use crate::store::step::Step;
+
+text_enum! {
+    /// What is done to the chain.
+    pub(crate) enum Op {
+        Update = "update",
+        Insert = "insert",
+        Remove = "remove",
+        Move = "move",
+    }
+}
+
+/// One edit of the chain.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Edit {
+    /// update (step_id, set), insert (step, after), remove (step_id) or move (step_id, after).
+    op: Op,
+    /// The step that is changed, removed or moved.
+    step_id: Option<StepId>,
+    /// The step it comes after; the first place if left out.
+    after: Option<StepId>,
+    /// What to change; what is left out stays.
+    set: Option<StepChanges>,
+    /// The step to insert.
+    step: Option<StepSpec>,
+}
+
+/// Changes of a step.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct StepChanges {
+    /// A short title.
+    title: Option<String>,
+    /// What to do.
+    instruction_prompt: Option<String>,
+    /// What has to be true afterwards.
+    acceptance_criteria: Option<Vec<String>>,
+    /// What comes out.
+    expected_outputs: Option<Vec<String>>,
+    /// Keys of the evidence with their types.
+    required_evidence: Option<BTreeMap<String, EvidenceType>>,
+    /// What to do when criteria are not met.
+    remediation_prompt: Option<String>,
+    /// Context blocks that the prompt includes.
+    context_refs: Option<Vec<String>>,
+    /// Conditions that are looked up, as in plan_propose_steps.
+    #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
+    gates: Option<Vec<GateSpec>>,
+    /// It is a review step.
+    checkpoint: Option<bool>,
+    /// It needs a commit of its own.
+    strict_git: Option<bool>,
+    /// How many submissions it may have.
+    max_attempts: Option<u32>,
+    /// Tags.
+    tags: Option<Vec<String>>,
+}
+
+impl StepChanges {
+    fn over(self, spec: StepSpec) -> StepSpec {
+        StepSpec {
+            title: self.title.unwrap_or(spec.title),
+            instruction_prompt: self.instruction_prompt.unwrap_or(spec.instruction_prompt),
+            acceptance_criteria: self.acceptance_criteria.unwrap_or(spec.acceptance_criteria),
+            expected_outputs: self.expected_outputs.unwrap_or(spec.expected_outputs),
+            required_evidence: self.required_evidence.unwrap_or(spec.required_evidence),
+            remediation_prompt: self.remediation_prompt.unwrap_or(spec.remediation_prompt),
+            context_refs: self.context_refs.unwrap_or(spec.context_refs),
+            gates: self.gates.unwrap_or(spec.gates),
+            checkpoint: self.checkpoint.unwrap_or(spec.checkpoint),
+            strict_git: self.strict_git.unwrap_or(spec.strict_git),
+            max_attempts: self.max_attempts.or(spec.max_attempts),
+            tags: self.tags.unwrap_or(spec.tags),
+        }
+    }
+}
+
+/// The chain after the edits, or everything that is wrong with them.
+pub(crate) fn apply(mut steps: Vec<Step>, edits: Vec<Edit>) -> Result<Vec<Step>, Refusals> {
+    let mut refusals = Refusals::default();
+    if edits.is_empty() {
+        refusals.add(Reason::argument("edits", "is empty"));
+    }
+    for (place, edit) in edits.into_iter().enumerate() {
+        let field = format!("edits[{place}]");
+        match edit.op {
+            Op::Update => update(&mut steps, &field, edit, &mut refusals),
+            Op::Insert => insert(&mut steps, &field, edit, &mut refusals),
+            Op::Remove => {
+                if let Some(at) = open_step(&steps, &field, edit.step_id.as_ref(), &mut refusals) {
+                    steps.remove(at);
+                }
+            }
+            Op::Move => shift(&mut steps, &field, &edit, &mut refusals),
+        }
+    }
+    refusals.at_most("edits", steps.len(), STEPS, "steps as a result");
+    match refusals.is_empty() {
+        true => Ok(steps),
+        false => Err(refusals),
+    }
+}
+
+fn update(steps: &mut [Step], field: &str, edit: Edit, refusals: &mut Refusals) {
+    let at = open_step(steps, field, edit.step_id.as_ref(), refusals);
+    let Some(set) = edit.set else {
+        refusals.add(Reason::argument(format!("{field}.set"), "is missing"));
+        return;
+    };
+    let Some(step) = at.and_then(|at| steps.get_mut(at)) else {
+        return;
+    };
+    let spec = set.over(step.spec.clone()).tidied();
+    spec.check(&format!("{field}.set"), refusals);
+    // Whoever works on it has to see the new text, and whoever approved it has not.
+    step.status = StepStatus::Pending;
+    step.approval = None;
+    step.spec = spec;
+}
+
+fn insert(steps: &mut Vec<Step>, field: &str, edit: Edit, refusals: &mut Refusals) {
+    let at = place_after(steps, field, edit.after.as_ref(), refusals);
+    let Some(spec) = edit.step else {
+        refusals.add(Reason::argument(format!("{field}.step"), "is missing"));
+        return;
+    };
+    let spec = spec.tidied();
+    spec.check(&format!("{field}.step"), refusals);
+    if let Some(at) = at.filter(|at| *at <= steps.len()) {
+        // A number that was never given out, so that old attempts keep their step.
+        let highest = steps.iter().filter_map(|step| step.step_id.number()).max();
+        let id = StepId::nth(highest.unwrap_or(0).saturating_add(1));
+        calm(steps, at);
+        steps.insert(at, Step::new(id, spec));
+    }
+}
+
+fn shift(steps: &mut Vec<Step>, field: &str, edit: &Edit, refusals: &mut Refusals) {
+    let from = open_step(steps, field, edit.step_id.as_ref(), refusals);
+    if edit.after.is_some() && edit.after == edit.step_id {
+        refusals.add(Reason::argument(format!("{field}.after"), "is the step itself"));
+        return;
+    }
+    let to = place_after(steps, field, edit.after.as_ref(), refusals);
+    if let (Some(from), Some(to)) = (from, to) {
+        let step = steps.remove(from);
+        let to = if to > from { to - 1 } else { to };
+        calm(steps, to);
+        steps.insert(to.min(steps.len()), step);
+        calm(steps, 0);
+    }
+}
+
+/// Steps from a place on are not being worked on any more: another comes first now.
+fn calm(steps: &mut [Step], from: usize) {
+    for step in steps.iter_mut().skip(from) {
+        if step.status == StepStatus::Active {
+            step.status = StepStatus::Pending;
+        }
+    }
+}
+
+/// Where a step is that may still change.
+fn open_step(steps: &[Step], field: &str, id: Option<&StepId>, refusals: &mut Refusals) -> Option<usize> {
+    let Some(id) = id else {
+        refusals.add(Reason::argument(format!("{field}.step_id"), "is missing"));
+        return None;
+    };
+    match steps.iter().position(|step| step.step_id == *id) {
+        None => {
+            refusals.add(Reason::not_found("step", id.as_str()));
+            None
+        }
+        Some(at) if steps.get(at).is_some_and(|step| step.status == StepStatus::Done) => {
+            refusals.add(Reason::StepDone(id.to_string()));
+            None
+        }
+        at => at,
+    }
+}
+
+/// The place after a step, which is not before one that is done.
+fn place_after(
+    steps: &[Step],
+    field: &str,
+    after: Option<&StepId>,
+    refusals: &mut Refusals,
+) -> Option<usize> {
+    let done = steps
+        .iter()
+        .filter(|step| step.status == StepStatus::Done)
+        .count();
+    let at = match after {
+        None => 0,
+        Some(id) => match steps.iter().position(|step| step.step_id == *id) {
+            Some(at) => at + 1,
+            None => {
+                refusals.add(Reason::not_found("step", id.as_str()));
+                return None;
+            }
+        },
+    };
+    if at < done {
+        refusals.add(Reason::argument(
+            format!("{field}.after"),
+            format!("puts the step before one that is done; {done} are"),
+        ));
+        return None;
+    }
+    Some(at)
+}

@@ -1,0 +1,239 @@
+//! Why a call is refused, and the gathering of every reason before it is.
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use tollgate_sdk::{Blocker, NextCall, ToolError};
+
+use crate::arguments::clip;
+use crate::state::{Illegal, Status};
+
+/// One reason why a call is refused.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub(crate) enum Reason {
+    #[error("{field} {fault}")]
+    Argument { field: String, fault: String },
+    #[error("there is no {what} {id}")]
+    NotFound { what: &'static str, id: String },
+    #[error(transparent)]
+    WrongStatus(#[from] Illegal),
+    #[error("step {given} is not the current one, which is {current}")]
+    WrongStep { given: String, current: String },
+    #[error("the prompt of step {0} has not been given out yet")]
+    StepNotActive(String),
+    #[error("step {0} is done and stays as it is")]
+    StepDone(String),
+    #[error("the last submission was rejected and no mistake is recorded since")]
+    MistakeRequired,
+    #[error("{message}")]
+    Gap {
+        code: &'static str,
+        field: String,
+        message: String,
+    },
+    #[error("{0}")]
+    UnknownGate(String),
+    #[error("the batch that {0} opened has to be committed first")]
+    BatchOpen(String),
+    #[error("batch commits are not allowed by this job's policies")]
+    BatchForbidden,
+    #[error("the variable {0} has no value")]
+    VariableMissing(String),
+    #[error("there is a template {0} already")]
+    TemplateExists(String),
+    #[error("{0}")]
+    Bundle(String),
+    #[error("{0}")]
+    Git(GitFault),
+}
+
+/// Why Git did not do what was wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum GitFault {
+    #[error("Git cannot be used here: {0}")]
+    Unavailable(String),
+    #[error("{0} is no Git repository")]
+    NoRepository(String),
+    #[error("the repository is in the middle of a {0}")]
+    InProgress(String),
+    #[error("there is nothing to commit in the named paths")]
+    NothingToCommit,
+    #[error("the path {path} {fault}")]
+    Path { path: String, fault: String },
+    #[error("git {command} failed: {message}")]
+    Failed { command: String, message: String },
+}
+
+impl Reason {
+    /// A fault of one argument.
+    pub(crate) fn argument(field: impl Into<String>, fault: impl Into<String>) -> Reason {
+        Reason::Argument {
+            field: field.into(),
+            fault: fault.into(),
+        }
+    }
+
+    /// Something the caller named that is not there.
+    pub(crate) fn not_found(what: &'static str, id: &str) -> Reason {
+        Reason::NotFound { what, id: clip(id) }
+    }
+
+    /// Stable UPPER_SNAKE.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Reason::Argument { .. } => "INVALID_ARGUMENTS",
+            Reason::NotFound { .. } => "NOT_FOUND",
+            Reason::WrongStatus(_) => "WRONG_STATUS",
+            Reason::WrongStep { .. } => "WRONG_STEP",
+            Reason::StepNotActive(_) => "STEP_NOT_ACTIVE",
+            Reason::StepDone(_) => "STEP_DONE",
+            Reason::MistakeRequired => "MISTAKE_REQUIRED",
+            Reason::Gap { code, .. } => code,
+            Reason::UnknownGate(_) => "UNKNOWN_GATE",
+            Reason::BatchOpen(_) => "BATCH_OPEN",
+            Reason::BatchForbidden => "BATCH_FORBIDDEN",
+            Reason::VariableMissing(_) => "VARIABLE_MISSING",
+            Reason::TemplateExists(_) => "TEMPLATE_EXISTS",
+            Reason::Bundle(_) => "BUNDLE_INVALID",
+            Reason::Git(GitFault::Unavailable(_)) => "GIT_UNAVAILABLE",
+            Reason::Git(GitFault::NoRepository(_)) => "NO_REPOSITORY",
+            Reason::Git(GitFault::InProgress(_)) => "GIT_IN_PROGRESS",
+            Reason::Git(GitFault::NothingToCommit) => "NOTHING_TO_COMMIT",
+            Reason::Git(GitFault::Path { .. }) => "PATH_REFUSED",
+            Reason::Git(GitFault::Failed { .. }) => "GIT_FAILED",
+        }
+    }
+
+    /// What to do about it.
+    const fn remediation(&self) -> &'static str {
+        match self {
+            Reason::Argument { .. } => "Correct the argument.",
+            Reason::NotFound { .. } => "Look the id up with job_get or job_list.",
+            Reason::WrongStatus(_) => "Bring the job into an allowed status first.",
+            Reason::WrongStep { .. } | Reason::StepNotActive(_) => {
+                "Call job_next_step_prompt and work on the step that it gives."
+            }
+            Reason::StepDone(_) => "Add a step after it instead.",
+            Reason::MistakeRequired => "Record what went wrong with mistake_record, then submit again.",
+            Reason::Gap { .. } => "Close each gap with the call it names, then call job_set_ready again.",
+            Reason::UnknownGate(_) => "Use gates from the list.",
+            Reason::BatchOpen(_) => "Commit the open batch with git_commit.",
+            Reason::BatchForbidden => "Commit now, or allow it with job_update_policies.",
+            Reason::VariableMissing(_) => "Give each variable a value in `variables`.",
+            Reason::TemplateExists(_) => "Choose another name, or say replace.",
+            Reason::Bundle(_) => "Import a bundle that job_export_bundle made with format json.",
+            Reason::Git(GitFault::Unavailable(_)) => {
+                "The operator registers the workspace with git access and grants the program git."
+            }
+            Reason::Git(GitFault::NoRepository(_)) => {
+                "Name a workspace, or a path in one, that is a repository."
+            }
+            Reason::Git(GitFault::InProgress(_)) => "Finish or abort it first.",
+            Reason::Git(GitFault::NothingToCommit) => "Name paths that git_status shows as changed.",
+            Reason::Git(GitFault::Path { .. }) => "Name paths inside the repository, relative to its root.",
+            Reason::Git(GitFault::Failed { .. }) => "Read Git's message.",
+        }
+    }
+
+    /// The argument it is about.
+    fn field(&self) -> Option<&str> {
+        match self {
+            Reason::Argument { field, .. } | Reason::Gap { field, .. } => Some(field),
+            Reason::WrongStep { .. } | Reason::StepNotActive(_) | Reason::StepDone(_) => Some("step_id"),
+            Reason::VariableMissing(_) => Some("variables"),
+            Reason::TemplateExists(_) => Some("name"),
+            Reason::Bundle(_) => Some("bundle"),
+            Reason::UnknownGate(_) => Some("gates"),
+            _ => None,
+        }
+    }
+
+    /// The facts behind it, by name.
+    fn context(&self) -> Value {
+        match self {
+            Reason::WrongStatus(Illegal { status, event }) => {
+                json!({"status": status, "allowed_statuses": Status::that_allow(*event)})
+            }
+            Reason::WrongStep { current, .. } => json!({"current_step_id": current}),
+            _ => json!({}),
+        }
+    }
+}
+
+/// Every reason found so far why a call has to be refused.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Vec<(Reason, Option<NextCall>)>);
+
+impl Refusals {
+    /// Adds a reason.
+    pub(crate) fn add(&mut self, reason: impl Into<Reason>) {
+        self.0.push((reason.into(), None));
+    }
+
+    /// Adds a reason with the call that removes it.
+    pub(crate) fn add_with(&mut self, reason: impl Into<Reason>, next_call: Option<NextCall>) {
+        self.0.push((reason.into(), next_call));
+    }
+
+    /// Whether nothing was found.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Refuses the call if anything was found.
+    pub(crate) fn finish(self) -> Result<(), ToolError> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(self.into()),
+        }
+    }
+}
+
+/// The error has the code of the first reason, and all of them as blockers.
+impl From<Refusals> for ToolError {
+    fn from(refusals: Refusals) -> ToolError {
+        let found = refusals.0;
+        let (code, first) = match found.first() {
+            Some((reason, _)) => (reason.code(), reason.to_string()),
+            None => ("REFUSED", "the call was refused".to_owned()),
+        };
+        let message = match found.len() {
+            0 | 1 => first,
+            2 => format!("{first}; and 1 more reason"),
+            many => format!("{first}; and {} more reasons", many - 1),
+        };
+        let mut remediation: Vec<&str> = Vec::new();
+        let mut context = Map::new();
+        for (reason, _) in &found {
+            if !remediation.contains(&reason.remediation()) {
+                remediation.push(reason.remediation());
+            }
+            if let Value::Object(facts) = reason.context() {
+                context.extend(facts);
+            }
+        }
+        ToolError {
+            code: code.to_owned(),
+            message,
+            remediation: remediation.join(" "),
+            next_call: found.iter().find_map(|(_, call)| call.clone()),
+            blockers: found
+                .into_iter()
+                .map(|(reason, next_call)| Blocker {
+                    code: reason.code().to_owned(),
+                    message: reason.to_string(),
+                    field: reason.field().map(str::to_owned),
+                    next_call,
+                })
+                .collect(),
+            context,
+        }
+    }
+}
+
+impl From<Reason> for ToolError {
+    fn from(reason: Reason) -> ToolError {
+        let mut refusals = Refusals::default();
+        refusals.add(reason);
+        refusals.into()
+    }
+}

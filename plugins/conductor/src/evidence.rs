@@ -1,0 +1,350 @@
+//! Evidence: what a step wants, and what is wrong with what was submitted.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::model::{EvidenceMode, EvidenceType};
+use crate::policy::Policies;
+
+/// The keys that mean something to the pack, with their types.
+pub(crate) const KNOWN: &[(&str, EvidenceType)] = &[
+    ("changed_files", EvidenceType::Array),
+    ("diff_summary", EvidenceType::String),
+    ("commands_run", EvidenceType::Array),
+    ("tests_run", EvidenceType::Array),
+    ("tests_passed", EvidenceType::Boolean),
+    ("lint_run", EvidenceType::Boolean),
+    ("lint_passed", EvidenceType::Boolean),
+    ("artifacts_created", EvidenceType::Array),
+    ("criteria_checklist", EvidenceType::Object),
+    ("invariants_checked", EvidenceType::Boolean),
+    ("file_descriptions", EvidenceType::Object),
+    ("notes", EvidenceType::String),
+];
+
+/// Phrases that say nothing, in the way [`plain`] writes them.
+const EMPTY_PHRASES: &[&str] = &[
+    "all done",
+    "all good",
+    "all tests pass",
+    "as requested",
+    "complete",
+    "completed",
+    "completed the step",
+    "completed the task",
+    "did it",
+    "did the step",
+    "done",
+    "everything done",
+    "everything works",
+    "finished",
+    "finished the step",
+    "finished the task",
+    "fixed",
+    "fixed it",
+    "fixed the bug",
+    "fixed the issue",
+    "implemented",
+    "implemented it",
+    "it is done",
+    "it works",
+    "it works now",
+    "made changes",
+    "made the changes",
+    "ok",
+    "see above",
+    "see diff",
+    "step complete",
+    "step completed",
+    "step done",
+    "success",
+    "tests pass",
+    "updated files",
+    "updated the code",
+    "various changes",
+    "works",
+    "works now",
+];
+
+/// Fewest characters of a summary and of a diff_summary in strict mode.
+const SUMMARY: usize = 15;
+const DIFF_SUMMARY: usize = 20;
+
+/// What is wrong with evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The key it is about.
+    pub key: String,
+    /// The key is not there at all.
+    pub missing: bool,
+    /// One sentence.
+    pub message: String,
+}
+
+/// The type a key has to have, if the pack knows it.
+pub(crate) fn known_type(key: &str) -> Option<EvidenceType> {
+    KNOWN
+        .iter()
+        .find(|(known, _)| *known == key)
+        .map(|&(_, kind)| kind)
+}
+
+/// Everything a submission has to bring: what the step wants and what the policies add.
+pub(crate) fn required(
+    wanted: &BTreeMap<String, EvidenceType>,
+    policies: &Policies,
+) -> BTreeMap<String, EvidenceType> {
+    let mut all = wanted.clone();
+    let mut add = |condition: bool, keys: &[&str]| {
+        for (key, kind) in KNOWN.iter().filter(|(key, _)| condition && keys.contains(key)) {
+            all.entry((*key).to_owned()).or_insert(*kind);
+        }
+    };
+    add(policies.require_tests_evidence, &["tests_run", "tests_passed"]);
+    add(policies.require_diff_summary, &["diff_summary"]);
+    add(
+        policies.evidence_schema_mode == EvidenceMode::Strict,
+        &["criteria_checklist"],
+    );
+    all
+}
+
+/// The object a model has to fill in, with a hint for each key.
+pub(crate) fn template(required: &BTreeMap<String, EvidenceType>, criteria: usize) -> Value {
+    let mut object = Map::new();
+    // The order of the known keys reads better than that of the alphabet.
+    let known = KNOWN
+        .iter()
+        .map(|(key, _)| *key)
+        .filter(|key| required.contains_key(*key));
+    let others = required
+        .keys()
+        .map(String::as_str)
+        .filter(|key| known_type(key).is_none());
+    for key in known.chain(others) {
+        let hint = match (key, required.get(key)) {
+            ("changed_files", _) => json!(["path"]),
+            ("diff_summary", _) => json!("what changed and why, at least 20 characters"),
+            ("tests_run", _) => json!(["command or test"]),
+            ("tests_passed", _) => json!("true, false, or null if no tests were run"),
+            ("criteria_checklist", _) => {
+                let entries = (1..=criteria).map(|number| (format!("c{number}"), json!("true or false")));
+                Value::Object(entries.collect())
+            }
+            ("file_descriptions", _) => json!({"path": "one line"}),
+            (_, Some(EvidenceType::Boolean)) => json!("true or false"),
+            (_, Some(EvidenceType::Number)) => json!(0),
+            (_, Some(EvidenceType::Array)) => json!(["..."]),
+            (_, Some(EvidenceType::Object)) => json!({}),
+            _ => json!("..."),
+        };
+        object.insert(key.to_owned(), hint);
+    }
+    Value::Object(object)
+}
+
+/// Everything wrong with the evidence and the summary of a submission.
+pub(crate) fn faults(
+    required: &BTreeMap<String, EvidenceType>,
+    evidence: &Map<String, Value>,
+    summary: &str,
+    mode: EvidenceMode,
+) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (key, kind) in required {
+        match evidence.get(key) {
+            None => faults.push(fault(key, true, format!("{key} is missing"))),
+            Some(value) => faults.extend(mistyped(key, value, *kind, evidence)),
+        }
+    }
+    // What nobody asked for has to be of its type all the same, because gates read it.
+    for (key, value) in evidence.iter().filter(|(key, _)| !required.contains_key(*key)) {
+        if let Some(kind) = known_type(key).filter(|_| !value.is_null()) {
+            faults.extend(mistyped(key, value, kind, evidence));
+        }
+    }
+    if mode == EvidenceMode::Strict {
+        faults.extend(poor("summary", summary, SUMMARY));
+        if let Some(text) = evidence.get("diff_summary").and_then(Value::as_str) {
+            faults.extend(poor("diff_summary", text, DIFF_SUMMARY));
+        }
+    }
+    faults
+}
+
+fn fault(key: &str, missing: bool, message: String) -> Fault {
+    Fault {
+        key: key.to_owned(),
+        missing,
+        message,
+    }
+}
+
+fn mistyped(key: &str, value: &Value, kind: EvidenceType, evidence: &Map<String, Value>) -> Option<Fault> {
+    if value.is_null() && may_be_null(key, evidence) {
+        return None;
+    }
+    let fits = match kind {
+        EvidenceType::String => value.is_string(),
+        EvidenceType::Boolean => value.is_boolean(),
+        EvidenceType::Number => value.is_number(),
+        EvidenceType::Array => value.is_array(),
+        EvidenceType::Object => value.is_object(),
+    };
+    let message = match (fits, value) {
+        (false, _) => format!("{key} has to be of type {kind}, not {}", type_name(value)),
+        (true, Value::String(text)) if text.trim().is_empty() => format!("{key} is blank"),
+        (true, Value::Array(entries)) if is_text_list(key) => {
+            let place = entries.iter().position(|entry| !entry.is_string())?;
+            format!("{key}[{place}] has to be of type string")
+        }
+        (true, Value::Object(entries)) if key == "criteria_checklist" => {
+            let (name, _) = entries.iter().find(|(_, value)| !value.is_boolean())?;
+            format!("{key}.{name} has to be of type boolean")
+        }
+        (true, Value::Object(entries)) if key == "file_descriptions" => {
+            let (name, _) = entries.iter().find(|(_, value)| !value.is_string())?;
+            format!("{key}.{name} has to be of type string")
+        }
+        (true, _) => return None,
+    };
+    Some(fault(key, false, message))
+}
+
+fn is_text_list(key: &str) -> bool {
+    matches!(
+        key,
+        "changed_files" | "commands_run" | "tests_run" | "artifacts_created"
+    )
+}
+
+/// Whether tests or a linter passed has no answer if none was run.
+fn may_be_null(key: &str, evidence: &Map<String, Value>) -> bool {
+    match key {
+        "tests_passed" => evidence
+            .get("tests_run")
+            .is_none_or(|run| run.as_array().is_some_and(Vec::is_empty)),
+        "lint_passed" => evidence.get("lint_run") != Some(&Value::Bool(true)),
+        _ => false,
+    }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Text that is too short or says nothing.
+fn poor(key: &str, text: &str, least: usize) -> Option<Fault> {
+    let length = text.trim().chars().count();
+    let message = if EMPTY_PHRASES.contains(&plain(text).as_str()) {
+        format!("{key} says nothing: {text:?}")
+    } else if length < least {
+        format!("{key} has {length} characters, at least {least} are wanted")
+    } else {
+        return None;
+    };
+    Some(fault(key, false, message))
+}
+
+/// Lower case words with single spaces and without punctuation.
+fn plain(text: &str) -> String {
+    let words: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn check(evidence: Value, summary: &str, mode: EvidenceMode) -> String {
+        let wanted = BTreeMap::from([
+            ("changed_files".to_owned(), EvidenceType::Array),
+            ("speed".to_owned(), EvidenceType::Number),
+        ]);
+        let policies = Policies {
+            evidence_schema_mode: mode,
+            ..Policies::default()
+        };
+        let found = faults(
+            &required(&wanted, &policies),
+            evidence.as_object().unwrap(),
+            summary,
+            mode,
+        );
+        found
+            .iter()
+            .map(|fault| {
+                format!(
+                    "{}{}\n",
+                    if fault.missing { "missing: " } else { "" },
+                    fault.message
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn everything_missing_or_mistyped_is_named_at_once() {
+        let loose = EvidenceMode::Loose;
+        expect![[r#"
+            missing: changed_files is missing
+            missing: diff_summary is missing
+            missing: speed is missing
+            missing: tests_passed is missing
+            missing: tests_run is missing
+        "#]]
+        .assert_eq(&check(json!({}), "", loose));
+        expect![[r#"
+            changed_files[1] has to be of type string
+            diff_summary is blank
+            speed has to be of type number, not string
+            tests_passed has to be of type boolean, not null
+            tests_run has to be of type array, not string
+            lint_passed has to be of type boolean, not string
+        "#]]
+        .assert_eq(&check(
+            json!({"changed_files": ["a", 1], "speed": "fast", "tests_run": "all", "tests_passed": null,
+                "diff_summary": " ", "lint_passed": "yes", "lint_run": true}),
+            "",
+            loose,
+        ));
+    }
+
+    #[test]
+    fn strict_mode_looks_at_the_words() {
+        let evidence = json!({"changed_files": [], "speed": 1, "tests_run": [], "tests_passed": null,
+            "diff_summary": "Fixed it!", "criteria_checklist": {"c1": 1}});
+        expect![[r#"
+            criteria_checklist.c1 has to be of type boolean
+            summary says nothing: "Done."
+            diff_summary says nothing: "Fixed it!"
+        "#]]
+        .assert_eq(&check(evidence.clone(), "Done.", EvidenceMode::Strict));
+        let fine = json!({"changed_files": [], "speed": 1, "tests_run": [], "tests_passed": null,
+            "diff_summary": "the exporter writes a header row", "criteria_checklist": {"c1": true}});
+        expect![[""]].assert_eq(&check(fine, "wrote the CSV exporter", EvidenceMode::Strict));
+    }
+
+    #[test]
+    fn the_template_follows_the_required_keys() {
+        let all = required(
+            &BTreeMap::from([("speed".to_owned(), EvidenceType::Number)]),
+            &Policies::default(),
+        );
+        expect![[r#"{"diff_summary":"what changed and why, at least 20 characters","tests_run":["command or test"],"tests_passed":"true, false, or null if no tests were run","speed":0}"#]].assert_eq(&template(&all, 2).to_string());
+    }
+}

@@ -1,0 +1,297 @@
+//! The document that a person reads.
+
+use std::fmt::Write as _;
+
+use super::Bundle;
+use crate::model::{BlockType, LogType};
+use crate::store::attempt::Attempt;
+use crate::store::step::Step;
+
+/// The whole job as one document.
+pub(crate) fn document(bundle: &Bundle) -> String {
+    let mut text = overview(bundle);
+    text += &deliverables(bundle);
+    text += &plan(bundle);
+    text += "\n## Steps\n";
+    for step in &bundle.steps {
+        text += &step_section(step, bundle);
+    }
+    text += "\n## Decisions\n";
+    text += &log_lines(bundle, &[LogType::Decision]);
+    text += "\n## Devlog\n";
+    text += &log_lines(
+        bundle,
+        &[LogType::Devlog, LogType::Checkpoint, LogType::Postmortem],
+    );
+    text += "\n## Mistakes\n";
+    text += &mistakes(bundle);
+    text += "\n## Repository map\n";
+    text += &repo_map(bundle);
+    text += "\n## Context\n";
+    text += &contexts(bundle);
+    text += "\n## Policies\n";
+    text += &policies(bundle);
+    text += "\n## Prompts\n";
+    for (step, prompt) in bundle.steps.iter().zip(&bundle.prompts) {
+        let _ = write!(text, "\n### Prompt of {}\n{}", step.step_id, fenced(prompt));
+    }
+    text += "\n## History\n";
+    text += &log_lines(bundle, &[LogType::System]);
+    text
+}
+
+fn overview(bundle: &Bundle) -> String {
+    let job = &bundle.job;
+    let mut text = format!("# {}: {}\n\n{}\n\n", job.id, job.title, job.goal);
+    let _ = write!(text, "- Status: {}", job.status);
+    if let Some(reason) = &job.status_reason {
+        let _ = write!(text, " ({})", reason.lines().next().unwrap_or_default());
+    }
+    let done = bundle.attempts.iter().filter(|attempt| attempt.accepted).count();
+    let _ = writeln!(
+        text,
+        "\n- Steps: {} of {} done, in {} submissions",
+        done,
+        bundle.steps.len(),
+        bundle.attempts.len()
+    );
+    if let Some(root) = &job.repo_root {
+        let _ = writeln!(text, "- Repository: {root}");
+    }
+    let _ = writeln!(
+        text,
+        "- Created: {}, last changed: {}",
+        job.created_at, job.updated_at
+    );
+    text
+}
+
+/// What came out: the deliverables, and what the accepted submissions brought.
+fn deliverables(bundle: &Bundle) -> String {
+    let plan = &bundle.job.plan;
+    let mut text = "\n## Deliverables\n".to_owned();
+    text += &bullets(plan.deliverables.as_deref().unwrap_or_default());
+    text += "\n## Definition of done\n";
+    text += &bullets(plan.definition_of_done.as_deref().unwrap_or_default());
+    text += "\n## What was done\n";
+    let accepted: Vec<String> = bundle
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.accepted)
+        .map(|attempt| {
+            let commit = attempt.commit_hash.as_ref().map(|hash| format!(" ({hash})"));
+            format!(
+                "{}: {}{}",
+                attempt.step_id,
+                attempt.summary,
+                commit.unwrap_or_default()
+            )
+        })
+        .collect();
+    text + &bullets(&accepted)
+}
+
+fn plan(bundle: &Bundle) -> String {
+    let plan = &bundle.job.plan;
+    let mut text = "\n## Plan\n".to_owned();
+    for (name, list) in plan.lists() {
+        if !matches!(name, "deliverables" | "definition_of_done")
+            && let Some(list) = list
+        {
+            let _ = write!(text, "\n### {}\n{}", words(name), bullets(list));
+        }
+    }
+    for (name, value) in [
+        ("Target environment", &plan.target_environment),
+        ("Priority", &plan.timeline_priority),
+    ] {
+        if let Some(value) = value {
+            let _ = write!(text, "\n### {name}\n{value}\n");
+        }
+    }
+    if let Some(risks) = &plan.risks {
+        let lines: Vec<String> = risks
+            .iter()
+            .map(|risk| match &risk.mitigation {
+                Some(mitigation) => format!("{}: {mitigation}", risk.risk),
+                None => risk.risk.clone(),
+            })
+            .collect();
+        let _ = write!(text, "\n### Risks\n{}", bullets(&lines));
+    }
+    text
+}
+
+fn step_section(step: &Step, bundle: &Bundle) -> String {
+    let spec = &step.spec;
+    let mut text = format!(
+        "\n### {}: {}\n\n{}\n\n{}\n\nAcceptance criteria:\n",
+        step.step_id, spec.title, step.status, spec.instruction_prompt
+    );
+    for (place, criterion) in spec.acceptance_criteria.iter().enumerate() {
+        let _ = writeln!(text, "- c{}: {criterion}", place + 1);
+    }
+    let gates: Vec<String> = spec
+        .parsed_gates()
+        .iter()
+        .map(crate::gate::Gate::describe)
+        .collect();
+    if !gates.is_empty() {
+        let _ = write!(text, "\nGates:\n{}", bullets(&gates));
+    }
+    if let Some(approval) = &step.approval {
+        let _ = writeln!(text, "\nApproved by {} at {}.", approval.approved_by, approval.at);
+    }
+    for attempt in bundle
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.step_id == step.step_id)
+    {
+        text += &attempt_section(attempt);
+    }
+    text
+}
+
+fn attempt_section(attempt: &Attempt) -> String {
+    let verdict = if attempt.accepted { "accepted" } else { "rejected" };
+    let mut text = format!(
+        "\n#### {} {verdict} at {}, claim {}\n\n{}\n",
+        attempt.attempt_id, attempt.at, attempt.model_claim, attempt.summary
+    );
+    if !attempt.rejection_reasons.is_empty() {
+        let _ = write!(text, "\nWhy not:\n{}", bullets(&attempt.rejection_reasons));
+    }
+    let evidence = serde_json::to_string_pretty(&attempt.evidence).unwrap_or_default();
+    let _ = write!(text, "\nEvidence:\n{}", fenced(&evidence));
+    text
+}
+
+fn log_lines(bundle: &Bundle, kinds: &[LogType]) -> String {
+    let entries = bundle.log.iter().filter(|entry| kinds.contains(&entry.log_type));
+    let lines: Vec<String> = entries
+        .map(|entry| {
+            let step = entry.step_id.as_ref().map(|step| format!(" {step}"));
+            let commit = entry.commit_hash.as_ref().map(|hash| format!(" ({hash})"));
+            format!(
+                "{}{}{}: {}",
+                entry.at,
+                step.unwrap_or_default(),
+                commit.unwrap_or_default(),
+                entry.content
+            )
+        })
+        .collect();
+    bullets(&lines)
+}
+
+/// The recorded mistakes.
+pub(crate) fn mistakes(bundle: &Bundle) -> String {
+    if bundle.mistakes.is_empty() {
+        return "None.\n".to_owned();
+    }
+    let mut text = String::new();
+    for mistake in &bundle.mistakes {
+        let step = mistake.related_step_id.as_ref().map(|step| format!(" ({step})"));
+        let _ = write!(
+            text,
+            "\n### {}{}\n\n- What happened: {}\n- Why: {}\n- Lesson: {}\n- Avoid: {}\n- Tags: {}\n",
+            mistake.title,
+            step.unwrap_or_default(),
+            indented(&mistake.what_happened),
+            indented(&mistake.why),
+            indented(&mistake.lesson),
+            indented(&mistake.avoid_next_time),
+            mistake.tags.join(", ")
+        );
+    }
+    text
+}
+
+fn repo_map(bundle: &Bundle) -> String {
+    let maps = bundle
+        .context
+        .iter()
+        .filter(|block| block.block_type == BlockType::RepoMap);
+    let text: String = maps
+        .map(|block| format!("\n{}\n", block.content.trim_end()))
+        .collect();
+    match text.is_empty() {
+        true => "None was stored.\n".to_owned(),
+        false => text,
+    }
+}
+
+fn contexts(bundle: &Bundle) -> String {
+    let others = bundle
+        .context
+        .iter()
+        .filter(|block| block.block_type != BlockType::RepoMap);
+    let text: String = others
+        .map(|block| {
+            let tags = match block.tags.is_empty() {
+                true => String::new(),
+                false => format!(", {}", block.tags.join(", ")),
+            };
+            format!(
+                "\n### {} ({}{tags})\n{}",
+                block.context_id,
+                block.block_type,
+                fenced(&block.content)
+            )
+        })
+        .collect();
+    match text.is_empty() {
+        true => "None.\n".to_owned(),
+        false => text,
+    }
+}
+
+fn policies(bundle: &Bundle) -> String {
+    let changed = bundle.job.policies.names();
+    let policies = serde_json::to_value(&bundle.effective_policies).unwrap_or_default();
+    let fields = policies.as_object().into_iter().flatten();
+    fields
+        .map(|(name, value)| {
+            let mark = if changed.contains(&name.as_str()) {
+                " (changed)"
+            } else {
+                ""
+            };
+            format!("- {name}: {value}{mark}\n")
+        })
+        .collect()
+}
+
+/// Text in a fence that is longer than any in it.
+fn fenced(text: &str) -> String {
+    let mut longest = 2;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    format!("{fence}\n{}\n{fence}\n", text.trim_end())
+}
+
+fn bullets(items: &[String]) -> String {
+    match items.is_empty() {
+        true => "None.\n".to_owned(),
+        false => items
+            .iter()
+            .map(|item| format!("- {}\n", indented(item)))
+            .collect(),
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n  ")
+}
+
+fn words(name: &str) -> String {
+    let mut words = name.replace('_', " ");
+    if let Some(first) = words.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    words
+}

@@ -1,0 +1,88 @@
+//! A job as one document: to read, to keep, to import again.
+
+pub(crate) mod files;
+pub(crate) mod markdown;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Db, DbError, Timestamp, text_enum};
+
+use crate::policy::Policies;
+use crate::store::attempt::{self, Attempt};
+use crate::store::batch::{self, Batch};
+use crate::store::context::{self, Block};
+use crate::store::job::Job;
+use crate::store::log::{self, LogEntry};
+use crate::store::mistake::{self, Mistake};
+use crate::store::step::{self, Step};
+use crate::tools::execute::Telling;
+
+/// What a bundle calls itself, and in which version.
+pub(crate) const FORMAT: &str = "tollgate-conductor-job";
+pub(crate) const VERSION: u32 = 1;
+
+text_enum! {
+    /// How a job is exported.
+    pub(crate) enum Format {
+        Json = "json",
+        Md = "md",
+        ZipManifest = "zip_manifest",
+    }
+}
+
+/// A job with everything that is recorded about it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bundle {
+    /// What this is.
+    pub format: String,
+    /// In which version.
+    pub version: u32,
+    /// When it was made.
+    pub exported_at: Timestamp,
+    /// The job.
+    pub job: Job,
+    /// The policies that were in force.
+    pub effective_policies: Policies,
+    /// The steps in order.
+    pub steps: Vec<Step>,
+    /// The prompt of each step, in order, as it would be given out now.
+    pub prompts: Vec<String>,
+    /// Every submission, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// The context blocks, the repository map among them.
+    pub context: Vec<Block>,
+    /// Devlog, decisions and the rest, oldest first.
+    pub log: Vec<LogEntry>,
+    /// Recorded mistakes, oldest first.
+    pub mistakes: Vec<Mistake>,
+    /// Commits that were put off.
+    pub batches: Vec<Batch>,
+}
+
+/// Reads a job with everything that is recorded about it.
+pub(crate) fn bundle(cx: &Cx<'_>, db: &Db<'_>, job: Job) -> Result<Bundle, DbError> {
+    let steps = step::all(db, &job.id)?;
+    let policies = job.effective();
+    let mut prompts = Vec::with_capacity(steps.len());
+    for (place, step) in (1..).zip(&steps) {
+        let telling = Telling::gather(db, &job, step)?;
+        prompts.push(telling.prompt(&job, &policies, step, (place, steps.len())));
+    }
+    let mut blocks = Vec::new();
+    context::each(db, &job.id, |block| blocks.push(block))?;
+    Ok(Bundle {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        exported_at: cx.now(),
+        effective_policies: policies,
+        attempts: attempt::all(db, &job.id)?,
+        log: log::all(db, &job.id)?,
+        mistakes: mistake::all(db, &job.id)?,
+        batches: batch::all(db, &job.id)?,
+        context: blocks,
+        prompts,
+        steps,
+        job,
+    })
+}

@@ -1,0 +1,295 @@
+//! Whether a gate holds: pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{Gate, Source, glob_set};
+use crate::arguments::{clip, clip_to};
+
+/// What was looked up for the gates of one submission.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    /// Git's view of the repository, or why there is none.
+    pub git: Option<Result<GitFacts, String>>,
+    /// Whether each path exists, or why nobody knows.
+    pub paths: BTreeMap<String, Result<bool, String>>,
+    /// What files hold, or why nobody knows.
+    pub contents: BTreeMap<String, Result<String, String>>,
+    /// How commands ended.
+    pub commands: BTreeMap<Vec<String>, Result<Run, String>>,
+    /// Somebody approved the step.
+    pub approved: bool,
+}
+
+/// Git's view of what happened since the step began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct GitFacts {
+    /// What changed since then, committed or not.
+    pub changed: Vec<Change>,
+    /// What is not committed.
+    pub uncommitted: Vec<String>,
+    /// What is known about the submitted commit, if there is one.
+    pub commit: Option<Commit>,
+}
+
+/// A path that changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub path: String,
+    /// Lines added and removed, 0 for a binary file.
+    pub lines: u64,
+    /// It was not there before.
+    pub new: bool,
+}
+
+/// A commit that a submission names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// Git does not know it.
+    Unknown,
+    /// It is not an ancestor of HEAD.
+    Elsewhere,
+    /// It was there when the step began.
+    Old,
+    /// It was made during the step.
+    New,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The exit code; none if it was killed.
+    pub exit: Option<i32>,
+    /// Standard output and standard error.
+    pub output: String,
+}
+
+/// What a submission says, as far as gates care.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said<'a> {
+    pub evidence: &'a Map<String, Value>,
+    pub commit: Option<&'a str>,
+    pub criteria: usize,
+}
+
+/// Why a gate does not hold, or nothing if it does.
+pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<String> {
+    let reason = match gate {
+        Gate::TestsPassed(command) => tests_passed(said.evidence).or_else(|| optional(command, facts)),
+        Gate::LintPassed(command) => lint_passed(said.evidence).or_else(|| optional(command, facts)),
+        Gate::EvidenceBoolTrue(key) => not_true(said.evidence, key),
+        Gate::CriteriaChecklistComplete => unchecked(said.evidence, said.criteria),
+        Gate::ChangedFilesAllowlist(globs) => with_git(facts, |git| allowlist(git, globs)),
+        Gate::ForbidPaths(globs) => with_git(facts, |git| forbidden(git, globs)),
+        Gate::ChangedFilesMinimum(min) => with_git(facts, |git| {
+            let count = git.changed.len();
+            (count < *min as usize).then(|| format!("{count} files changed, at least {min} are wanted"))
+        }),
+        Gate::FileExists(paths) => existence(facts, paths, true),
+        Gate::FileNotExists(paths) => existence(facts, paths, false),
+        Gate::NoUncommittedChanges => with_git(facts, |git| {
+            (!git.uncommitted.is_empty()).then(|| format!("not committed: {}", some(&git.uncommitted)))
+        }),
+        Gate::DiffMaxLines(max) => with_git(facts, |git| {
+            let lines = lines(git);
+            (lines > u64::from(*max)).then(|| format!("{lines} lines changed, at most {max} are allowed"))
+        }),
+        Gate::DiffMinLines(min) => with_git(facts, |git| {
+            let lines = lines(git);
+            (lines < u64::from(*min)).then(|| format!("{lines} lines changed, at least {min} are wanted"))
+        }),
+        Gate::CommitExists => with_git(facts, |git| commit(git, said.commit)),
+        Gate::CommandExit0(command) => with_run(facts, command, |run| failed(run)),
+        Gate::CommandOutputContains(command, text) => with_run(facts, command, |run| {
+            (!run.output.contains(text))
+                .then(|| format!("its output does not contain {text:?}: {}", tail(run)))
+        }),
+        Gate::CommandOutputRegex(command, regex) => with_run(facts, command, |run| {
+            let matches = regex_lite::Regex::new(regex).is_ok_and(|regex| regex.is_match(&run.output));
+            (!matches).then(|| format!("nothing in its output matches /{regex}/: {}", tail(run)))
+        }),
+        Gate::JsonSchemaValid(source, schema) => misfit(source, schema, said.evidence, facts),
+        Gate::HumanApproval => (!facts.approved).then(|| "nobody has approved the step".to_owned()),
+    };
+    reason.map(|reason| format!("gate {}: {reason}", gate.kind()))
+}
+
+fn tests_passed(evidence: &Map<String, Value>) -> Option<String> {
+    let run = evidence.get("tests_run").and_then(Value::as_array);
+    if run.is_none_or(Vec::is_empty) {
+        return Some("tests_run names no tests".to_owned());
+    }
+    not_true(evidence, "tests_passed")
+}
+
+fn lint_passed(evidence: &Map<String, Value>) -> Option<String> {
+    not_true(evidence, "lint_run").or_else(|| not_true(evidence, "lint_passed"))
+}
+
+fn not_true(evidence: &Map<String, Value>, key: &str) -> Option<String> {
+    match evidence.get(key) {
+        Some(Value::Bool(true)) => None,
+        Some(other) => Some(format!("{key} is {}", clip(&other.to_string()))),
+        None => Some(format!("{key} is missing")),
+    }
+}
+
+/// The criteria that are not marked true, if any.
+pub(crate) fn unchecked(evidence: &Map<String, Value>, criteria: usize) -> Option<String> {
+    let checklist = evidence.get("criteria_checklist").and_then(Value::as_object);
+    let open: Vec<String> = (1..=criteria)
+        .map(|number| format!("c{number}"))
+        .filter(|name| checklist.and_then(|list| list.get(name)) != Some(&Value::Bool(true)))
+        .collect();
+    (!open.is_empty()).then(|| format!("criteria_checklist does not say true for {}", open.join(", ")))
+}
+
+fn with_git(facts: &Facts, judge: impl FnOnce(&GitFacts) -> Option<String>) -> Option<String> {
+    match &facts.git {
+        Some(Ok(git)) => judge(git),
+        Some(Err(why)) => Some(format!("Git cannot be asked: {why}")),
+        None => Some("Git was not asked".to_owned()),
+    }
+}
+
+fn with_run(facts: &Facts, command: &[String], judge: impl FnOnce(&Run) -> Option<String>) -> Option<String> {
+    let words = command.join(" ");
+    let reason = match facts.commands.get(command) {
+        Some(Ok(run)) => judge(run)?,
+        Some(Err(why)) => format!("it cannot be run: {why}"),
+        None => "it was not run".to_owned(),
+    };
+    Some(format!("`{}`: {reason}", clip(&words)))
+}
+
+fn optional(command: &Option<Vec<String>>, facts: &Facts) -> Option<String> {
+    with_run(facts, command.as_ref()?, failed)
+}
+
+fn failed(run: &Run) -> Option<String> {
+    match run.exit {
+        Some(0) => None,
+        Some(code) => Some(format!("it ended with exit code {code}: {}", tail(run))),
+        None => Some(format!("it was killed: {}", tail(run))),
+    }
+}
+
+/// The end of an output, where test tools say what failed.
+fn tail(run: &Run) -> String {
+    const KEPT: usize = 600;
+    let text = run.output.trim();
+    let length = text.chars().count();
+    match text.char_indices().nth(length.saturating_sub(KEPT)) {
+        Some((start, _)) if start > 0 => format!("…{}", text.get(start..).unwrap_or_default()),
+        _ => text.to_owned(),
+    }
+}
+
+fn allowlist(git: &GitFacts, globs: &[String]) -> Option<String> {
+    let allowed = glob_set(globs);
+    let outside: Vec<String> = paths(git, |path| !allowed.is_match(path));
+    (!outside.is_empty()).then(|| format!("changed outside of {}: {}", globs.join(", "), some(&outside)))
+}
+
+fn forbidden(git: &GitFacts, globs: &[String]) -> Option<String> {
+    let forbidden = glob_set(globs);
+    let touched = paths(git, |path| forbidden.is_match(path));
+    (!touched.is_empty()).then(|| format!("these must not change: {}", some(&touched)))
+}
+
+fn paths(git: &GitFacts, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let paths = git.changed.iter().map(|change| &change.path);
+    paths.filter(|path| wanted(path)).cloned().collect()
+}
+
+fn lines(git: &GitFacts) -> u64 {
+    git.changed
+        .iter()
+        .fold(0, |sum: u64, change| sum.saturating_add(change.lines))
+}
+
+fn existence(facts: &Facts, wanted: &[String], there: bool) -> Option<String> {
+    let mut reasons = Vec::new();
+    for path in wanted {
+        match facts.paths.get(path) {
+            Some(Ok(exists)) if *exists == there => {}
+            Some(Ok(true)) => reasons.push(format!("{path} exists")),
+            Some(Ok(false)) => reasons.push(format!("{path} does not exist")),
+            Some(Err(why)) => reasons.push(format!("{path} cannot be looked at: {why}")),
+            None => reasons.push(format!("{path} was not looked at")),
+        }
+    }
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+fn commit(git: &GitFacts, said: Option<&str>) -> Option<String> {
+    let Some(hash) = said else {
+        return Some("commit_hash is missing".to_owned());
+    };
+    let why = match git.commit {
+        Some(Commit::New) => return None,
+        Some(Commit::Old) => "was there before the step began",
+        Some(Commit::Elsewhere) => "is not part of the current branch",
+        Some(Commit::Unknown) | None => "is not in the repository",
+    };
+    Some(format!("commit {} {why}", clip(hash)))
+}
+
+fn misfit(
+    source: &Source,
+    schema: &Map<String, Value>,
+    evidence: &Map<String, Value>,
+    facts: &Facts,
+) -> Option<String> {
+    let (name, value) = match source {
+        Source::Evidence(key) => match evidence.get(key) {
+            Some(value) => (key, value.clone()),
+            None => return Some(format!("{key} is missing")),
+        },
+        Source::File(path) => match facts.contents.get(path) {
+            Some(Ok(text)) => match serde_json::from_str(text) {
+                Ok(value) => (path, value),
+                Err(err) => return Some(format!("{path} is not JSON: {err}")),
+            },
+            Some(Err(why)) => return Some(format!("{path} cannot be read: {why}")),
+            None => return Some(format!("{path} was not read")),
+        },
+    };
+    let validator = match jsonschema::validator_for(&Value::Object(schema.clone())) {
+        Ok(validator) => validator,
+        Err(err) => return Some(format!("the schema cannot be used: {err}")),
+    };
+    let faults: Vec<String> = validator
+        .iter_errors(&value)
+        .take(10)
+        .map(|err| {
+            clip_to(
+                &format!(
+                    "{} at /{}",
+                    err,
+                    err.instance_path().to_string().trim_start_matches('/')
+                ),
+                300,
+            )
+        })
+        .collect();
+    (!faults.is_empty()).then(|| format!("{name} does not fit: {}", faults.join("; ")))
+}
+
+/// The first few of a list of paths, in a form that shows control characters.
+pub(crate) fn some(paths: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let mut text: Vec<String> = paths.iter().take(SHOWN).map(|path| shown(path)).collect();
+    if paths.len() > SHOWN {
+        text.push(format!("and {} more", paths.len() - SHOWN));
+    }
+    text.join(", ")
+}
+
+fn shown(path: &str) -> String {
+    match path.chars().any(char::is_control) {
+        true => format!("{path:?}"),
+        false => path.to_owned(),
+    }
+}

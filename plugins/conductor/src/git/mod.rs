@@ -1,0 +1,218 @@
+//! The real git, run with fixed arguments through the process capability.
+//!
+//! Which subcommands and options may run, and that hooks, pagers and the network stay out of it, is the
+//! host's part; here are the commands, and the reading of what they print.
+
+pub(crate) mod change;
+pub(crate) mod parse;
+
+use std::time::Duration;
+
+use tollgate_sdk::{Command, Cx, Ending, GitAccess, Outcome, ProcessError, Workspace};
+
+use crate::access::{self, Access};
+use crate::error::GitFault;
+
+/// Longest output that is read, in bytes of each stream.
+const OUTPUT: u32 = 1 << 20;
+/// Longest time one command takes.
+const TIME: Duration = Duration::from_secs(20);
+
+/// States that a repository can be in the middle of, by the reference that tells.
+const IN_PROGRESS: &[(&str, &str)] = &[
+    ("MERGE_HEAD", "merge"),
+    ("REBASE_HEAD", "rebase"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+];
+
+/// A repository that git may be run in.
+pub(crate) struct Git<'a> {
+    workspace: Workspace<'a>,
+    /// The job's repository below the top of Git's, with a slash at its end, or empty.
+    prefix: String,
+    /// The job's repository below the workspace, with a slash at its end, or empty.
+    directory: String,
+}
+
+impl<'a> Git<'a> {
+    /// Opens a job's repository for git.
+    pub(crate) fn open(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Git<'a>, GitFault> {
+        let Access { root, workspace } = access::open(cx, repo_root).map_err(GitFault::Unavailable)?;
+        if workspace.info().git.is_none() {
+            let why = format!("workspace {} allows no git", root.workspace);
+            return Err(GitFault::Unavailable(why));
+        }
+        let mut git = Git {
+            directory: with_slash(&root.directory),
+            prefix: String::new(),
+            workspace,
+        };
+        let shown = git.raw(&["rev-parse", "--show-prefix"], &[])?;
+        if !shown.succeeded() {
+            return Err(GitFault::NoRepository(root.workspace));
+        }
+        let below_top = parse::lossless(shown.stdout.bytes.trim_ascii_end());
+        git.prefix = format!("{below_top}{}", git.directory);
+        Ok(git)
+    }
+
+    /// Like [`Git::open`], for commands that write.
+    pub(crate) fn open_to_write(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Git<'a>, GitFault> {
+        let git = Git::open(cx, repo_root)?;
+        match git.workspace.info().git {
+            Some(GitAccess::Write) => Ok(git),
+            _ => Err(GitFault::Unavailable(format!(
+                "workspace {} allows git only to read",
+                git.workspace.name()
+            ))),
+        }
+    }
+
+    fn raw(&self, arguments: &[&str], stdin: &[u8]) -> Result<Outcome, GitFault> {
+        let command = Command::new("git")
+            .args(["--no-optional-locks", "--literal-pathspecs"])
+            .args(arguments.iter().copied())
+            .stdin(stdin)
+            .timeout(TIME)
+            .output_limit(OUTPUT);
+        self.workspace.run(&command).map_err(|err| match err {
+            ProcessError::Denied(_) | ProcessError::UnknownWorkspace(_) | ProcessError::NotStarted(_) => {
+                GitFault::Unavailable(err.to_string())
+            }
+            _ => GitFault::Failed {
+                command: name_of(arguments),
+                message: err.to_string(),
+            },
+        })
+    }
+
+    /// What a command prints if it succeeds.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
+        self.run_with(arguments, &[])
+    }
+
+    /// Like [`Git::run`], with something to read.
+    pub(crate) fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Result<Vec<u8>, GitFault> {
+        let outcome = self.raw(arguments, stdin)?;
+        let fault = |message: String| GitFault::Failed {
+            command: name_of(arguments),
+            message,
+        };
+        match outcome.ending {
+            Ending::Exited(0) if outcome.stdout.is_cut() => Err(fault(format!(
+                "it printed {} bytes, more than can be read",
+                outcome.stdout.total
+            ))),
+            Ending::Exited(0) => Ok(outcome.stdout.bytes),
+            Ending::TimedOut => Err(fault("it took too long".to_owned())),
+            Ending::Exited(_) | Ending::Signalled(_) => {
+                let said = match outcome.stderr.bytes.is_empty() {
+                    true => outcome.stdout.text(),
+                    false => outcome.stderr.text(),
+                };
+                Err(fault(crate::arguments::clip_to(said.trim(), 1_000)))
+            }
+        }
+    }
+
+    /// Whether a command that answers by its exit code says yes.
+    fn asks(&self, arguments: &[&str]) -> Result<bool, GitFault> {
+        Ok(self.raw(arguments, &[])?.succeeded())
+    }
+
+    /// The full hash of a commit, if there is one of that name.
+    pub(crate) fn commit(&self, name: &str) -> Result<Option<String>, GitFault> {
+        let wanted = format!("{name}^{{commit}}");
+        let outcome = self.raw(
+            &["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted],
+            &[],
+        )?;
+        Ok(outcome
+            .succeeded()
+            .then(|| parse::lossless(outcome.stdout.bytes.trim_ascii_end())))
+    }
+
+    /// HEAD's commit; none before the first.
+    pub(crate) fn head(&self) -> Result<Option<String>, GitFault> {
+        self.commit("HEAD")
+    }
+
+    /// Whether the one commit is in the history of the other.
+    pub(crate) fn is_ancestor(&self, ancestor: &str, of: &str) -> Result<bool, GitFault> {
+        self.asks(&["merge-base", "--is-ancestor", ancestor, of])
+    }
+
+    /// What the repository is in the middle of, if it is.
+    pub(crate) fn in_progress(&self) -> Result<Option<&'static str>, GitFault> {
+        for (reference, name) in IN_PROGRESS {
+            if self.asks(&["rev-parse", "--verify", "--quiet", reference])? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Branch, and every path that differs from HEAD, below the job's repository.
+    pub(crate) fn status(&self) -> Result<parse::Status, GitFault> {
+        let printed = self.run(&[
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--branch",
+            "--untracked-files=all",
+            "--no-renames",
+        ])?;
+        let mut status = parse::status(&printed);
+        status.entries = status
+            .entries
+            .into_iter()
+            .filter_map(|entry| {
+                Some(parse::Entry {
+                    path: self.inside(&entry.path)?,
+                    ..entry
+                })
+            })
+            .collect();
+        Ok(status)
+    }
+
+    /// A path of Git's as one of the job's repository; none if it lies outside.
+    fn inside(&self, path: &str) -> Option<String> {
+        path.strip_prefix(&self.prefix).map(str::to_owned)
+    }
+
+    /// A path of the job's repository as one of the workspace, which git is started in.
+    pub(crate) fn pathspec(&self, path: &str) -> String {
+        match path.trim_start_matches("./") {
+            "" | "." if self.directory.is_empty() => ".".to_owned(),
+            "" | "." => self.directory.clone(),
+            path => format!("{}{path}", self.directory),
+        }
+    }
+
+    /// How many lines a file of the job's repository has; 0 if it is binary or cannot be read.
+    fn lines_of(&self, path: &str) -> u64 {
+        const LARGEST: usize = 4 << 20;
+        let Ok(bytes) = self.workspace.read(&self.pathspec(path), LARGEST) else {
+            return 0;
+        };
+        if bytes.contains(&0) {
+            return 0;
+        }
+        let ends = bytes.iter().filter(|byte| **byte == b'\n').count();
+        let rest = usize::from(bytes.last().is_some_and(|byte| *byte != b'\n'));
+        (ends + rest) as u64
+    }
+}
+
+fn name_of(arguments: &[&str]) -> String {
+    arguments.first().copied().unwrap_or_default().to_owned()
+}
+
+fn with_slash(directory: &str) -> String {
+    match directory {
+        "" => String::new(),
+        directory => format!("{directory}/"),
+    }
+}

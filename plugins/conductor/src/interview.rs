@@ -1,0 +1,288 @@
+//! The planning interview: which questions there are, and which are open.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::plan::Plan;
+
+/// One question of the interview.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Question {
+    /// 1 intent and scope, 2 deliverables, 3 invariants, 4 repository, 5 steps and risks.
+    pub phase: u8,
+    /// The key to answer under.
+    pub key: &'static str,
+    /// The question.
+    pub question: &'static str,
+    /// Why it is asked.
+    pub rationale: &'static str,
+    /// The job cannot become ready without an answer.
+    pub required: bool,
+    /// What the answer consists of.
+    pub required_fields: &'static [&'static str],
+}
+
+const fn question(
+    phase: u8,
+    key: &'static str,
+    required: bool,
+    question: &'static str,
+    rationale: &'static str,
+) -> Question {
+    Question {
+        phase,
+        key,
+        question,
+        rationale,
+        required,
+        required_fields: &["answers"],
+    }
+}
+
+/// Every question, in the order in which they are asked.
+const QUESTIONS: &[Question] = &[
+    question(
+        1,
+        "goal",
+        true,
+        "What is built, in one sentence?",
+        "Every step is judged by whether it serves this sentence.",
+    ),
+    question(
+        1,
+        "repo_exists",
+        false,
+        "Is there a repository already?",
+        "An existing one has conventions and code that must not break.",
+    ),
+    question(
+        1,
+        "out_of_scope",
+        false,
+        "What is explicitly out of scope? An empty list is an answer.",
+        "A boundary keeps the job from growing.",
+    ),
+    question(
+        1,
+        "target_environment",
+        false,
+        "Which operating system, runtime and language does it run on?",
+        "Commands and tests depend on it.",
+    ),
+    question(
+        1,
+        "timeline_priority",
+        false,
+        "Is a minimal version wanted soon, or a robust one?",
+        "It decides how many steps and tests are worth their time.",
+    ),
+    question(
+        1,
+        "user_constraints",
+        false,
+        "What should be known about the user's abilities and limits?",
+        "Somebody who does not read code needs smaller steps and plainer reports.",
+    ),
+    question(
+        2,
+        "deliverables",
+        true,
+        "Which files, endpoints, screens, documents or scripts come out?",
+        "The job is complete when these exist, and not before.",
+    ),
+    question(
+        2,
+        "definition_of_done",
+        true,
+        "What has to be true for the job to be done?",
+        "Vague success is no success.",
+    ),
+    question(
+        2,
+        "tests_expected",
+        false,
+        "Which tests are expected? An empty list is an answer.",
+        "Steps turn them into evidence.",
+    ),
+    question(
+        3,
+        "invariants",
+        true,
+        "What must never break: truths, conventions, dependencies, ways of editing? An empty list is an answer.",
+        "Invariants stand in every prompt.",
+    ),
+    question(
+        4,
+        "repo_root",
+        true,
+        "Which registered workspace, or path in one, is the repository?",
+        "Gates look at its files and its Git.",
+    ),
+    question(
+        4,
+        "key_files",
+        false,
+        "Which files does one have to know first?",
+        "They go into the context of the steps.",
+    ),
+    question(
+        4,
+        "entrypoints",
+        false,
+        "Where does the program start, and which modules are known?",
+        "New code is connected there.",
+    ),
+    question(
+        5,
+        "steps",
+        true,
+        "Which steps lead there? Propose them with plan_propose_steps.",
+        "Each is atomic, verifiable, backed by evidence, and repairable.",
+    ),
+    question(
+        5,
+        "risks",
+        false,
+        "What can go wrong, and what is done about it?",
+        "Failure modes that are known become remediation prompts.",
+    ),
+];
+
+/// What the interview has to know about a job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing<'a> {
+    pub goal: &'a str,
+    pub repo_root: Option<&'a str>,
+    pub plan: &'a Plan,
+    pub steps: usize,
+}
+
+/// Where the interview stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Interview {
+    /// The earliest phase with an open question that is required, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<u8>,
+    /// The open questions up to that phase, in order.
+    pub questions: Vec<Question>,
+    /// Open required questions, later phases included.
+    pub required_open: Vec<&'static str>,
+    /// Nothing required is open.
+    pub complete: bool,
+}
+
+/// The questions that are open. `all` gives those of later phases too.
+pub(crate) fn interview(standing: &Standing<'_>, all: bool) -> Interview {
+    let open: Vec<&Question> = QUESTIONS
+        .iter()
+        .filter(|question| is_asked(standing, question.key) && !is_answered(standing, question.key))
+        .collect();
+    let required = || open.iter().filter(|question| question.required);
+    let phase = required().map(|question| question.phase).min();
+    let last = if all { 5 } else { phase.unwrap_or(5) };
+    Interview {
+        phase,
+        required_open: required().map(|question| question.key).collect(),
+        complete: phase.is_none(),
+        questions: open
+            .iter()
+            .filter(|question| question.phase <= last)
+            .map(|&question| question.clone().with_fields())
+            .collect(),
+    }
+}
+
+impl Question {
+    fn with_fields(self) -> Question {
+        let required_fields: &[&str] = match self.key {
+            "steps" => &[
+                "title",
+                "instruction_prompt",
+                "acceptance_criteria",
+                "required_evidence",
+            ],
+            "risks" => &["risk"],
+            _ => self.required_fields,
+        };
+        Question {
+            required_fields,
+            ..self
+        }
+    }
+}
+
+/// Questions about the repository are asked only when there is one.
+fn is_asked(standing: &Standing<'_>, key: &str) -> bool {
+    match key {
+        "repo_root" | "key_files" | "entrypoints" => standing.plan.repo_exists == Some(true),
+        _ => true,
+    }
+}
+
+fn is_answered(standing: &Standing<'_>, key: &str) -> bool {
+    let plan = standing.plan;
+    let filled = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
+    match key {
+        "goal" => !standing.goal.trim().is_empty(),
+        "repo_root" => standing.repo_root.is_some(),
+        "steps" => standing.steps > 0,
+        "deliverables" => filled(&plan.deliverables),
+        "definition_of_done" => filled(&plan.definition_of_done),
+        other => plan.answered().contains(&other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn questions_come_phase_by_phase_and_vanish_when_answered() {
+        let stages = [
+            Plan::default(),
+            Plan {
+                repo_exists: Some(true),
+                deliverables: Some(vec![]),
+                ..Plan::default()
+            },
+            Plan {
+                repo_exists: Some(false),
+                deliverables: Some(vec!["a".to_owned()]),
+                definition_of_done: Some(vec!["b".to_owned()]),
+                ..Plan::default()
+            },
+            Plan {
+                repo_exists: Some(true),
+                deliverables: Some(vec!["a".to_owned()]),
+                definition_of_done: Some(vec!["b".to_owned()]),
+                invariants: Some(vec![]),
+                ..Plan::default()
+            },
+        ];
+        let mut log = String::new();
+        for (plan, steps) in stages.iter().zip([0, 0, 0, 1]) {
+            let standing = Standing {
+                goal: "x",
+                repo_root: None,
+                plan,
+                steps,
+            };
+            let state = interview(&standing, false);
+            let keys: Vec<_> = state.questions.iter().map(|question| question.key).collect();
+            log += &format!(
+                "{:?} {} required {}\n",
+                state.phase,
+                keys.join(" "),
+                state.required_open.join(" ")
+            );
+        }
+        expect![[r#"
+            Some(2) repo_exists out_of_scope target_environment timeline_priority user_constraints deliverables definition_of_done tests_expected required deliverables definition_of_done invariants steps
+            Some(2) out_of_scope target_environment timeline_priority user_constraints deliverables definition_of_done tests_expected required deliverables definition_of_done invariants repo_root steps
+            Some(3) out_of_scope target_environment timeline_priority user_constraints tests_expected invariants required invariants steps
+            Some(4) out_of_scope target_environment timeline_priority user_constraints tests_expected repo_root key_files entrypoints required repo_root
+        "#]].assert_eq(&log);
+    }
+}

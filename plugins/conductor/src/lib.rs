@@ -1,0 +1,129 @@
+//! The pack `conductor`: plan a job in one thread, execute it step by step in another.
+//!
+//! Planning fills a job with a goal, invariants and a chain of steps; the ready gate lists every gap.
+//! Execution gives out one prompt at a time and accepts a step only with evidence, which gates compare
+//! with Git, files and commands. What was learned on the way is kept and brought up where it matters.
+//!
+//! What is legal or missing is decided by pure functions (`state`, `interview`, `ready`, `evidence`,
+//! `submission`, `gate::decide`, `checkpoint`, `prompt`); the tools gather facts for them and apply what
+//! they say.
+
+mod access;
+mod arguments;
+mod checkpoint;
+mod edits;
+mod error;
+mod evidence;
+mod export;
+mod gate;
+mod git;
+mod import;
+mod interview;
+mod mistakes;
+mod model;
+mod plan;
+mod policy;
+mod prompt;
+mod prompts;
+mod ready;
+mod root;
+mod rules;
+mod search;
+mod settle;
+mod state;
+mod step;
+mod store;
+mod submission;
+mod template;
+mod tools;
+
+use tollgate_sdk::{GitAccess, Pack, Want, migration};
+
+use crate::prompts::{ExecuteJob, PlanJob};
+use crate::tools::approval::{StepApprove, StepRevokeApproval};
+use crate::tools::archive::{JobExportBundle, JobImport};
+use crate::tools::conductor::{ConductorAnswer, ConductorInit, ConductorNextQuestions};
+use crate::tools::context::{
+    ContextAddBlock, ContextDeleteBlock, ContextGetBlock, ContextSearch, ContextUpdateBlock,
+};
+use crate::tools::execute::{JobNextStepPrompt, JobStart};
+use crate::tools::git::{GitDiffSummary, GitLog, GitStatus};
+use crate::tools::git_write::{GitBranch, GitCommit, GitTag};
+use crate::tools::jobs::{JobGet, JobList, JobUpdatePolicies};
+use crate::tools::lifecycle::{JobArchive, JobFail, JobPause, JobResume, JobSetReady};
+use crate::tools::logs::{DecisionRecord, DevlogAppend, DevlogExport, DevlogList};
+use crate::tools::mistakes::{MistakeList, MistakeRecord};
+use crate::tools::plan::{
+    PlanSetAssumptions, PlanSetConstraints, PlanSetDefinitionOfDone, PlanSetDeliverables, PlanSetInvariants,
+    PlanSetRisks,
+};
+use crate::tools::steps::{PlanProposeSteps, PlanRefineSteps};
+use crate::tools::submit::JobSubmitStepResult;
+use crate::tools::templates::{TemplateApply, TemplateList, TemplateSave};
+
+/// The pack.
+pub const PACK: Pack = Pack {
+    name: "conductor",
+    version: env!("CARGO_PKG_VERSION"),
+    summary: "Plan a job in one thread, execute it step by step and with evidence in another.",
+    instructions: "A job is planned in one thread and executed in another that knows only its id. To plan: \
+        conductor_init, ask the user what the questions ask, conductor_answer, plan_propose_steps (or \
+        template_apply), job_set_ready, which lists every gap with the call that closes it. To execute, given \
+        JOB-…: job_start, then job_next_step_prompt, do exactly that step, job_submit_step_result with the \
+        evidence it asks for, and so on until JOB_COMPLETE. Do not claim MET while a criterion does not hold: \
+        gates look at Git, files and commands. After a rejection fix what it names, record the mistake, submit \
+        again. job_get shows where a job stands.",
+    wants: &[Want::WorkspaceRead("*"), Want::Tests, Want::Git(GitAccess::Write)],
+    migrations: &[migration!("../../../migrations/conductor", "0001_init")],
+    prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],
+    tools: tollgate_sdk::tools![
+        ConductorInit,
+        ConductorNextQuestions,
+        ConductorAnswer,
+        ContextAddBlock,
+        ContextGetBlock,
+        ContextUpdateBlock,
+        ContextDeleteBlock,
+        ContextSearch,
+        PlanSetDeliverables,
+        PlanSetInvariants,
+        PlanSetConstraints,
+        PlanSetAssumptions,
+        PlanSetDefinitionOfDone,
+        PlanSetRisks,
+        PlanProposeSteps,
+        PlanRefineSteps,
+        JobSetReady,
+        JobStart,
+        JobNextStepPrompt,
+        JobSubmitStepResult,
+        JobPause,
+        JobResume,
+        JobFail,
+        JobGet,
+        JobList,
+        JobArchive,
+        JobUpdatePolicies,
+        JobExportBundle,
+        JobImport,
+        StepApprove,
+        StepRevokeApproval,
+        DevlogAppend,
+        DevlogList,
+        DevlogExport,
+        DecisionRecord,
+        MistakeRecord,
+        MistakeList,
+        GitStatus,
+        GitDiffSummary,
+        GitLog,
+        GitCommit,
+        GitBranch,
+        GitTag,
+        TemplateList,
+        TemplateApply,
+        TemplateSave,
+    ],
+    ..Pack::EMPTY
+};
+tollgate_sdk::export_pack!(PACK);

@@ -1,0 +1,150 @@
+//! What is known about a job beside its steps: the answers of the interview.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::arguments::{ENTRIES, ENTRY, PATH, PLAN};
+use crate::error::Refusals;
+
+/// Something that can go wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Risk {
+    /// What can go wrong.
+    pub risk: String,
+    /// What is done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mitigation: Option<String>,
+}
+
+/// The plan of a job. What is absent was not answered; an empty list is an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Plan {
+    /// What the job leaves alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out_of_scope: Option<Vec<String>>,
+    /// Operating system, runtime, language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_environment: Option<String>,
+    /// Minimal or robust, and by when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline_priority: Option<String>,
+    /// What the user can and cannot do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_constraints: Option<Vec<String>>,
+    /// Whether there is a repository already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo_exists: Option<bool>,
+    /// Exact outputs: files, endpoints, docs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deliverables: Option<Vec<String>>,
+    /// What done means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition_of_done: Option<Vec<String>>,
+    /// The tests that are expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tests_expected: Option<Vec<String>>,
+    /// What must never be violated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invariants: Option<Vec<String>>,
+    /// What has to be followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Vec<String>>,
+    /// What is taken for granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assumptions: Option<Vec<String>>,
+    /// Files to know first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_files: Option<Vec<String>>,
+    /// Where the program starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoints: Option<Vec<String>>,
+    /// What can go wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risks: Option<Vec<Risk>>,
+}
+
+impl Plan {
+    /// The lists of texts, by name.
+    pub(crate) fn lists(&self) -> [(&'static str, Option<&[String]>); 10] {
+        [
+            ("out_of_scope", self.out_of_scope.as_deref()),
+            ("user_constraints", self.user_constraints.as_deref()),
+            ("deliverables", self.deliverables.as_deref()),
+            ("definition_of_done", self.definition_of_done.as_deref()),
+            ("tests_expected", self.tests_expected.as_deref()),
+            ("invariants", self.invariants.as_deref()),
+            ("constraints", self.constraints.as_deref()),
+            ("assumptions", self.assumptions.as_deref()),
+            ("key_files", self.key_files.as_deref()),
+            ("entrypoints", self.entrypoints.as_deref()),
+        ]
+    }
+
+    /// The plan with what a later answer says in place of what was said before.
+    pub(crate) fn merged(self, later: Plan) -> Plan {
+        Plan {
+            out_of_scope: later.out_of_scope.or(self.out_of_scope),
+            target_environment: later.target_environment.or(self.target_environment),
+            timeline_priority: later.timeline_priority.or(self.timeline_priority),
+            user_constraints: later.user_constraints.or(self.user_constraints),
+            repo_exists: later.repo_exists.or(self.repo_exists),
+            deliverables: later.deliverables.or(self.deliverables),
+            definition_of_done: later.definition_of_done.or(self.definition_of_done),
+            tests_expected: later.tests_expected.or(self.tests_expected),
+            invariants: later.invariants.or(self.invariants),
+            constraints: later.constraints.or(self.constraints),
+            assumptions: later.assumptions.or(self.assumptions),
+            key_files: later.key_files.or(self.key_files),
+            entrypoints: later.entrypoints.or(self.entrypoints),
+            risks: later.risks.or(self.risks),
+        }
+    }
+
+    /// The names of what is answered.
+    pub(crate) fn answered(&self) -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = self
+            .lists()
+            .into_iter()
+            .filter_map(|(name, list)| list.map(|_| name))
+            .collect();
+        names.extend(self.target_environment.as_ref().map(|_| "target_environment"));
+        names.extend(self.timeline_priority.as_ref().map(|_| "timeline_priority"));
+        names.extend(self.repo_exists.map(|_| "repo_exists"));
+        names.extend(self.risks.as_ref().map(|_| "risks"));
+        names
+    }
+
+    /// Wants a plan that is not too large to be read at once.
+    pub(crate) fn check_size(&self, refusals: &mut Refusals) {
+        let size = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
+        refusals.at_most("plan", size, PLAN, "bytes");
+    }
+
+    /// Wants answers that can be worked with.
+    pub(crate) fn check(&self, prefix: &str, refusals: &mut Refusals) {
+        let field = |name: &str| format!("{prefix}{name}");
+        for (name, list) in self.lists() {
+            let max = if name == "key_files" { PATH } else { ENTRY };
+            refusals.texts(&field(name), list.unwrap_or_default(), max);
+        }
+        refusals.optional_text(
+            &field("target_environment"),
+            self.target_environment.as_deref(),
+            ENTRY,
+        );
+        refusals.optional_text(
+            &field("timeline_priority"),
+            self.timeline_priority.as_deref(),
+            ENTRY,
+        );
+        let risks = self.risks.as_deref().unwrap_or_default();
+        refusals.at_most(&field("risks"), risks.len(), ENTRIES, "entries");
+        for (place, risk) in risks.iter().enumerate().take(ENTRIES) {
+            refusals.text(&format!("{prefix}risks[{place}].risk"), &risk.risk, ENTRY);
+            let mitigation = risk.mitigation.as_deref();
+            refusals.optional_text(&format!("{prefix}risks[{place}].mitigation"), mitigation, ENTRY);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Writing down what became of a submission: the attempt, the step, the job, the logs.
+
+use std::fmt::Write as _;
+
+use tollgate_sdk::{Cx, Db, ToolError};
+
+use crate::model::{AttemptId, LogType, NextAction, StepStatus};
+use crate::state::{Event, Status};
+use crate::step::StepSpec;
+use crate::store::attempt::{self, Attempt};
+use crate::store::batch::{self, Batch};
+use crate::store::job::{self, Baseline, Job};
+use crate::store::log;
+use crate::store::step::{self, Step};
+use crate::submission::{Rejection, Submission};
+use crate::tools::execute::attempts_left;
+use crate::tools::submit::exhausted;
+
+/// Accepted, or why not.
+pub(crate) type Verdict = Result<(), Rejection>;
+
+/// A submission that was judged.
+pub(crate) struct Outcome<'a> {
+    pub job: Job,
+    pub step: Step,
+    pub last: bool,
+    pub batch: Option<Batch>,
+    pub attempt_id: AttemptId,
+    pub submission: Submission<'a>,
+    pub verdict: Verdict,
+    /// Git's state now, which the next step's changes are counted from.
+    pub baseline: Option<Baseline>,
+}
+
+/// What was written down.
+pub(crate) struct Settled {
+    pub attempt_id: AttemptId,
+    pub status: Status,
+    pub feedback: String,
+    pub next_action: NextAction,
+}
+
+/// Writes it down, in the transaction that is open.
+pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<Settled, ToolError> {
+    let (next_action, event) = next(&outcome);
+    let feedback = feedback(&outcome, next_action);
+    let mut job = outcome.job.clone();
+    let mut step = outcome.step.clone();
+    match outcome.verdict {
+        Ok(()) => {
+            step.status = StepStatus::Done;
+            job.baseline = outcome.baseline.clone().or(job.baseline);
+        }
+        Err(_) => step.rejections = step.rejections.saturating_add(1),
+    }
+    if let Some(event) = event {
+        job.status = job.status.on(event).map_err(crate::error::Reason::from)?;
+        job.status_reason = (event != Event::Finish).then(|| feedback.clone());
+    }
+    job.updated_at = cx.now();
+    let stored =
+        job::update(db, outcome.job.status, &job)? && step::update(db, &job.id, outcome.step.status, &step)?;
+    if !stored {
+        return Err(tollgate_sdk::DbError::Internal.into());
+    }
+    attempt::insert(db, &job.id, &record(cx, &outcome, &feedback))?;
+    if outcome.verdict.is_ok() {
+        accepted(cx, db, &outcome)?;
+    }
+    if job.status != outcome.job.status {
+        let line = job.status.as_str().to_lowercase();
+        log::append(cx, db, &job.id, LogType::System, None, None, &line)?;
+    }
+    Ok(Settled {
+        attempt_id: outcome.attempt_id,
+        status: job.status,
+        feedback,
+        next_action,
+    })
+}
+
+/// What comes next, and what happens to the job.
+fn next(outcome: &Outcome<'_>) -> (NextAction, Option<Event>) {
+    let policies = outcome.job.effective();
+    match outcome.verdict {
+        Ok(()) if outcome.last => (NextAction::JobComplete, Some(Event::Finish)),
+        Ok(()) => (NextAction::NextStepAvailable, None),
+        Err(_) if attempts_left(&outcome.step, &policies) > 1 => (NextAction::Retry, None),
+        Err(_) => {
+            let (action, event) = exhausted(policies.retry_exhausted_action);
+            (action, Some(event))
+        }
+    }
+}
+
+fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
+    let id = &outcome.step.step_id;
+    let rejection = match &outcome.verdict {
+        Ok(()) if outcome.last => {
+            return format!(
+                "{id} is accepted, and with it the job is complete. Export it with job_export_bundle."
+            );
+        }
+        Ok(()) => return format!("{id} is accepted. Get the next step with job_next_step_prompt."),
+        Err(rejection) => rejection,
+    };
+    let mut text = format!("{id} is not accepted; it was stopped at: {}.\n", rejection.stage);
+    for reason in &rejection.reasons {
+        let _ = writeln!(text, "- {reason}");
+    }
+    text += match next_action {
+        NextAction::PauseForHuman => {
+            "It was rejected too often: the job is paused until a person resumes it.\n"
+        }
+        NextAction::FailJob => "It was rejected too often: the job has failed.\n",
+        _ => {
+            "Fix exactly this and submit the step again. If a criterion does not hold, claim NOT_MET rather than MET.\n"
+        }
+    };
+    text += &remediation(&outcome.step.spec);
+    text
+}
+
+fn remediation(spec: &StepSpec) -> String {
+    match spec.remediation_prompt.as_str() {
+        "" => "Narrow the change, and record what went wrong with mistake_record.".to_owned(),
+        prompt => format!("If stuck: {prompt}"),
+    }
+}
+
+fn record(cx: &Cx<'_>, outcome: &Outcome<'_>, feedback: &str) -> Attempt {
+    let said = &outcome.submission;
+    Attempt {
+        attempt_id: outcome.attempt_id.clone(),
+        step_id: outcome.step.step_id.clone(),
+        at: cx.now(),
+        model_claim: said.claim,
+        accepted: outcome.verdict.is_ok(),
+        commit_hash: said.commit.map(str::to_owned),
+        batch_commit_token: said.token.map(str::to_owned),
+        devlog_line: said.devlog.map(str::to_owned),
+        summary: said.summary.to_owned(),
+        feedback: feedback.to_owned(),
+        rejection_reasons: match &outcome.verdict {
+            Ok(()) => Vec::new(),
+            Err(rejection) => rejection.reasons.clone(),
+        },
+        evidence: said.evidence.clone(),
+    }
+}
+
+/// What an accepted submission leaves beside itself: log lines, and the batch it belongs to or ends.
+fn accepted(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>) -> Result<(), ToolError> {
+    let (job, step, said) = (&outcome.job.id, &outcome.step, &outcome.submission);
+    if let Some(line) = said.devlog.filter(|line| !line.trim().is_empty()) {
+        log::append(
+            cx,
+            db,
+            job,
+            LogType::Devlog,
+            Some(&step.step_id),
+            said.commit,
+            line,
+        )?;
+    }
+    if step.spec.checkpoint {
+        let notes = said.evidence.get("notes").and_then(serde_json::Value::as_str);
+        let text = notes.unwrap_or(said.summary);
+        log::append(
+            cx,
+            db,
+            job,
+            LogType::Checkpoint,
+            Some(&step.step_id),
+            said.commit,
+            text,
+        )?;
+    }
+    match (&outcome.batch, said.commit, said.token) {
+        (_, Some(commit), _) => {
+            batch::settle(db, job, commit)?;
+        }
+        (Some(open), None, Some(_)) => {
+            let mut open = open.clone();
+            open.steps_left = open.steps_left.saturating_sub(1);
+            open.steps.push(step.step_id.to_string());
+            batch::spend(db, &open)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}

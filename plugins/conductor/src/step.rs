@@ -1,0 +1,156 @@
+//! Steps: what a plan says about them, and the checks of it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::arguments::{ENTRY, STEP, TEXT, TITLE, tidy_tags};
+use crate::error::{Reason, Refusals};
+use crate::evidence::known_type;
+use crate::gate::{Gate, GateSpec, Misfit};
+use crate::model::EvidenceType;
+
+/// A tag that puts a checkpoint before a step.
+pub(crate) const HIGH_RISK: &str = "high-risk";
+
+/// What a step says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepSpec {
+    /// A short title.
+    pub title: String,
+    /// What to do, for somebody who knows nothing but the prompt.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub instruction_prompt: String,
+    /// What has to be true afterwards, each entry checkable.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acceptance_criteria: Vec<String>,
+    /// Files, commands, documents or tests that come out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected_outputs: Vec<String>,
+    /// Keys of the evidence with their types, such as {"changed_files": "array"}.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub required_evidence: BTreeMap<String, EvidenceType>,
+    /// What to do when criteria are not met.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remediation_prompt: String,
+    /// Context blocks that the prompt includes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context_refs: Vec<String>,
+    /// Conditions that are looked up at submission, whatever is claimed. Each is an object {"gate": name, ...}:
+    /// tests_passed, lint_passed (both take an optional command to run), evidence_bool_true (key),
+    /// criteria_checklist_complete, changed_files_allowlist, forbid_paths (paths: globs), file_exists,
+    /// file_not_exists (paths), changed_files_minimum (min), diff_max_lines (max), diff_min_lines (min),
+    /// no_uncommitted_changes, commit_exists, command_exit_0 (command), command_output_contains (command,
+    /// contains), command_output_regex (command, regex), json_schema_valid (schema, and path or key),
+    /// human_approval. A command is a list of words, a registered test or the name of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    pub gates: Vec<GateSpec>,
+    /// It is a review step.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub checkpoint: bool,
+    /// It needs a commit whatever the policies say.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub strict_git: bool,
+    /// How many submissions it may have, in place of the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub max_attempts: Option<u32>,
+    /// Tags; mistakes with one of them are shown, and `high-risk` puts a checkpoint before the step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+impl StepSpec {
+    /// The step with blanks removed and tags in lower case.
+    pub(crate) fn tidied(self) -> StepSpec {
+        StepSpec {
+            title: self.title.trim().to_owned(),
+            instruction_prompt: self.instruction_prompt.trim().to_owned(),
+            remediation_prompt: self.remediation_prompt.trim().to_owned(),
+            tags: tidy_tags(self.tags),
+            ..self
+        }
+    }
+
+    /// Its gates. Those of a stored step are right, because they were checked when it was planned.
+    pub(crate) fn parsed_gates(&self) -> Vec<Gate> {
+        self.gates.iter().filter_map(|gate| gate.parse().ok()).collect()
+    }
+
+    /// Wants a step that can be stored. What is merely missing comes up at the ready gate.
+    pub(crate) fn check(&self, field: &str, refusals: &mut Refusals) {
+        let at = |name: &str| format!("{field}.{name}");
+        refusals.text(&at("title"), &self.title, TITLE);
+        refusals.at_most(
+            &at("instruction_prompt"),
+            self.instruction_prompt.chars().count(),
+            TEXT,
+            "characters",
+        );
+        refusals.at_most(
+            &at("remediation_prompt"),
+            self.remediation_prompt.chars().count(),
+            TEXT,
+            "characters",
+        );
+        refusals.texts(&at("acceptance_criteria"), &self.acceptance_criteria, ENTRY);
+        refusals.texts(&at("expected_outputs"), &self.expected_outputs, ENTRY);
+        refusals.at_most(&at("context_refs"), self.context_refs.len(), 20, "entries");
+        refusals.at_most(&at("gates"), self.gates.len(), 40, "gates");
+        refusals.at_most(&at("required_evidence"), self.required_evidence.len(), 40, "keys");
+        refusals.tags(&at("tags"), &self.tags);
+        if self.max_attempts == Some(0) {
+            refusals.add(Reason::argument(at("max_attempts"), "is 0, not within 1 to 100"));
+        }
+        let size = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
+        refusals.at_most(field, size, STEP, "bytes");
+        self.check_evidence(&at("required_evidence"), refusals);
+        for (place, gate) in self.gates.iter().enumerate() {
+            check_gate(&format!("{field}.gates[{place}]"), gate, refusals);
+        }
+    }
+
+    fn check_evidence(&self, field: &str, refusals: &mut Refusals) {
+        for (key, kind) in &self.required_evidence {
+            refusals.text(field, key, crate::arguments::TAG);
+            if let Some(known) = known_type(key).filter(|known| known != kind) {
+                refusals.add(Reason::argument(
+                    format!("{field}.{key}"),
+                    format!("is always of type {known}, not {kind}"),
+                ));
+            }
+        }
+    }
+
+    /// What is missing for the ready gate, by code and in words.
+    pub(crate) fn gaps(&self) -> Vec<(&'static str, &'static str)> {
+        let mut gaps = Vec::new();
+        if self.instruction_prompt.trim().is_empty() {
+            gaps.push(("STEP_INSTRUCTION_MISSING", "has no instruction_prompt"));
+        }
+        if self.acceptance_criteria.is_empty() {
+            gaps.push(("STEP_CRITERIA_MISSING", "has no acceptance_criteria"));
+        }
+        if self.required_evidence.is_empty() {
+            gaps.push(("STEP_EVIDENCE_MISSING", "has no required_evidence"));
+        }
+        gaps
+    }
+}
+
+fn check_gate(field: &str, gate: &GateSpec, refusals: &mut Refusals) {
+    for misfit in gate.parse().err().unwrap_or_default() {
+        refusals.add(match misfit {
+            Misfit::Unknown(message) => Reason::UnknownGate(format!("{field}: {message}")),
+            Misfit::Parameter(fault) => Reason::argument(field, fault),
+        });
+    }
+}

@@ -1,0 +1,134 @@
+//! Submissions, accepted or not.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use super::{json_column, to_json};
+use crate::model::{AttemptId, Claim, JobId, StepId};
+
+/// One submission for a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Attempt {
+    /// The submission.
+    pub attempt_id: AttemptId,
+    /// The step.
+    pub step_id: StepId,
+    /// When.
+    pub at: Timestamp,
+    /// What it said about its own success.
+    pub model_claim: Claim,
+    /// Whether it was accepted.
+    pub accepted: bool,
+    /// The commit it named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_hash: Option<String>,
+    /// The token in place of a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_commit_token: Option<String>,
+    /// Its line for the devlog.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devlog_line: Option<String>,
+    /// What was done.
+    pub summary: String,
+    /// What was answered.
+    pub feedback: String,
+    /// Why it was not accepted.
+    #[serde(default)]
+    pub rejection_reasons: Vec<String>,
+    /// The evidence.
+    pub evidence: Map<String, Value>,
+}
+
+impl TryFrom<Row> for Attempt {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Attempt, DbError> {
+        Ok(Attempt {
+            attempt_id: row.get(0)?,
+            step_id: row.get(1)?,
+            at: row.get(2)?,
+            model_claim: row.get(3)?,
+            accepted: row.get(4)?,
+            commit_hash: row.get(5)?,
+            batch_commit_token: row.get(6)?,
+            devlog_line: row.get(7)?,
+            summary: row.get(8)?,
+            feedback: row.get(9)?,
+            rejection_reasons: json_column(&row, 10)?,
+            evidence: json_column(&row, 11)?,
+        })
+    }
+}
+
+const COLUMNS: &str = "id, step_id, at, model_claim, accepted, commit_hash, batch_commit_token, devlog_line, summary, \
+    feedback, rejection_reasons_json, evidence_json";
+
+/// Stores a submission.
+pub(crate) fn insert(db: &Db<'_>, job: &JobId, attempt: &Attempt) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO conductor_attempts (job_id, id, step_id, at, model_claim, accepted, commit_hash, \
+         batch_commit_token, devlog_line, summary, feedback, rejection_reasons_json, evidence_json) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        params![
+            job,
+            attempt.attempt_id,
+            attempt.step_id,
+            attempt.at,
+            attempt.model_claim,
+            attempt.accepted,
+            attempt.commit_hash,
+            attempt.batch_commit_token,
+            attempt.devlog_line,
+            attempt.summary,
+            attempt.feedback,
+            to_json(&attempt.rejection_reasons)?,
+            to_json(&attempt.evidence)?,
+        ],
+    )?;
+    Ok(())
+}
+
+/// The latest submissions of a job, oldest first, and whether there are more.
+pub(crate) fn latest(
+    db: &Db<'_>,
+    job: &JobId,
+    step: Option<&StepId>,
+    limit: u32,
+) -> Result<(Vec<Attempt>, bool), DbError> {
+    let mut rows: Vec<Attempt> = db.query_as(
+        &format!(
+            "SELECT {COLUMNS} FROM conductor_attempts WHERE job_id = ?1 AND (?2 IS NULL OR step_id = ?2) \
+             ORDER BY number DESC LIMIT ?3"
+        ),
+        params![job, step, limit.saturating_add(1)],
+    )?;
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    rows.reverse();
+    Ok((rows, more))
+}
+
+/// Every submission of a job, oldest first.
+pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Attempt>, DbError> {
+    super::in_pages(|offset, limit| {
+        db.query_as(
+            &format!(
+                "SELECT {COLUMNS} FROM conductor_attempts WHERE job_id = ?1 ORDER BY number LIMIT ?2 OFFSET ?3"
+            ),
+            params![job, limit, offset],
+        )
+    })
+}
+
+/// The latest submission for a step.
+pub(crate) fn last(db: &Db<'_>, job: &JobId, step: &StepId) -> Result<Option<Attempt>, DbError> {
+    Ok(latest(db, job, Some(step), 1)?.0.pop())
+}
+
+/// Whether an id is taken.
+pub(crate) fn exists(db: &Db<'_>, id: &AttemptId) -> Result<bool, DbError> {
+    let row = db.query_row("SELECT id FROM conductor_attempts WHERE id = ?1", params![id])?;
+    Ok(row.is_some())
+}

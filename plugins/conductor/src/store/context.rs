@@ -1,0 +1,141 @@
+//! Context blocks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use super::{json_column, to_json};
+use crate::model::{BlockType, ContextId, JobId};
+
+/// A block of notes, research, code or output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Block {
+    /// The block.
+    pub context_id: ContextId,
+    /// What it holds.
+    pub block_type: BlockType,
+    /// Its tags.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// The content.
+    pub content: String,
+}
+
+impl TryFrom<Row> for Block {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Block, DbError> {
+        Ok(Block {
+            context_id: row.get(0)?,
+            block_type: row.get(1)?,
+            tags: json_column(&row, 2)?,
+            created_at: row.get(3)?,
+            updated_at: row.get(4)?,
+            content: row.get(5)?,
+        })
+    }
+}
+
+const COLUMNS: &str = "id, block_type, tags_json, created_at, updated_at, content";
+
+/// Stores a new block.
+pub(crate) fn insert(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO conductor_contexts (job_id, id, block_type, tags_json, created_at, updated_at, content) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            job,
+            block.context_id,
+            block.block_type,
+            to_json(&block.tags)?,
+            block.created_at,
+            block.updated_at,
+            block.content,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Replaces a block.
+pub(crate) fn update(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE conductor_contexts SET block_type = ?3, tags_json = ?4, updated_at = ?5, content = ?6 \
+         WHERE job_id = ?1 AND id = ?2",
+        params![
+            job,
+            block.context_id,
+            block.block_type,
+            to_json(&block.tags)?,
+            block.updated_at,
+            block.content,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Removes a block.
+pub(crate) fn delete(db: &Db<'_>, job: &JobId, id: &ContextId) -> Result<(), DbError> {
+    db.execute(
+        "DELETE FROM conductor_contexts WHERE job_id = ?1 AND id = ?2",
+        params![job, id],
+    )?;
+    Ok(())
+}
+
+/// A block of a job.
+pub(crate) fn get(db: &Db<'_>, job: &JobId, id: &str) -> Result<Option<Block>, DbError> {
+    db.query_one(
+        &format!("SELECT {COLUMNS} FROM conductor_contexts WHERE job_id = ?1 AND id = ?2"),
+        params![job, id],
+    )
+}
+
+/// The ids and types of a job's blocks, oldest first.
+pub(crate) fn ids(db: &Db<'_>, job: &JobId) -> Result<Vec<(String, BlockType)>, DbError> {
+    db.query(
+        "SELECT id, block_type FROM conductor_contexts WHERE job_id = ?1 ORDER BY number",
+        params![job],
+    )?
+    .iter()
+    .map(|row| Ok((row.get(0)?, row.get(1)?)))
+    .collect()
+}
+
+/// The blocks of a job, oldest first, one after the other: each may be large.
+pub(crate) fn each(db: &Db<'_>, job: &JobId, mut visit: impl FnMut(Block)) -> Result<(), DbError> {
+    for (id, _) in ids(db, job)? {
+        if let Some(block) = get(db, job, &id)? {
+            visit(block);
+        }
+    }
+    Ok(())
+}
+
+/// The blocks of one type, oldest first, at most `limit`.
+pub(crate) fn of_type(db: &Db<'_>, job: &JobId, kind: BlockType, limit: u32) -> Result<Vec<Block>, DbError> {
+    db.query_as(
+        &format!(
+            "SELECT {COLUMNS} FROM conductor_contexts WHERE job_id = ?1 AND block_type = ?2 ORDER BY number LIMIT ?3"
+        ),
+        params![job, kind, limit],
+    )
+}
+
+/// How many bytes the blocks of a job have, counted in characters' least size.
+pub(crate) fn total(db: &Db<'_>, job: &JobId) -> Result<usize, DbError> {
+    let row = db.query_row(
+        "SELECT coalesce(sum(length(content)), 0) FROM conductor_contexts WHERE job_id = ?1",
+        params![job],
+    )?;
+    row.map_or(Ok(0), |row| row.get(0))
+}
+
+/// Whether an id is taken.
+pub(crate) fn exists(db: &Db<'_>, id: &ContextId) -> Result<bool, DbError> {
+    let row = db.query_row("SELECT id FROM conductor_contexts WHERE id = ?1", params![id])?;
+    Ok(row.is_some())
+}

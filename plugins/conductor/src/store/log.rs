@@ -1,0 +1,118 @@
+//! The logs of jobs: devlog, decisions and the rest.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Db, DbError, Row, Timestamp, params};
+
+use crate::model::{JobId, LogId, LogType, StepId};
+
+/// An entry of a job's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct LogEntry {
+    /// The entry.
+    pub log_id: LogId,
+    /// What it is.
+    pub log_type: LogType,
+    /// The step it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<StepId>,
+    /// The commit it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_hash: Option<String>,
+    /// When.
+    pub at: Timestamp,
+    /// What it says.
+    pub content: String,
+}
+
+impl TryFrom<Row> for LogEntry {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<LogEntry, DbError> {
+        Ok(LogEntry {
+            log_id: row.get(0)?,
+            log_type: row.get(1)?,
+            step_id: row.get(2)?,
+            commit_hash: row.get(3)?,
+            at: row.get(4)?,
+            content: row.get(5)?,
+        })
+    }
+}
+
+/// Appends an entry with an id of its own.
+pub(crate) fn append(
+    cx: &Cx<'_>,
+    db: &Db<'_>,
+    job: &JobId,
+    log_type: LogType,
+    step: Option<&StepId>,
+    commit: Option<&str>,
+    content: &str,
+) -> Result<LogEntry, DbError> {
+    let entry = LogEntry {
+        log_id: super::short_id(cx, |id| exists(db, id))?,
+        log_type,
+        step_id: step.cloned(),
+        commit_hash: commit.map(str::to_owned),
+        at: cx.now(),
+        content: content.trim().to_owned(),
+    };
+    insert(db, job, &entry)?;
+    Ok(entry)
+}
+
+/// Stores an entry.
+pub(crate) fn insert(db: &Db<'_>, job: &JobId, entry: &LogEntry) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO conductor_logs (job_id, id, log_type, step_id, commit_hash, at, content) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            job,
+            entry.log_id,
+            entry.log_type,
+            entry.step_id,
+            entry.commit_hash,
+            entry.at,
+            entry.content,
+        ],
+    )?;
+    Ok(())
+}
+
+/// The latest entries of a job, oldest first, and whether there are more.
+pub(crate) fn latest(
+    db: &Db<'_>,
+    job: &JobId,
+    log_type: Option<LogType>,
+    step: Option<&StepId>,
+    limit: u32,
+) -> Result<(Vec<LogEntry>, bool), DbError> {
+    let mut rows: Vec<LogEntry> = db.query_as(
+        "SELECT id, log_type, step_id, commit_hash, at, content FROM conductor_logs \
+         WHERE job_id = ?1 AND (?2 IS NULL OR log_type = ?2) AND (?3 IS NULL OR step_id = ?3) \
+         ORDER BY number DESC LIMIT ?4",
+        params![job, log_type, step, limit.saturating_add(1)],
+    )?;
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    rows.reverse();
+    Ok((rows, more))
+}
+
+/// Every entry of a job, oldest first.
+pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<LogEntry>, DbError> {
+    super::in_pages(|offset, limit| {
+        db.query_as(
+            "SELECT id, log_type, step_id, commit_hash, at, content FROM conductor_logs \
+             WHERE job_id = ?1 ORDER BY number LIMIT ?2 OFFSET ?3",
+            params![job, limit, offset],
+        )
+    })
+}
+
+/// Whether an id is taken.
+pub(crate) fn exists(db: &Db<'_>, id: &LogId) -> Result<bool, DbError> {
+    let row = db.query_row("SELECT id FROM conductor_logs WHERE id = ?1", params![id])?;
+    Ok(row.is_some())
+}

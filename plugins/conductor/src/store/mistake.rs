@@ -1,0 +1,112 @@
+//! Recorded mistakes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use super::{json_column, to_json};
+use crate::model::{AttemptId, JobId, MistakeId, StepId};
+
+/// What went wrong, and what follows from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Mistake {
+    /// The entry.
+    pub mistake_id: MistakeId,
+    /// The step it happened in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub related_step_id: Option<StepId>,
+    /// The rejected submission it learns from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_id: Option<AttemptId>,
+    /// A short name for it.
+    pub title: String,
+    /// What happened.
+    pub what_happened: String,
+    /// Why.
+    pub why: String,
+    /// What was learned.
+    pub lesson: String,
+    /// What to avoid next time.
+    pub avoid_next_time: String,
+    /// Its tags; steps with one of them are reminded.
+    pub tags: Vec<String>,
+    /// When it was recorded.
+    pub at: Timestamp,
+}
+
+impl TryFrom<Row> for Mistake {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Mistake, DbError> {
+        Ok(Mistake {
+            mistake_id: row.get(0)?,
+            related_step_id: row.get(1)?,
+            attempt_id: row.get(2)?,
+            title: row.get(3)?,
+            what_happened: row.get(4)?,
+            why: row.get(5)?,
+            lesson: row.get(6)?,
+            avoid_next_time: row.get(7)?,
+            tags: json_column(&row, 8)?,
+            at: row.get(9)?,
+        })
+    }
+}
+
+const COLUMNS: &str =
+    "id, related_step_id, attempt_id, title, what_happened, why, lesson, avoid_next_time, tags_json, at";
+
+/// Stores a mistake.
+pub(crate) fn insert(db: &Db<'_>, job: &JobId, mistake: &Mistake) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO conductor_mistakes (job_id, id, related_step_id, attempt_id, title, what_happened, why, lesson, \
+         avoid_next_time, tags_json, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        params![
+            job,
+            mistake.mistake_id,
+            mistake.related_step_id,
+            mistake.attempt_id,
+            mistake.title,
+            mistake.what_happened,
+            mistake.why,
+            mistake.lesson,
+            mistake.avoid_next_time,
+            to_json(&mistake.tags)?,
+            mistake.at,
+        ],
+    )?;
+    Ok(())
+}
+
+/// The mistakes of a job, newest first, at most `limit`.
+pub(crate) fn latest(db: &Db<'_>, job: &JobId, limit: u32) -> Result<Vec<Mistake>, DbError> {
+    db.query_as(
+        &format!("SELECT {COLUMNS} FROM conductor_mistakes WHERE job_id = ?1 ORDER BY number DESC LIMIT ?2"),
+        params![job, limit],
+    )
+}
+
+/// Every mistake of a job, oldest first.
+pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Mistake>, DbError> {
+    super::in_pages(|offset, limit| {
+        db.query_as(
+            &format!("SELECT {COLUMNS} FROM conductor_mistakes WHERE job_id = ?1 ORDER BY number LIMIT ?2 OFFSET ?3"),
+            params![job, limit, offset],
+        )
+    })
+}
+
+/// Whether a mistake is recorded that learns from a submission.
+pub(crate) fn learns_from(db: &Db<'_>, job: &JobId, attempt: &AttemptId) -> Result<bool, DbError> {
+    let row = db.query_row(
+        "SELECT id FROM conductor_mistakes WHERE job_id = ?1 AND attempt_id = ?2 LIMIT 1",
+        params![job, attempt],
+    )?;
+    Ok(row.is_some())
+}
+
+/// Whether an id is taken.
+pub(crate) fn exists(db: &Db<'_>, id: &MistakeId) -> Result<bool, DbError> {
+    let row = db.query_row("SELECT id FROM conductor_mistakes WHERE id = ?1", params![id])?;
+    Ok(row.is_some())
+}

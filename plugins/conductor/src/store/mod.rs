@@ -1,0 +1,87 @@
+//! All SQL of the pack: one file per table, each with the record that its rows are read as.
+
+pub(crate) mod attempt;
+pub(crate) mod batch;
+pub(crate) mod context;
+pub(crate) mod job;
+pub(crate) mod log;
+pub(crate) mod mistake;
+pub(crate) mod step;
+pub(crate) mod template;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use tollgate_sdk::{Cx, DbError, Id, Row};
+
+/// A column of JSON text.
+fn json_column<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, DbError> {
+    from_json(&row.get::<String>(column)?, column)
+}
+
+/// A column of JSON text that may be absent.
+fn optional_json<T: DeserializeOwned>(row: &Row, column: usize) -> Result<Option<T>, DbError> {
+    let text = row.get::<Option<String>>(column)?;
+    text.map(|text| from_json(&text, column)).transpose()
+}
+
+fn from_json<T: DeserializeOwned>(text: &str, column: usize) -> Result<T, DbError> {
+    serde_json::from_str(text).map_err(|_| DbError::Type {
+        column,
+        wanted: std::any::type_name::<T>(),
+    })
+}
+
+/// A value as the text of a JSON column.
+fn to_json(value: &impl Serialize) -> Result<String, DbError> {
+    serde_json::to_string(value).map_err(|_| DbError::Internal)
+}
+
+/// Every row of a query that is asked for in pages, because all at once may be more than one result holds.
+fn in_pages<T>(page: impl Fn(u32, u32) -> Result<Vec<T>, DbError>) -> Result<Vec<T>, DbError> {
+    const ROWS: u32 = 20;
+    let mut all = Vec::new();
+    for offset in (0..).step_by(ROWS as usize) {
+        let rows = page(offset, ROWS)?;
+        let last = rows.len() < ROWS as usize;
+        all.extend(rows);
+        if last {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// A new id: the prefix and as few base32 characters as are not taken, four at least.
+pub(crate) fn short_id<I: Id>(
+    cx: &Cx<'_>,
+    taken: impl Fn(&I) -> Result<bool, DbError>,
+) -> Result<I, DbError> {
+    const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    /// Tries at each length: when all of them are taken it is getting crowded.
+    const TRIES: usize = 3;
+    for length in (4..=26).flat_map(|length| [length; TRIES]) {
+        let seed = cx.new_id::<Seed>().0;
+        let digest = Sha256::digest(seed.as_bytes());
+        let letters = digest
+            .iter()
+            .take(length)
+            .filter_map(|byte| ALPHABET.get(usize::from(byte % 32)));
+        let text: String = letters.map(|&letter| char::from(letter)).collect();
+        let id = I::from_text(format!("{}-{text}", I::PREFIX));
+        if !taken(&id)? {
+            return Ok(id);
+        }
+    }
+    Err(DbError::Internal)
+}
+
+/// What short ids are made from.
+struct Seed(String);
+
+impl Id for Seed {
+    const PREFIX: &'static str = "seed";
+    fn from_text(text: String) -> Seed {
+        Seed(text)
+    }
+}

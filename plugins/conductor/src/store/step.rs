@@ -1,0 +1,125 @@
+//! The steps of jobs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use super::{json_column, optional_json, to_json};
+use crate::model::{JobId, StepId, StepStatus};
+use crate::step::StepSpec;
+
+/// A step of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Step {
+    /// `S1`, `S2`, …
+    pub step_id: StepId,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// Rejected submissions since the job last began or resumed.
+    #[serde(default)]
+    pub rejections: u32,
+    /// Who approved it, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// What it says.
+    #[serde(flatten)]
+    pub spec: StepSpec,
+}
+
+/// A person's approval of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Approval {
+    /// Who approved, by the name they gave.
+    pub approved_by: String,
+    /// Who that was, if the transport proved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// What they said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Step {
+    /// A step that was just planned.
+    pub(crate) fn new(step_id: StepId, spec: StepSpec) -> Step {
+        Step {
+            step_id,
+            status: StepStatus::Pending,
+            rejections: 0,
+            approval: None,
+            spec,
+        }
+    }
+}
+
+impl TryFrom<Row> for Step {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Step, DbError> {
+        Ok(Step {
+            step_id: row.get(0)?,
+            status: row.get(1)?,
+            rejections: row.get(2)?,
+            approval: optional_json(&row, 3)?,
+            spec: json_column(&row, 4)?,
+        })
+    }
+}
+
+/// The steps of a job, in order.
+pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Step>, DbError> {
+    db.query_as(
+        "SELECT step_id, status, rejections, approval_json, spec_json FROM conductor_steps \
+         WHERE job_id = ?1 ORDER BY position",
+        params![job],
+    )
+}
+
+/// Makes these the job's steps, in this order.
+pub(crate) fn replace(db: &Db<'_>, job: &JobId, steps: &[Step]) -> Result<(), DbError> {
+    db.execute("DELETE FROM conductor_steps WHERE job_id = ?1", params![job])?;
+    for (position, step) in (0_u32..).zip(steps) {
+        db.execute(
+            "INSERT INTO conductor_steps (job_id, step_id, position, status, rejections, approval_json, spec_json) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![
+                job,
+                step.step_id,
+                position,
+                step.status,
+                step.rejections,
+                step.approval.as_ref().map(to_json).transpose()?,
+                to_json(&step.spec)?,
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Stores what a step has become, unless it stands elsewhere meanwhile. `false` if it does.
+pub(crate) fn update(db: &Db<'_>, job: &JobId, seen: StepStatus, step: &Step) -> Result<bool, DbError> {
+    let changed = db.execute(
+        "UPDATE conductor_steps SET status = ?3, rejections = ?4, approval_json = ?5 \
+         WHERE job_id = ?1 AND step_id = ?2 AND status = ?6",
+        params![
+            job,
+            step.step_id,
+            step.status,
+            step.rejections,
+            step.approval.as_ref().map(to_json).transpose()?,
+            seen,
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Counts rejections of a job's open steps anew.
+pub(crate) fn forgive(db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE conductor_steps SET rejections = 0 WHERE job_id = ?1 AND status <> 'DONE'",
+        params![job],
+    )?;
+    Ok(())
+}

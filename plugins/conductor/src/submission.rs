@@ -1,0 +1,294 @@
+//! Whether a submission is accepted: pure.
+//!
+//! Stages come in a fixed order. All failures of a stage are told together, and a later stage is
+//! looked at only when the ones before it hold, because the last one runs programs.
+
+use serde_json::{Map, Value};
+use tollgate_sdk::text_enum;
+
+use crate::evidence::{self, Fault};
+use crate::gate::Gate;
+use crate::gate::decide::{self, Commit, Facts, Said};
+use crate::model::{Claim, EvidenceMode};
+use crate::policy::Policies;
+use crate::step::StepSpec;
+
+text_enum! {
+    /// Where a submission was stopped.
+    pub(crate) enum Stage {
+        Evidence = "evidence",
+        Records = "records",
+        Checklist = "checklist",
+        Claim = "claim",
+        Gates = "gates",
+    }
+}
+
+/// What was submitted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Submission<'a> {
+    pub claim: Claim,
+    pub summary: &'a str,
+    pub evidence: &'a Map<String, Value>,
+    pub devlog: Option<&'a str>,
+    pub commit: Option<&'a str>,
+    pub token: Option<&'a str>,
+}
+
+/// What is known about putting commits off.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Batch<'a> {
+    /// The open token, if there is one, and how many steps it is still good for.
+    pub open: Option<(&'a str, u32)>,
+    /// The step is the last one, so nothing can be put off any more.
+    pub last_step: bool,
+}
+
+/// Why a submission is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    pub stage: Stage,
+    /// Keys and fields that are not there at all.
+    pub missing: Vec<String>,
+    pub reasons: Vec<String>,
+}
+
+/// Everything that needs no looking up.
+pub(crate) fn review(
+    step: &StepSpec,
+    policies: &Policies,
+    said: &Submission<'_>,
+    batch: &Batch<'_>,
+) -> Result<(), Rejection> {
+    let required = evidence::required(&step.required_evidence, policies);
+    let mode = policies.evidence_schema_mode;
+    stage(
+        Stage::Evidence,
+        evidence::faults(&required, said.evidence, said.summary, mode),
+    )?;
+    stage(Stage::Records, records(step, policies, said, batch))?;
+    stage(Stage::Checklist, checklist(step, mode, said.evidence))?;
+    stage(Stage::Claim, claim(said))
+}
+
+/// The last stage: gates, and what Git says about the claimed files.
+pub(crate) fn gates(
+    step: &StepSpec,
+    policies: &Policies,
+    said: &Submission<'_>,
+    facts: &Facts,
+) -> Result<(), Rejection> {
+    let spoken = Said {
+        evidence: said.evidence,
+        commit: said.commit,
+        criteria: step.acceptance_criteria.len(),
+    };
+    let parsed = step.parsed_gates();
+    let wants_commit = parsed.contains(&Gate::CommitExists);
+    let mut reasons: Vec<String> = parsed
+        .iter()
+        .filter_map(|gate| decide::unmet(gate, &spoken, facts))
+        .collect();
+    reasons.extend(unknown_commit(said, facts).filter(|_| !wants_commit));
+    reasons.extend(false_claims(said, facts));
+    reasons.extend(undescribed(policies, said, facts));
+    let faults = reasons.into_iter().map(|message| Fault {
+        key: String::new(),
+        missing: false,
+        message,
+    });
+    stage(Stage::Gates, faults.collect())
+}
+
+fn stage(stage: Stage, faults: Vec<Fault>) -> Result<(), Rejection> {
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let missing = faults.iter().filter(|fault| fault.missing);
+    Err(Rejection {
+        stage,
+        missing: missing.map(|fault| fault.key.clone()).collect(),
+        reasons: faults.into_iter().map(|fault| fault.message).collect(),
+    })
+}
+
+fn fault(key: &str, missing: bool, message: impl Into<String>) -> Fault {
+    Fault {
+        key: key.to_owned(),
+        missing,
+        message: message.into(),
+    }
+}
+
+/// The devlog line, and the commit or the token in its place.
+fn records(step: &StepSpec, policies: &Policies, said: &Submission<'_>, batch: &Batch<'_>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if policies.require_devlog_per_step && said.devlog.is_none_or(|line| line.trim().is_empty()) {
+        faults.push(fault("devlog_line", true, "devlog_line is missing"));
+    }
+    if let Some(hash) = said.commit.filter(|hash| !is_hash(hash)) {
+        faults.push(fault("commit_hash", false, format!("{hash:?} is no commit hash")));
+    }
+    let wanted =
+        step.strict_git || policies.require_commit_per_step || (batch.open.is_some() && batch.last_step);
+    if let (Some(given), None) = (said.token, said.commit) {
+        faults.extend(token(step, policies, given, batch));
+    } else if wanted && said.commit.is_none() {
+        let message = match (step.strict_git, batch.last_step, policies.allow_batch_commits) {
+            (false, false, true) => {
+                "commit_hash is missing; a batch_commit_token from git_commit with defer_reason would do"
+            }
+            (_, true, _) if batch.open.is_some() => {
+                "commit_hash is missing; the last step ends the batch with a commit"
+            }
+            _ => "commit_hash is missing",
+        };
+        faults.push(fault("commit_hash", true, message));
+    }
+    faults
+}
+
+/// What is wrong with a token that stands in for a commit.
+fn token(step: &StepSpec, policies: &Policies, given: &str, batch: &Batch<'_>) -> Option<Fault> {
+    let message = match batch.open {
+        _ if step.strict_git => "this step wants a commit of its own, not a batch_commit_token",
+        _ if !policies.allow_batch_commits => "batch commits are not allowed by this job's policies",
+        Some((open, _)) if open != given => "batch_commit_token is not the open one",
+        None => "batch_commit_token is not open: its batch was committed, or it never was",
+        Some((_, 0)) => "batch_commit_token has expired; commit the batch and send commit_hash",
+        Some(_) if batch.last_step => "the last step ends the batch: commit it and send commit_hash",
+        Some(_) => return None,
+    };
+    Some(fault("batch_commit_token", false, message))
+}
+
+/// Whether text can be an abbreviated or whole commit hash.
+pub(crate) fn is_hash(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// In strict mode all of c1…cN are true; otherwise none is false. Others are named.
+fn checklist(step: &StepSpec, mode: EvidenceMode, evidence: &Map<String, Value>) -> Vec<Fault> {
+    let criteria = step.acceptance_criteria.len();
+    let list = evidence.get("criteria_checklist").and_then(Value::as_object);
+    let mut faults = Vec::new();
+    for (place, text) in step.acceptance_criteria.iter().enumerate() {
+        let name = format!("c{}", place + 1);
+        match list.and_then(|list| list.get(&name)) {
+            Some(Value::Bool(true)) => {}
+            Some(_) => faults.push(fault(
+                "criteria_checklist",
+                false,
+                format!("{name} is false: {text}"),
+            )),
+            None if mode == EvidenceMode::Strict => {
+                let message = format!("criteria_checklist.{name} is missing: {text}");
+                faults.push(fault(&format!("criteria_checklist.{name}"), true, message));
+            }
+            None => {}
+        }
+    }
+    let number = |name: &str| name.strip_prefix('c')?.parse::<usize>().ok();
+    for name in list.into_iter().flat_map(Map::keys) {
+        if !number(name).is_some_and(|number| (1..=criteria).contains(&number)) {
+            let message = format!("criteria_checklist.{name} is no criterion; there are c1 to c{criteria}");
+            faults.push(fault("criteria_checklist", false, message));
+        }
+    }
+    faults
+}
+
+fn claim(said: &Submission<'_>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if said.claim != Claim::Met {
+        let message = format!(
+            "the claim is {}: fix what is missing and submit again",
+            said.claim
+        );
+        faults.push(fault("model_claim", false, message));
+    }
+    for key in ["tests_passed", "lint_passed", "invariants_checked"] {
+        if said.claim == Claim::Met && said.evidence.get(key) == Some(&Value::Bool(false)) {
+            faults.push(fault(
+                key,
+                false,
+                format!("{key} is false, so the claim cannot be MET"),
+            ));
+        }
+    }
+    faults
+}
+
+/// A commit that Git does not know. The gate commit_exists says more about it.
+fn unknown_commit(said: &Submission<'_>, facts: &Facts) -> Option<String> {
+    let git = facts.git.as_ref()?.as_ref().ok()?;
+    let hash = said.commit.filter(|_| git.commit == Some(Commit::Unknown))?;
+    Some(format!("commit_hash {hash} is not in the repository"))
+}
+
+/// Claimed files that Git does not show as changed.
+fn false_claims(said: &Submission<'_>, facts: &Facts) -> Option<String> {
+    let Some(Ok(git)) = &facts.git else {
+        return None;
+    };
+    let claimed = said.evidence.get("changed_files")?.as_array()?;
+    let unseen: Vec<String> = claimed
+        .iter()
+        .filter_map(Value::as_str)
+        .map(|path| path.strip_prefix("./").unwrap_or(path))
+        .filter(|path| !git.changed.iter().any(|change| change.path == *path))
+        .map(str::to_owned)
+        .collect();
+    (!unseen.is_empty()).then(|| {
+        format!(
+            "changed_files claims what Git does not show: {}",
+            decide::some(&unseen)
+        )
+    })
+}
+
+/// New files without a description, if the policies want one.
+fn undescribed(policies: &Policies, said: &Submission<'_>, facts: &Facts) -> Option<String> {
+    if !policies.require_file_descriptions {
+        return None;
+    }
+    let Some(Ok(git)) = &facts.git else {
+        return Some(
+            "Git cannot be asked which files are new, and the policies want each described".to_owned(),
+        );
+    };
+    let described = said.evidence.get("file_descriptions").and_then(Value::as_object);
+    let is_described = |path: &str| {
+        let text = described.and_then(|all| all.get(path)).and_then(Value::as_str);
+        text.is_some_and(|text| !text.trim().is_empty())
+    };
+    let new = git
+        .changed
+        .iter()
+        .filter(|change| change.new && !is_described(&change.path));
+    let new: Vec<String> = new.map(|change| change.path.clone()).collect();
+    (!new.is_empty()).then(|| {
+        format!(
+            "file_descriptions says nothing about new files: {}",
+            decide::some(&new)
+        )
+    })
+}
+
+/// What Git shows and the evidence does not mention: worth a word, no reason to refuse.
+pub(crate) fn unmentioned(said: &Submission<'_>, facts: &Facts) -> Vec<String> {
+    let Some(Ok(git)) = &facts.git else {
+        return Vec::new();
+    };
+    let Some(claimed) = said.evidence.get("changed_files").and_then(Value::as_array) else {
+        return Vec::new();
+    };
+    let mentions = |path: &str| {
+        let names = claimed.iter().filter_map(Value::as_str);
+        names
+            .map(|name| name.strip_prefix("./").unwrap_or(name))
+            .any(|name| name == path)
+    };
+    let unsaid = git.changed.iter().filter(|change| !mentions(&change.path));
+    unsaid.map(|change| change.path.clone()).collect()
+}

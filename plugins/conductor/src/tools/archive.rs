@@ -1,0 +1,155 @@
+//! Exporting a job, and importing one.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tollgate_sdk::{Cx, Effect, Tool, ToolError};
+
+use super::find_job;
+use crate::error::Reason;
+use crate::export::files::{File, files};
+use crate::export::{Format, bundle, markdown};
+use crate::import::{self, Imported};
+use crate::model::JobId;
+
+/// Bytes of content in one reply. JSON escapes make more of it, and a reply holds 1 MiB.
+const PART: usize = 300 << 10;
+
+/// Export a job with everything recorded about it: `md` to read, `json` to import again with job_import,
+/// `zip_manifest` as the files of an archive. A large one comes in parts.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobExportBundle {
+    /// The job.
+    job_id: JobId,
+    /// How; md if left out.
+    format: Option<Format>,
+    /// Which part, from 1.
+    #[schemars(range(min = 1))]
+    part: Option<u32>,
+}
+
+/// A job as a document, or a part of one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Exported {
+    /// The job.
+    job_id: JobId,
+    /// How it is exported.
+    format: Format,
+    /// Which part this is, from 1.
+    part: u32,
+    /// How many parts there are; joined in order they are the whole.
+    parts: u32,
+    /// The document, or a part of it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    content: String,
+    /// The files of the archive, or some of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<File>,
+}
+
+impl Tool for JobExportBundle {
+    const NAME: &'static str = "job_export_bundle";
+    const TITLE: &'static str = "Export a job";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Exported;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Exported, ToolError> {
+        let job = find_job(&cx.db, &self.job_id)?;
+        let format = self.format.unwrap_or(Format::Md);
+        let wanted = self.part.unwrap_or(1);
+        let bundle = bundle(cx, &cx.db, job)?;
+        let (parts, content, files) = match format {
+            Format::Md => text_part(&markdown::document(&bundle), wanted),
+            Format::Json => {
+                let text = serde_json::to_string(&bundle).map_err(|_| super::internal())?;
+                text_part(&text, wanted)
+            }
+            Format::ZipManifest => file_part(files(&bundle), wanted),
+        };
+        if wanted == 0 || wanted > parts {
+            return Err(Reason::argument("part", format!("is {wanted}, not within 1 to {parts}")).into());
+        }
+        Ok(Exported {
+            job_id: self.job_id,
+            format,
+            part: wanted,
+            parts,
+            content,
+            files,
+        })
+    }
+
+    fn text(output: &Exported) -> Option<String> {
+        (output.format == Format::Md).then(|| output.content.clone())
+    }
+}
+
+fn count(parts: usize) -> u32 {
+    u32::try_from(parts).unwrap_or(u32::MAX)
+}
+
+/// One piece of a text, cut at characters.
+fn text_part(text: &str, wanted: u32) -> (u32, String, Vec<File>) {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while rest.len() > PART {
+        let at = (0..=PART)
+            .rev()
+            .find(|at| rest.is_char_boundary(*at))
+            .unwrap_or(0);
+        let (piece, after) = rest.split_at(at);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces.push(rest);
+    let piece = (wanted as usize)
+        .checked_sub(1)
+        .and_then(|place| pieces.get(place));
+    (
+        count(pieces.len()),
+        piece.copied().unwrap_or_default().to_owned(),
+        Vec::new(),
+    )
+}
+
+/// As many files as fit into one reply. A file larger than that has a part of its own.
+fn file_part(files: Vec<File>, wanted: u32) -> (u32, String, Vec<File>) {
+    let mut parts: Vec<Vec<File>> = Vec::new();
+    let mut size = usize::MAX;
+    for file in files {
+        size = size.saturating_add(file.bytes);
+        match parts.last_mut() {
+            Some(part) if size <= PART => part.push(file),
+            _ => {
+                size = file.bytes;
+                parts.push(vec![file]);
+            }
+        }
+    }
+    let total = count(parts.len());
+    let part = (wanted as usize)
+        .checked_sub(1)
+        .and_then(|place| parts.into_iter().nth(place));
+    (total, String::new(), part.unwrap_or_default())
+}
+
+/// Import a job that job_export_bundle wrote with format json. It keeps its id unless that is taken, and
+/// its status, so that work goes on where it was.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobImport {
+    /// The bundle: all parts joined, as an object.
+    bundle: Map<String, Value>,
+}
+
+impl Tool for JobImport {
+    const NAME: &'static str = "job_import";
+    const TITLE: &'static str = "Import a job";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Imported;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Imported, ToolError> {
+        import::import(cx, self.bundle)
+    }
+}

@@ -1,0 +1,310 @@
+//! Context blocks: research, notes, snippets, maps.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+
+use super::find_job;
+use crate::arguments::{BLOCK, BLOCKS, TEXT, tidy_tags};
+use crate::error::{Reason, Refusals};
+use crate::model::{BlockType, ContextId, JobId};
+use crate::search::{Hit, search};
+use crate::store::context::{self, Block};
+use crate::store::{job, short_id};
+
+/// Wants content that is neither blank nor too large.
+fn check_content(refusals: &mut Refusals, content: &str) {
+    refusals.text("content", content, BLOCK);
+    refusals.at_most("content", content.len(), BLOCK, "bytes");
+}
+
+/// Wants the blocks of a job to stay small enough to be exported together.
+fn check_total(cx: &Cx<'_>, job: &JobId, more: usize, less: usize) -> Result<(), ToolError> {
+    let mut refusals = Refusals::default();
+    let total = context::total(&cx.db, job)?
+        .saturating_sub(less)
+        .saturating_add(more);
+    refusals.at_most(
+        "content",
+        total,
+        BLOCKS,
+        "bytes together with the job's other blocks",
+    );
+    refusals.finish()
+}
+
+/// Store a block of context: research, notes, a repository map, a snippet. Steps name blocks in
+/// context_refs; bullets of RESEARCH blocks become process rules in the prompts.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContextAddBlock {
+    /// The job.
+    job_id: JobId,
+    /// What the block holds.
+    block_type: BlockType,
+    /// The content, at most 256 KiB.
+    content: String,
+    /// Tags.
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+/// A block without its content.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BlockLine {
+    /// The block.
+    context_id: ContextId,
+    /// What it holds.
+    block_type: BlockType,
+    /// Its tags.
+    tags: Vec<String>,
+    /// How many characters it has.
+    chars: usize,
+}
+
+impl From<&Block> for BlockLine {
+    fn from(block: &Block) -> BlockLine {
+        BlockLine {
+            context_id: block.context_id.clone(),
+            block_type: block.block_type,
+            tags: block.tags.clone(),
+            chars: block.content.chars().count(),
+        }
+    }
+}
+
+impl Tool for ContextAddBlock {
+    const NAME: &'static str = "context_add_block";
+    const TITLE: &'static str = "Store context";
+    const EFFECT: Effect = Effect::Write;
+    type Output = BlockLine;
+
+    fn run(self, cx: &Cx<'_>) -> Result<BlockLine, ToolError> {
+        let mut refusals = Refusals::default();
+        check_content(&mut refusals, &self.content);
+        refusals.tags("tags", &self.tags);
+        refusals.finish()?;
+        let job = find_job(&cx.db, &self.job_id)?;
+        check_total(cx, &job.id, self.content.len(), 0)?;
+        let block = Block {
+            context_id: short_id(cx, |id| context::exists(&cx.db, id))?,
+            block_type: self.block_type,
+            tags: tidy_tags(self.tags),
+            created_at: cx.now(),
+            updated_at: cx.now(),
+            content: self.content,
+        };
+        context::insert(&cx.db, &job.id, &block)?;
+        job::touch(&cx.db, &job.id, cx.now())?;
+        Ok(BlockLine::from(&block))
+    }
+}
+
+/// A block that a call names.
+fn find_block(cx: &Cx<'_>, job: &JobId, id: &ContextId) -> Result<Block, ToolError> {
+    find_job(&cx.db, job)?;
+    let block = context::get(&cx.db, job, id.as_str())?;
+    block.ok_or_else(|| Reason::not_found("context block", id.as_str()).into())
+}
+
+/// Read a context block, or a part of a large one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContextGetBlock {
+    /// The job.
+    job_id: JobId,
+    /// The block.
+    context_id: ContextId,
+    /// The first character, from 0.
+    #[serde(default)]
+    offset: u32,
+    /// At most so many characters; 20000 if left out.
+    #[schemars(range(min = 1, max = 200_000))]
+    max_chars: Option<u32>,
+}
+
+/// A block, or a part of one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BlockPart {
+    /// The block.
+    #[serde(flatten)]
+    line: BlockLine,
+    /// The content, or the part asked for.
+    content: String,
+    /// Where the next part starts, if there is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u32>,
+}
+
+impl Tool for ContextGetBlock {
+    const NAME: &'static str = "context_get_block";
+    const TITLE: &'static str = "Read context";
+    const EFFECT: Effect = Effect::Read;
+    type Output = BlockPart;
+
+    fn run(self, cx: &Cx<'_>) -> Result<BlockPart, ToolError> {
+        let most = self.max_chars.unwrap_or(20_000);
+        if !(1..=200_000).contains(&most) {
+            return Err(Reason::argument("max_chars", format!("is {most}, not within 1 to 200000")).into());
+        }
+        let block = find_block(cx, &self.job_id, &self.context_id)?;
+        let line = BlockLine::from(&block);
+        let part = block
+            .content
+            .chars()
+            .skip(self.offset as usize)
+            .take(most as usize);
+        let end = self.offset.saturating_add(most);
+        Ok(BlockPart {
+            next_offset: ((end as usize) < line.chars).then_some(end),
+            content: part.collect(),
+            line,
+        })
+    }
+}
+
+/// Change a context block; what is left out stays.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContextUpdateBlock {
+    /// The job.
+    job_id: JobId,
+    /// The block.
+    context_id: ContextId,
+    /// What the block holds.
+    block_type: Option<BlockType>,
+    /// The content in place of the old.
+    content: Option<String>,
+    /// The tags in place of the old.
+    tags: Option<Vec<String>>,
+}
+
+impl Tool for ContextUpdateBlock {
+    const NAME: &'static str = "context_update_block";
+    const TITLE: &'static str = "Change context";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints {
+        destructive: true,
+        ..Hints::IDEMPOTENT
+    };
+    type Output = BlockLine;
+
+    fn run(self, cx: &Cx<'_>) -> Result<BlockLine, ToolError> {
+        let mut refusals = Refusals::default();
+        if let Some(content) = &self.content {
+            check_content(&mut refusals, content);
+        }
+        refusals.tags("tags", self.tags.as_deref().unwrap_or_default());
+        if self.content.is_none() && self.tags.is_none() && self.block_type.is_none() {
+            refusals.add(Reason::argument(
+                "content",
+                "is missing, and so is everything else to change",
+            ));
+        }
+        refusals.finish()?;
+        let mut block = find_block(cx, &self.job_id, &self.context_id)?;
+        let size = self.content.as_ref().map_or(0, String::len);
+        check_total(cx, &self.job_id, size, block.content.len())?;
+        block.block_type = self.block_type.unwrap_or(block.block_type);
+        block.content = self.content.unwrap_or(block.content);
+        block.tags = self.tags.map_or(block.tags, tidy_tags);
+        block.updated_at = cx.now();
+        context::update(&cx.db, &self.job_id, &block)?;
+        job::touch(&cx.db, &self.job_id, cx.now())?;
+        Ok(BlockLine::from(&block))
+    }
+}
+
+/// Delete a context block. Refused while a step that is not done names it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContextDeleteBlock {
+    /// The job.
+    job_id: JobId,
+    /// The block.
+    context_id: ContextId,
+}
+
+/// A block that is gone.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Deleted {
+    /// The block that was deleted.
+    deleted: ContextId,
+}
+
+impl Tool for ContextDeleteBlock {
+    const NAME: &'static str = "context_delete_block";
+    const TITLE: &'static str = "Delete context";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
+    type Output = Deleted;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Deleted, ToolError> {
+        let block = find_block(cx, &self.job_id, &self.context_id)?;
+        let id = block.context_id.as_str();
+        let mut refusals = Refusals::default();
+        for step in crate::store::step::all(&cx.db, &self.job_id)? {
+            let open = step.status != crate::model::StepStatus::Done;
+            if open && step.spec.context_refs.iter().any(|named| named == id) {
+                let fault = format!("is named by step {}", step.step_id);
+                refusals.add(Reason::argument("context_id", fault));
+            }
+        }
+        refusals.finish()?;
+        context::delete(&cx.db, &self.job_id, &block.context_id)?;
+        job::touch(&cx.db, &self.job_id, cx.now())?;
+        Ok(Deleted {
+            deleted: block.context_id,
+        })
+    }
+}
+
+/// Search the context blocks of a job by words, best first, with excerpts.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContextSearch {
+    /// The job.
+    job_id: JobId,
+    /// Words; a block matches if it or its tags contain one.
+    #[schemars(length(min = 1, max = TEXT))]
+    query: String,
+    /// Only blocks of this type.
+    block_type: Option<BlockType>,
+    /// At most so many, 1 to 200; 10 if left out.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u32>,
+}
+
+/// What was found.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Found {
+    /// The blocks, best first.
+    matches: Vec<Hit>,
+    /// How many matched in all.
+    total: usize,
+}
+
+impl Tool for ContextSearch {
+    const NAME: &'static str = "context_search";
+    const TITLE: &'static str = "Search context";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Found;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Found, ToolError> {
+        let mut refusals = Refusals::default();
+        refusals.text("query", &self.query, TEXT);
+        let limit = refusals.limit(self.limit, 10);
+        refusals.finish()?;
+        let job = find_job(&cx.db, &self.job_id)?;
+        let mut matches = search(&self.query, |visit| {
+            context::each(&cx.db, &job.id, |block| {
+                if self.block_type.is_none_or(|wanted| wanted == block.block_type) {
+                    visit(&block);
+                }
+            })
+        })?;
+        let total = matches.len();
+        matches.truncate(limit as usize);
+        Ok(Found { matches, total })
+    }
+}

@@ -1,0 +1,271 @@
+//! Giving out the prompt of the current step.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, NextCall, Tier, Tool, ToolError};
+
+use super::{after, current, find_job, internal, job_call, moved_meanwhile};
+use crate::model::{BlockType, EvidenceType, JobId, StepId, StepStatus};
+use crate::policy::Policies;
+use crate::prompt::{self, Material};
+use crate::state::Event;
+use crate::store::job::Job;
+use crate::store::mistake::Mistake;
+use crate::store::step::{self, Step};
+use crate::store::{batch, context, mistake};
+use crate::{evidence, mistakes, rules};
+
+/// Get the prompt of the current step, and only that: objective, invariants, criteria, the evidence to
+/// submit, relevant mistakes. Asking again gives the same. On a READY job call job_start first.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobNextStepPrompt {
+    /// The job.
+    job_id: JobId,
+}
+
+/// The prompt of a step with its parts.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StepPrompt {
+    /// The job.
+    job_id: JobId,
+    /// The step.
+    step_id: StepId,
+    /// Its place, from 1.
+    place: usize,
+    /// How many steps the job has.
+    steps: usize,
+    /// What to do.
+    prompt: String,
+    /// The criteria, c1 first.
+    acceptance_criteria: Vec<String>,
+    /// Keys of the evidence with their types, those of the policies included.
+    required_evidence_schema: BTreeMap<String, EvidenceType>,
+    /// Mistakes that matter here, newest first.
+    relevant_mistakes: Vec<String>,
+    /// What must never be violated.
+    invariants: Vec<String>,
+    /// How many submissions are left before the job pauses or fails.
+    attempts_left: u32,
+    /// The batch-commit token that is open, if one is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch_commit_token: Option<String>,
+}
+
+impl Tool for JobNextStepPrompt {
+    const NAME: &'static str = "job_next_step_prompt";
+    const TITLE: &'static str = "Get the next step";
+    const EFFECT: Effect = Effect::Write;
+    const TIER: Tier = Tier::Core;
+    const HINTS: Hints = Hints::IDEMPOTENT;
+    type Output = StepPrompt;
+
+    fn run(self, cx: &Cx<'_>) -> Result<StepPrompt, ToolError> {
+        let job = find_job(&cx.db, &self.job_id)?;
+        after(&job, Event::Prompt)?;
+        let steps = step::all(&cx.db, &job.id)?;
+        let (place, found) = current(&steps).ok_or_else(internal)?;
+        if found.status == StepStatus::Pending {
+            let active = Step {
+                status: StepStatus::Active,
+                ..found.clone()
+            };
+            if !step::update(&cx.db, &job.id, found.status, &active)? {
+                return Err(moved_meanwhile(&job.id));
+            }
+        }
+        let told = Telling::gather(&cx.db, &job, found)?;
+        let policies = job.effective();
+        Ok(StepPrompt {
+            prompt: told.prompt(&job, &policies, found, (place + 1, steps.len())),
+            place: place + 1,
+            steps: steps.len(),
+            step_id: found.step_id.clone(),
+            acceptance_criteria: found.spec.acceptance_criteria.clone(),
+            required_evidence_schema: evidence::required(&found.spec.required_evidence, &policies),
+            relevant_mistakes: told
+                .mistakes
+                .iter()
+                .map(|(title, avoid)| format!("{title}: {avoid}"))
+                .collect(),
+            invariants: job.plan.invariants.clone().unwrap_or_default(),
+            attempts_left: attempts_left(found, &policies),
+            batch_commit_token: told.batch.map(|(token, _)| token),
+            job_id: job.id,
+        })
+    }
+
+    fn text(output: &StepPrompt) -> Option<String> {
+        Some(output.prompt.clone())
+    }
+}
+
+/// How many more submissions of a step may be rejected, the last of them ending or pausing the job.
+pub(crate) fn attempts_left(step: &Step, policies: &Policies) -> u32 {
+    let allowed = step
+        .spec
+        .max_attempts
+        .unwrap_or_else(|| policies.max_retries_per_step.saturating_add(1));
+    allowed.saturating_sub(step.rejections)
+}
+
+/// What a prompt tells beside the job and the step themselves.
+pub(crate) struct Telling {
+    contexts: Vec<(String, String, String)>,
+    rules: Vec<String>,
+    mistakes: Vec<(String, String)>,
+    batch: Option<(String, u32)>,
+}
+
+impl Telling {
+    /// Most research blocks that rules are distilled from, and mistakes that are looked through.
+    const BLOCKS: u32 = 20;
+    const MISTAKES: u32 = 200;
+
+    /// Reads it.
+    pub(crate) fn gather(db: &Db<'_>, job: &Job, step: &Step) -> Result<Telling, DbError> {
+        let mut contexts = Vec::new();
+        for id in &step.spec.context_refs {
+            if let Some(block) = context::get(db, &job.id, id)? {
+                contexts.push((id.clone(), block.block_type.to_string(), block.content));
+            }
+        }
+        let research = context::of_type(db, &job.id, BlockType::Research, Telling::BLOCKS)?;
+        let newest = mistake::latest(db, &job.id, Telling::MISTAKES)?;
+        let relevant: Vec<&Mistake> = match job.effective().inject_mistakes_every_step {
+            true => mistakes::relevant(&newest, &step.step_id, &step.spec),
+            false => Vec::new(),
+        };
+        Ok(Telling {
+            contexts,
+            rules: rules::distil(&research),
+            mistakes: relevant
+                .into_iter()
+                .map(|mistake| (mistake.title.clone(), mistake.avoid_next_time.clone()))
+                .collect(),
+            batch: batch::open(db, &job.id)?.map(|batch| (batch.token.to_string(), batch.steps_left)),
+        })
+    }
+
+    fn material<'a>(
+        &'a self,
+        job: &'a Job,
+        policies: &'a Policies,
+        step: &'a Step,
+        place: (usize, usize),
+    ) -> Material<'a> {
+        Material {
+            job_id: job.id.as_str(),
+            job_title: &job.title,
+            goal: &job.goal,
+            plan: &job.plan,
+            policies,
+            step_id: step.step_id.as_str(),
+            step: &step.spec,
+            place,
+            contexts: &self.contexts,
+            rules: &self.rules,
+            mistakes: &self.mistakes,
+            batch: self.batch.as_ref().map(|(token, left)| (token.as_str(), *left)),
+            rejections: step.rejections,
+        }
+    }
+
+    /// The prompt.
+    pub(crate) fn prompt(
+        &self,
+        job: &Job,
+        policies: &Policies,
+        step: &Step,
+        place: (usize, usize),
+    ) -> String {
+        prompt::build(&self.material(job, policies, step, place))
+    }
+
+    /// How long the prompt is at least.
+    pub(crate) fn least_length(job: &Job, policies: &Policies, step: &Step, place: (usize, usize)) -> usize {
+        let nothing = Telling {
+            contexts: Vec::new(),
+            rules: Vec::new(),
+            mistakes: Vec::new(),
+            batch: None,
+        };
+        prompt::least_length(&nothing.material(job, policies, step, place))
+    }
+}
+
+/// Begin the execution of a READY job. Then job_next_step_prompt gives the first step.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobStart {
+    /// The job.
+    job_id: JobId,
+}
+
+/// A job that runs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Running {
+    /// The job.
+    job_id: JobId,
+    /// Where it stands.
+    status: crate::state::Status,
+    /// The current step.
+    step_id: StepId,
+    /// Its title.
+    title: String,
+    /// How many steps there are.
+    steps: usize,
+    /// How many of them are done.
+    steps_done: usize,
+    /// What should be known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    /// The call that gives its prompt.
+    next_call: NextCall,
+}
+
+impl Running {
+    /// A job that runs, at its current step.
+    pub(crate) fn new(job: &Job, steps: &[Step], warnings: Vec<String>) -> Result<Running, ToolError> {
+        let (_, step) = current(steps).ok_or_else(internal)?;
+        let done = steps
+            .iter()
+            .filter(|step| step.status == StepStatus::Done)
+            .count();
+        Ok(Running {
+            job_id: job.id.clone(),
+            status: job.status,
+            step_id: step.step_id.clone(),
+            title: step.spec.title.clone(),
+            steps: steps.len(),
+            steps_done: done,
+            warnings,
+            next_call: job_call("job_next_step_prompt", &job.id),
+        })
+    }
+}
+
+impl Tool for JobStart {
+    const NAME: &'static str = "job_start";
+    const TITLE: &'static str = "Start execution";
+    const EFFECT: Effect = Effect::Run;
+    const TIER: Tier = Tier::Core;
+    type Output = Running;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Running, ToolError> {
+        let job = cx.transaction(|db| find_job(&db, &self.job_id))?;
+        after(&job, Event::Start)?;
+        let (baseline, warnings) = super::lifecycle::baseline(cx, &job);
+        cx.transaction(|db| {
+            let mut job = find_job(&db, &self.job_id)?;
+            let seen = job.status;
+            job.status = after(&job, Event::Start)?;
+            job.baseline = baseline;
+            super::save(cx, &db, seen, &mut job)?;
+            super::lifecycle::note(cx, &db, &job, "started")?;
+            Running::new(&job, &step::all(&db, &job.id)?, warnings)
+        })
+    }
+}

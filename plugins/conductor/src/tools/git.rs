@@ -1,0 +1,229 @@
+//! Git for a job's repository: looking and committing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+
+use super::find_job;
+use crate::error::{GitFault, Reason, Refusals};
+use crate::git::{Git, parse};
+use crate::model::JobId;
+use crate::store::job::Job;
+
+/// Most paths in one reply.
+const SHOWN: usize = 500;
+
+impl From<GitFault> for ToolError {
+    fn from(fault: GitFault) -> ToolError {
+        Reason::Git(fault).into()
+    }
+}
+
+/// The job that a call names.
+pub(super) fn job_of(cx: &Cx<'_>, id: &JobId) -> Result<Job, ToolError> {
+    cx.transaction(|db| find_job(&db, id))
+}
+
+/// Show branch, head and every changed path of the job's repository.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GitStatus {
+    /// The job whose repository is meant.
+    job_id: JobId,
+}
+
+/// A repository's state.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StatusView {
+    /// The branch; absent when HEAD is detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// HEAD's commit; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<String>,
+    /// HEAD is detached.
+    detached: bool,
+    /// A merge, rebase or the like that is not finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_progress: Option<&'static str>,
+    /// Nothing is changed.
+    clean: bool,
+    /// The changed paths, at most 500.
+    changes: Vec<parse::Entry>,
+    /// How many there are.
+    total: usize,
+}
+
+impl Tool for GitStatus {
+    const NAME: &'static str = "git_status";
+    const TITLE: &'static str = "Git status";
+    const EFFECT: Effect = Effect::Run;
+    const HINTS: Hints = Hints::IDEMPOTENT;
+    type Output = StatusView;
+
+    fn run(self, cx: &Cx<'_>) -> Result<StatusView, ToolError> {
+        let job = job_of(cx, &self.job_id)?;
+        let git = Git::open(cx, job.repo_root.as_deref())?;
+        let status = git.status()?;
+        let total = status.entries.len();
+        let mut changes = status.entries;
+        changes.truncate(SHOWN);
+        Ok(StatusView {
+            detached: status.branch.is_none(),
+            branch: status.branch,
+            head: status.head,
+            in_progress: git.in_progress()?,
+            clean: total == 0,
+            changes,
+            total,
+        })
+    }
+}
+
+/// Summarise what changed: each path with its number of lines, since the current step began or since a
+/// commit, untracked files included.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GitDiffSummary {
+    /// The job whose repository is meant.
+    job_id: JobId,
+    /// Since this commit, tag or branch; since the current step began if left out.
+    since: Option<String>,
+}
+
+/// A path that changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangeView {
+    /// The path.
+    path: String,
+    /// Lines added and removed; 0 for a binary file.
+    lines: u64,
+    /// It was not there before.
+    new: bool,
+}
+
+/// What changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DiffView {
+    /// The commit it is counted from; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    /// The paths, at most 500.
+    files: Vec<ChangeView>,
+    /// How many there are.
+    total: usize,
+    /// Lines added and removed in all.
+    lines: u64,
+}
+
+impl Tool for GitDiffSummary {
+    const NAME: &'static str = "git_diff_summary";
+    const TITLE: &'static str = "Summarise changes";
+    const EFFECT: Effect = Effect::Run;
+    const HINTS: Hints = Hints::IDEMPOTENT;
+    type Output = DiffView;
+
+    fn run(self, cx: &Cx<'_>) -> Result<DiffView, ToolError> {
+        let job = job_of(cx, &self.job_id)?;
+        let git = Git::open(cx, job.repo_root.as_deref())?;
+        let named = match &self.since {
+            Some(name) => {
+                let found = git.commit(name)?;
+                let found = found.ok_or_else(|| Reason::not_found("commit", name))?;
+                Some(crate::store::job::Baseline {
+                    commit: Some(found),
+                    ..Default::default()
+                })
+            }
+            None => job.baseline,
+        };
+        let facts = git.facts(named.as_ref(), None)?;
+        let since = match named {
+            Some(baseline) => baseline.commit,
+            None => git.head()?,
+        };
+        let files = facts.changed.into_iter();
+        let mut files: Vec<ChangeView> = files
+            .map(|change| ChangeView {
+                path: change.path,
+                lines: change.lines,
+                new: change.new,
+            })
+            .collect();
+        let total = files.len();
+        let lines = files
+            .iter()
+            .fold(0_u64, |sum, file| sum.saturating_add(file.lines));
+        files.truncate(SHOWN);
+        Ok(DiffView {
+            since,
+            files,
+            total,
+            lines,
+        })
+    }
+}
+
+/// Show the latest commits of the current branch.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GitLog {
+    /// The job whose repository is meant.
+    job_id: JobId,
+    /// At most so many, 1 to 200; 20 if left out.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u32>,
+}
+
+/// A commit.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CommitLine {
+    /// Its hash.
+    commit: String,
+    /// Who made it.
+    author: String,
+    /// When.
+    at: String,
+    /// The first line of its message.
+    subject: String,
+}
+
+/// Commits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LogView {
+    /// The commits, newest first.
+    commits: Vec<CommitLine>,
+}
+
+impl Tool for GitLog {
+    const NAME: &'static str = "git_log";
+    const TITLE: &'static str = "Git log";
+    const EFFECT: Effect = Effect::Run;
+    const HINTS: Hints = Hints::IDEMPOTENT;
+    type Output = LogView;
+
+    fn run(self, cx: &Cx<'_>) -> Result<LogView, ToolError> {
+        let mut refusals = Refusals::default();
+        let limit = refusals.limit(self.limit, 20);
+        refusals.finish()?;
+        let job = job_of(cx, &self.job_id)?;
+        let git = Git::open(cx, job.repo_root.as_deref())?;
+        if git.head()?.is_none() {
+            return Ok(LogView { commits: Vec::new() });
+        }
+        let count = format!("--max-count={limit}");
+        let printed = git.run(&["log", "-z", &count, "--format=%H%x1f%an%x1f%aI%x1f%s"])?;
+        let commits = parse::names(&printed).into_iter().filter_map(|record| {
+            let mut fields = record.splitn(4, '\u{1f}').map(str::to_owned);
+            Some(CommitLine {
+                commit: fields.next()?,
+                author: fields.next()?,
+                at: fields.next()?,
+                subject: fields.next()?,
+            })
+        });
+        Ok(LogView {
+            commits: commits.collect(),
+        })
+    }
+}

@@ -1,0 +1,438 @@
+//! Git for a job's repository: commits, batches, branches and tags.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+
+use super::current;
+use super::git::job_of;
+use crate::arguments::{ENTRY, PATH, TITLE};
+use crate::error::{GitFault, Reason, Refusals};
+use crate::git::{Git, parse};
+use crate::model::{JobId, StepId};
+use crate::root::stays_inside;
+use crate::store::batch::{self, Batch};
+use crate::store::job::Job;
+use crate::store::{short_id, step};
+
+/// Commit the named paths of the job's repository, and nothing else, with a message from the job's
+/// template. Or put the commit off: with defer_reason it commits nothing and gives a token that a few
+/// submissions may carry in place of a commit hash. A commit ends the open batch.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GitCommit {
+    /// The job.
+    job_id: JobId,
+    /// What was done, for the message.
+    #[schemars(length(min = 1, max = ENTRY))]
+    summary: Option<String>,
+    /// Files or directories, relative to the repository.
+    #[serde(default)]
+    paths: Vec<String>,
+    /// The step it belongs to; the current one if left out.
+    step_id: Option<StepId>,
+    /// Why the commit is put off. Nothing else may be given then.
+    #[schemars(length(min = 1, max = ENTRY))]
+    defer_reason: Option<String>,
+    /// Who commits, where the repository's own configuration names nobody. Needs author_email.
+    author_name: Option<String>,
+    /// Their address.
+    author_email: Option<String>,
+}
+
+/// A commit, or leave to make it later.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Committed {
+    /// The commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit_hash: Option<String>,
+    /// Its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// The paths in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<String>,
+    /// The token of a commit that was put off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch_commit_token: Option<String>,
+    /// For how many steps the token is good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps_left: Option<u32>,
+    /// The commit ended the open batch.
+    settled_batch: bool,
+}
+
+impl Tool for GitCommit {
+    const NAME: &'static str = "git_commit";
+    const TITLE: &'static str = "Commit named paths";
+    const EFFECT: Effect = Effect::Run;
+    type Output = Committed;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Committed, ToolError> {
+        self.check()?;
+        match self.defer_reason.clone() {
+            Some(reason) => self.defer(cx, reason),
+            None => self.commit(cx),
+        }
+    }
+}
+
+impl GitCommit {
+    fn check(&self) -> Result<(), ToolError> {
+        let mut refusals = Refusals::default();
+        refusals.optional_text("defer_reason", self.defer_reason.as_deref(), ENTRY);
+        refusals.optional_text("summary", self.summary.as_deref(), ENTRY);
+        if self.defer_reason.is_some() {
+            if self.summary.is_some() || !self.paths.is_empty() {
+                refusals.add(Reason::argument("defer_reason", "goes without summary and paths"));
+            }
+            return refusals.finish();
+        }
+        if self.summary.is_none() {
+            refusals.add(Reason::argument("summary", "is missing"));
+        }
+        if self.paths.is_empty() {
+            refusals.add(Reason::argument("paths", "is empty; name what to commit"));
+        }
+        refusals.at_most("paths", self.paths.len(), 500, "paths");
+        self.check_paths(&mut refusals);
+        self.check_author(&mut refusals);
+        refusals.finish()
+    }
+
+    fn check_paths(&self, refusals: &mut Refusals) {
+        for path in &self.paths {
+            if !stays_inside(path) || path.len() > PATH {
+                refusals.add(Reason::Git(GitFault::Path {
+                    path: crate::arguments::clip(path),
+                    fault: "leads out of the repository".to_owned(),
+                }));
+            }
+        }
+    }
+
+    fn check_author(&self, refusals: &mut Refusals) {
+        if self.author_name.is_some() != self.author_email.is_some() {
+            refusals.add(Reason::argument("author_name", "and author_email go together"));
+        }
+        for (field, text) in [
+            ("author_name", &self.author_name),
+            ("author_email", &self.author_email),
+        ] {
+            let odd = |text: &str| text.trim().is_empty() || text.contains(['\n', '<', '>', '/']);
+            if text.as_deref().is_some_and(odd) {
+                refusals.add(Reason::argument(
+                    field,
+                    "is blank or has `<`, `>`, `/` or a line break in it",
+                ));
+            }
+        }
+    }
+
+    /// Opens a batch. No git is needed for that.
+    fn defer(self, cx: &Cx<'_>, reason: String) -> Result<Committed, ToolError> {
+        cx.transaction(|db| {
+            let job = super::find_job(&db, &self.job_id)?;
+            let policies = job.effective();
+            let mut refusals = Refusals::default();
+            super::after(&job, crate::state::Event::Submit)?;
+            if !policies.allow_batch_commits {
+                refusals.add(Reason::BatchForbidden);
+            }
+            if let Some(open) = batch::open(&db, &job.id)? {
+                refusals.add(Reason::BatchOpen(open.token.to_string()));
+            }
+            refusals.finish()?;
+            let opened = Batch {
+                token: short_id(cx, |id| batch::exists(&db, id))?,
+                reason: reason.trim().to_owned(),
+                steps_left: policies.batch_commit_max_steps,
+                steps: Vec::new(),
+                settled_by: None,
+                created_at: cx.now(),
+            };
+            batch::insert(&db, &job.id, &opened)?;
+            super::lifecycle::note(
+                cx,
+                &db,
+                &job,
+                &format!("commit put off with {}: {reason}", opened.token),
+            )?;
+            Ok(Committed {
+                commit_hash: None,
+                message: None,
+                files: Vec::new(),
+                batch_commit_token: Some(opened.token.to_string()),
+                steps_left: Some(opened.steps_left),
+                settled_batch: false,
+            })
+        })
+    }
+
+    fn commit(self, cx: &Cx<'_>) -> Result<Committed, ToolError> {
+        let job = job_of(cx, &self.job_id)?;
+        let message = self.message(cx, &job)?;
+        let git = Git::open_to_write(cx, job.repo_root.as_deref())?;
+        if let Some(what) = git.in_progress()? {
+            return Err(GitFault::InProgress(what.to_owned()).into());
+        }
+        let files = self.changed(&git)?;
+        let specs: Vec<String> = self.paths.iter().map(|path| git.pathspec(path)).collect();
+        let specs = specs.iter().map(String::as_str);
+        let mut add = vec!["add", "--all", "--"];
+        add.extend(specs.clone());
+        git.run(&add)?;
+        let identity = self.identity();
+        let mut commit: Vec<&str> = identity
+            .iter()
+            .flat_map(|setting| ["-c", setting.as_str()])
+            .collect();
+        commit.extend(["commit", "--quiet", "--file=-", "--only", "--"]);
+        commit.extend(specs);
+        git.run_with(&commit, message.as_bytes())?;
+        let hash = git.head()?.ok_or(GitFault::NothingToCommit)?;
+        let settled_batch = cx.transaction(|db| batch::settle(&db, &job.id, &hash))?;
+        Ok(Committed {
+            commit_hash: Some(hash),
+            message: Some(message),
+            files,
+            batch_commit_token: None,
+            steps_left: None,
+            settled_batch,
+        })
+    }
+
+    /// The settings that say who commits.
+    fn identity(&self) -> Vec<String> {
+        let name = self.author_name.iter().map(|name| format!("user.name={name}"));
+        let email = self
+            .author_email
+            .iter()
+            .map(|email| format!("user.email={email}"));
+        name.chain(email).collect()
+    }
+
+    /// The job's template, filled in.
+    fn message(&self, cx: &Cx<'_>, job: &Job) -> Result<String, ToolError> {
+        let steps = cx.transaction(|db| step::all(&db, &job.id))?;
+        let step = match &self.step_id {
+            Some(id) => Some(super::find_step(&steps, id.as_str())?),
+            None => current(&steps).map(|(_, step)| step).or(steps.last()),
+        };
+        let (id, title) = match step {
+            Some(step) => (step.step_id.as_str(), step.spec.title.as_str()),
+            None => ("", job.title.as_str()),
+        };
+        let summary = self.summary.as_deref().unwrap_or_default().trim();
+        Ok(fill(
+            &job.effective().commit_message_template,
+            job.id.as_str(),
+            id,
+            title,
+            summary,
+        ))
+    }
+
+    /// The changed files below the named paths, or every path without one.
+    fn changed(&self, git: &Git<'_>) -> Result<Vec<String>, ToolError> {
+        let status = git.status()?;
+        let mut refusals = Refusals::default();
+        let mut files = Vec::new();
+        for path in &self.paths {
+            let wanted = path.trim_start_matches("./").trim_end_matches('/');
+            let below = status.entries.iter().map(|entry| &entry.path).filter(|changed| {
+                let rest = changed.strip_prefix(wanted);
+                wanted.is_empty()
+                    || wanted == "."
+                    || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            });
+            let before = files.len();
+            files.extend(below.cloned());
+            if files.len() == before {
+                refusals.add(Reason::Git(GitFault::Path {
+                    path: crate::arguments::clip(path),
+                    fault: "has no changes".to_owned(),
+                }));
+            }
+        }
+        if files.is_empty() {
+            return Err(GitFault::NothingToCommit.into());
+        }
+        refusals.finish()?;
+        files.sort();
+        files.dedup();
+        Ok(files)
+    }
+}
+
+/// Fills a template in one pass, so that a summary with braces stays as it is.
+fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        text += before;
+        let found = [
+            ("job_id}", job),
+            ("step_id}", step),
+            ("title}", title),
+            ("summary}", summary),
+        ]
+        .into_iter()
+        .find_map(|(name, value)| after.strip_prefix(name).map(|rest| (rest, value)));
+        match found {
+            Some((after, value)) => {
+                text += value;
+                rest = after;
+            }
+            None => {
+                text.push('{');
+                rest = after;
+            }
+        }
+    }
+    text + rest + "\n"
+}
+
+/// Wants a name that Git takes and that is no option.
+fn check_name(field: &str, name: Option<&str>, refusals: &mut Refusals) {
+    let Some(name) = name else {
+        return;
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
+    let fine = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(plain)
+        && name.len() <= 100
+        && !name.contains("..")
+        && !name.contains("//")
+        && !name.ends_with(['/', '.'])
+        && !name
+            .split('/')
+            .any(|part| part.starts_with('.') || part.ends_with(".lock"));
+    if !fine {
+        refusals.add(Reason::argument(
+            field,
+            "is no name: letters, digits, `.`, `_`, `-` and `/`",
+        ));
+    }
+}
+
+/// List the branches of the job's repository, or switch to one, which is made if it does not exist.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GitBranch {
+    /// The job whose repository is meant.
+    job_id: JobId,
+    /// The branch to switch to. Left out: list only.
+    #[schemars(length(min = 1, max = 100))]
+    name: Option<String>,
+}
+
+/// Branches.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Branches {
+    /// The current branch; absent when HEAD is detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current: Option<String>,
+    /// The branches, by name.
+    branches: Vec<String>,
+    /// The branch was made by this call.
+    created: bool,
+}
+
+impl Tool for GitBranch {
+    const NAME: &'static str = "git_branch";
+    const TITLE: &'static str = "Branches";
+    const EFFECT: Effect = Effect::Run;
+    const HINTS: Hints = Hints::IDEMPOTENT;
+    type Output = Branches;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Branches, ToolError> {
+        let mut refusals = Refusals::default();
+        check_name("name", self.name.as_deref(), &mut refusals);
+        refusals.finish()?;
+        let job = job_of(cx, &self.job_id)?;
+        let root = job.repo_root.as_deref();
+        let mut created = false;
+        let git = match &self.name {
+            None => Git::open(cx, root)?,
+            Some(name) => {
+                let git = Git::open_to_write(cx, root)?;
+                if let Some(what) = git.in_progress()? {
+                    return Err(GitFault::InProgress(what.to_owned()).into());
+                }
+                created = !refs(&git, "refs/heads")?.contains(name);
+                match created {
+                    true => git.run(&["switch", "--quiet", "--create", name])?,
+                    false => git.run(&["switch", "--quiet", "--no-guess", name])?,
+                };
+                git
+            }
+        };
+        Ok(Branches {
+            current: git.status()?.branch,
+            branches: refs(&git, "refs/heads")?,
+            created,
+        })
+    }
+}
+
+/// The short names of references below a prefix.
+fn refs(git: &Git<'_>, prefix: &str) -> Result<Vec<String>, GitFault> {
+    let printed = git.run(&["for-each-ref", "--format=%(refname:lstrip=2)", prefix])?;
+    Ok(parse::lossless(&printed).lines().map(str::to_owned).collect())
+}
+
+/// List the tags of the job's repository, or tag the current commit.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GitTag {
+    /// The job whose repository is meant.
+    job_id: JobId,
+    /// The tag to make. Left out: list only.
+    #[schemars(length(min = 1, max = 100))]
+    name: Option<String>,
+}
+
+/// Tags.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Tags {
+    /// The tags, by name.
+    tags: Vec<String>,
+    /// The commit that was tagged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tagged: Option<String>,
+}
+
+impl Tool for GitTag {
+    const NAME: &'static str = "git_tag";
+    const TITLE: &'static str = "Tags";
+    const EFFECT: Effect = Effect::Run;
+    type Output = Tags;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Tags, ToolError> {
+        let mut refusals = Refusals::default();
+        check_name("name", self.name.as_deref(), &mut refusals);
+        refusals.at_most(
+            "name",
+            self.name.as_deref().unwrap_or_default().len(),
+            TITLE,
+            "characters",
+        );
+        refusals.finish()?;
+        let job = job_of(cx, &self.job_id)?;
+        let root = job.repo_root.as_deref();
+        let (git, tagged) = match &self.name {
+            None => (Git::open(cx, root)?, None),
+            Some(name) => {
+                let git = Git::open_to_write(cx, root)?;
+                let head = git.head()?.ok_or_else(|| Reason::not_found("commit", "HEAD"))?;
+                git.run(&["tag", "--no-sign", name, &head])?;
+                (git, Some(head))
+            }
+        };
+        Ok(Tags {
+            tags: refs(&git, "refs/tags")?,
+            tagged,
+        })
+    }
+}

@@ -1,0 +1,266 @@
+//! What moves a job: ready, pause, resume, fail, archive.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Db, Effect, Hints, NextCall, Tier, Tool, ToolError};
+
+use super::execute::{Running, Telling};
+use super::{after, find_job, job_call, save};
+use crate::access;
+use crate::arguments::ENTRY;
+use crate::error::{GitFault, Refusals};
+use crate::git::Git;
+use crate::model::{BlockType, JobId, LogType, StepId};
+use crate::ready::{Gap, Readiness, gaps, refuse};
+use crate::state::{Event, Status};
+use crate::step::StepSpec;
+use crate::store::job::{Baseline, Job};
+use crate::store::step::{self, Step};
+use crate::store::{context, log};
+
+/// A line in the job's own log.
+pub(crate) fn note(cx: &Cx<'_>, db: &Db<'_>, job: &Job, what: &str) -> Result<(), ToolError> {
+    log::append(cx, db, &job.id, LogType::System, None, None, what)?;
+    Ok(())
+}
+
+/// Git's state now. Without Git there is none, which is worth a word only where Git should work.
+pub(crate) fn baseline(cx: &Cx<'_>, job: &Job) -> (Option<Baseline>, Vec<String>) {
+    match Git::open(cx, job.repo_root.as_deref()).and_then(|git| git.baseline()) {
+        Ok(baseline) => (Some(baseline), Vec::new()),
+        Err(GitFault::Unavailable(_) | GitFault::NoRepository(_)) => (None, Vec::new()),
+        Err(fault) => (None, vec![fault.to_string()]),
+    }
+}
+
+/// Check the whole plan and make the job READY. A refusal lists every gap at once, each with the call that
+/// closes it. Also warns what will fail for want of a grant.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobSetReady {
+    /// The job.
+    job_id: JobId,
+}
+
+/// A job that is ready.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Ready {
+    /// The job's id: all that the executing thread needs.
+    job_id: JobId,
+    /// Where it stands.
+    status: Status,
+    /// The goal.
+    goal: String,
+    /// What comes out.
+    deliverables: Vec<String>,
+    /// The titles of the steps, in order.
+    steps: Vec<String>,
+    /// What will fail for want of a grant, and what else should be known before the work begins.
+    warnings: Vec<String>,
+    /// The call that begins it.
+    next_call: NextCall,
+}
+
+impl Tool for JobSetReady {
+    const NAME: &'static str = "job_set_ready";
+    const TITLE: &'static str = "Make the job ready";
+    const EFFECT: Effect = Effect::Write;
+    const TIER: Tier = Tier::Core;
+    const HINTS: Hints = Hints::IDEMPOTENT;
+    type Output = Ready;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Ready, ToolError> {
+        let mut job = find_job(&cx.db, &self.job_id)?;
+        let seen = job.status;
+        job.status = after(&job, Event::SetReady)?;
+        let steps = step::all(&cx.db, &job.id)?;
+        refuse(all_gaps(&cx.db, &job, &steps)?)?;
+        save(cx, &cx.db, seen, &mut job)?;
+        if seen != job.status {
+            note(cx, &cx.db, &job, "ready")?;
+        }
+        let specs: Vec<(StepId, &StepSpec)> = named(&steps);
+        let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs);
+        let unmitigated = job
+            .plan
+            .risks
+            .iter()
+            .flatten()
+            .filter(|risk| risk.mitigation.is_none());
+        warnings.extend(
+            unmitigated.map(|risk| format!("nothing is said about what is done about: {}", risk.risk)),
+        );
+        Ok(Ready {
+            goal: job.goal,
+            deliverables: job.plan.deliverables.unwrap_or_default(),
+            steps: steps
+                .iter()
+                .map(|step| format!("{}: {}", step.step_id, step.spec.title))
+                .collect(),
+            warnings,
+            next_call: job_call("job_start", &job.id),
+            status: job.status,
+            job_id: job.id,
+        })
+    }
+}
+
+fn named(steps: &[Step]) -> Vec<(StepId, &StepSpec)> {
+    steps
+        .iter()
+        .map(|step| (step.step_id.clone(), &step.spec))
+        .collect()
+}
+
+/// Every gap of a job.
+pub(crate) fn all_gaps(db: &Db<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap>, ToolError> {
+    let blocks = context::ids(db, &job.id)?;
+    let missing = steps.iter().flat_map(|step| {
+        let refs = step.spec.context_refs.iter();
+        let gone = refs.filter(|named| !blocks.iter().any(|(id, _)| id == *named));
+        gone.map(|named| (step.step_id.clone(), named.clone()))
+    });
+    let missing: Vec<(StepId, String)> = missing.collect();
+    let policies = job.effective();
+    let lengths = (1..).zip(steps).map(|(place, step)| {
+        let length = Telling::least_length(job, &policies, step, (place, steps.len()));
+        (step.step_id.clone(), length)
+    });
+    let limit = policies.prompt_max_chars as usize;
+    let long: Vec<(StepId, usize)> = lengths.filter(|(_, length)| *length > limit).collect();
+    Ok(gaps(&Readiness {
+        job: &job.id,
+        goal: &job.goal,
+        repo_root: job.repo_root.as_deref(),
+        plan: &job.plan,
+        steps: &named(steps),
+        wants_baseline: policies.require_repo_snapshot_on_init,
+        has_baseline: blocks.iter().any(|(_, kind)| *kind == BlockType::RepoMap),
+        missing_contexts: &missing,
+        long_prompts: &long,
+    }))
+}
+
+/// A job that moved.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Moved {
+    /// The job.
+    job_id: JobId,
+    /// Where it was.
+    from: Status,
+    /// Where it stands now.
+    status: Status,
+}
+
+/// Moves a job and notes why.
+fn shift(cx: &Cx<'_>, id: &JobId, event: Event, reason: Option<String>) -> Result<Moved, ToolError> {
+    let mut refusals = Refusals::default();
+    refusals.optional_text("reason", reason.as_deref(), ENTRY);
+    refusals.finish()?;
+    let mut job = find_job(&cx.db, id)?;
+    let from = job.status;
+    job.status = after(&job, event)?;
+    let line = match &reason {
+        Some(reason) => format!("{}: {reason}", job.status.as_str().to_lowercase()),
+        None => job.status.as_str().to_lowercase(),
+    };
+    job.status_reason = reason;
+    save(cx, &cx.db, from, &mut job)?;
+    note(cx, &cx.db, &job, &line)?;
+    Ok(Moved {
+        job_id: job.id,
+        from,
+        status: job.status,
+    })
+}
+
+/// Pause an executing job.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobPause {
+    /// The job.
+    job_id: JobId,
+    /// Why.
+    reason: Option<String>,
+}
+
+impl Tool for JobPause {
+    const NAME: &'static str = "job_pause";
+    const TITLE: &'static str = "Pause a job";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Moved;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Moved, ToolError> {
+        shift(cx, &self.job_id, Event::Pause, self.reason)
+    }
+}
+
+/// Go on with a paused job. Rejections of its open steps are counted anew.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobResume {
+    /// The job.
+    job_id: JobId,
+}
+
+impl Tool for JobResume {
+    const NAME: &'static str = "job_resume";
+    const TITLE: &'static str = "Resume a job";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Running;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Running, ToolError> {
+        let mut job = find_job(&cx.db, &self.job_id)?;
+        let seen = job.status;
+        job.status = after(&job, Event::Resume)?;
+        job.status_reason = None;
+        save(cx, &cx.db, seen, &mut job)?;
+        step::forgive(&cx.db, &job.id)?;
+        note(cx, &cx.db, &job, "resumed")?;
+        Running::new(&job, &step::all(&cx.db, &job.id)?, Vec::new())
+    }
+}
+
+/// Give a job up. It cannot go on afterwards; template and export still work.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobFail {
+    /// The job.
+    job_id: JobId,
+    /// Why.
+    #[schemars(length(min = 1, max = ENTRY))]
+    reason: String,
+}
+
+impl Tool for JobFail {
+    const NAME: &'static str = "job_fail";
+    const TITLE: &'static str = "Give a job up";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
+    type Output = Moved;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Moved, ToolError> {
+        shift(cx, &self.job_id, Event::Fail, Some(self.reason))
+    }
+}
+
+/// Put away a job that is complete, failed, or still being planned. It stays readable.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobArchive {
+    /// The job.
+    job_id: JobId,
+    /// Why.
+    reason: Option<String>,
+}
+
+impl Tool for JobArchive {
+    const NAME: &'static str = "job_archive";
+    const TITLE: &'static str = "Archive a job";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Moved;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Moved, ToolError> {
+        shift(cx, &self.job_id, Event::Archive, self.reason)
+    }
+}

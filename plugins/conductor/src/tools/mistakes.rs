@@ -1,0 +1,134 @@
+//! The mistake ledger.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Effect, Tool, ToolError};
+
+use super::{find_job, known_step};
+use crate::arguments::{ENTRY, TITLE, tidy_tags};
+use crate::error::{Reason, Refusals};
+use crate::model::{AttemptId, JobId, StepId};
+use crate::store::mistake::{self, Mistake};
+use crate::store::{attempt, job, short_id};
+
+/// Record a mistake so that it is not made again: later steps with one of its tags are reminded. A
+/// rejected submission comes with a draft of this call.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MistakeRecord {
+    /// The job.
+    job_id: JobId,
+    /// A short name for it.
+    #[schemars(length(min = 1, max = TITLE))]
+    title: String,
+    /// What happened.
+    what_happened: String,
+    /// Why it happened.
+    why: String,
+    /// What was learned.
+    lesson: String,
+    /// What to avoid next time.
+    avoid_next_time: String,
+    /// Tags, such as dependency, tests, architecture, environment, tool-misuse.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// The step it happened in.
+    related_step_id: Option<StepId>,
+    /// The rejected submission it learns from.
+    attempt_id: Option<AttemptId>,
+}
+
+impl Tool for MistakeRecord {
+    const NAME: &'static str = "mistake_record";
+    const TITLE: &'static str = "Record a mistake";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Mistake;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Mistake, ToolError> {
+        let mut refusals = Refusals::default();
+        refusals.text("title", &self.title, TITLE);
+        let fields = [
+            ("what_happened", &self.what_happened),
+            ("why", &self.why),
+            ("lesson", &self.lesson),
+            ("avoid_next_time", &self.avoid_next_time),
+        ];
+        for (field, text) in fields {
+            refusals.text(field, text, ENTRY / 2);
+        }
+        refusals.tags("tags", &self.tags);
+        refusals.finish()?;
+        let job = find_job(&cx.db, &self.job_id)?;
+        known_step(&cx.db, &job.id, self.related_step_id.as_ref())?;
+        if let Some(id) = &self.attempt_id
+            && !attempt::exists(&cx.db, id)?
+        {
+            return Err(Reason::not_found("attempt", id.as_str()).into());
+        }
+        let recorded = Mistake {
+            mistake_id: short_id(cx, |id| mistake::exists(&cx.db, id))?,
+            related_step_id: self.related_step_id,
+            attempt_id: self.attempt_id,
+            title: self.title,
+            what_happened: self.what_happened,
+            why: self.why,
+            lesson: self.lesson,
+            avoid_next_time: self.avoid_next_time,
+            tags: tidy_tags(self.tags),
+            at: cx.now(),
+        };
+        mistake::insert(&cx.db, &job.id, &recorded)?;
+        job::touch(&cx.db, &job.id, cx.now())?;
+        Ok(recorded)
+    }
+}
+
+/// List recorded mistakes, newest first.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MistakeList {
+    /// The job.
+    job_id: JobId,
+    /// Only those with this tag.
+    tag: Option<String>,
+    /// Only those of this step.
+    step_id: Option<StepId>,
+    /// At most so many, 1 to 200; 50 if left out.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u32>,
+}
+
+/// Recorded mistakes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Mistakes {
+    /// The mistakes, newest first.
+    mistakes: Vec<Mistake>,
+    /// There are more.
+    truncated: bool,
+}
+
+/// Most mistakes that are looked through.
+const SEARCHED: u32 = 200;
+
+impl Tool for MistakeList {
+    const NAME: &'static str = "mistake_list";
+    const TITLE: &'static str = "List mistakes";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Mistakes;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Mistakes, ToolError> {
+        let mut refusals = Refusals::default();
+        let limit = refusals.limit(self.limit, 50) as usize;
+        refusals.finish()?;
+        let job = find_job(&cx.db, &self.job_id)?;
+        let tag = self.tag.map(|tag| tag.trim().to_lowercase());
+        let mut mistakes = mistake::latest(&cx.db, &job.id, SEARCHED)?;
+        mistakes.retain(|mistake| {
+            tag.as_ref().is_none_or(|tag| mistake.tags.contains(tag))
+                && (self.step_id.is_none() || mistake.related_step_id == self.step_id)
+        });
+        let truncated = mistakes.len() > limit;
+        mistakes.truncate(limit);
+        Ok(Mistakes { mistakes, truncated })
+    }
+}

@@ -1,0 +1,81 @@
+//! The lists of the plan.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+
+use super::{PlanAck, acknowledge, editable};
+use crate::error::{Reason, Refusals};
+use crate::model::JobId;
+use crate::plan::{Plan, Risk};
+use crate::state::Event;
+
+/// A tool that replaces one list of the plan. `some` wants at least one entry.
+macro_rules! set_list {
+    ($(#[$doc:meta])* $tool:ident, $name:literal, $title:literal, $field:ident: Vec<$entry:ty>, $some:literal, $(#[$field_doc:meta])*) => {
+        $(#[$doc])*
+        #[derive(Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $tool {
+            /// The job.
+            job_id: JobId,
+            $(#[$field_doc])*
+            $field: Vec<$entry>,
+        }
+
+        impl Tool for $tool {
+            const NAME: &'static str = $name;
+            const TITLE: &'static str = $title;
+            const EFFECT: Effect = Effect::Write;
+            const HINTS: Hints = Hints { destructive: true, ..Hints::IDEMPOTENT };
+            type Output = PlanAck;
+
+            fn run(self, cx: &Cx<'_>) -> Result<PlanAck, ToolError> {
+                let stored = self.$field.len();
+                let later = Plan { $field: Some(self.$field), ..Plan::default() };
+                let mut refusals = Refusals::default();
+                if $some && stored == 0 {
+                    refusals.add(Reason::argument(stringify!($field), "is empty"));
+                }
+                later.check("", &mut refusals);
+                refusals.finish()?;
+                let (mut job, seen) = editable(&cx.db, &self.job_id, Event::EditPlan)?;
+                job.plan = job.plan.merged(later);
+                acknowledge(cx, job, seen, stored)
+            }
+        }
+    };
+}
+
+set_list! {
+    /// Replace the deliverables: the files, endpoints, documents that come out. Takes a READY job back to
+    /// PLANNING.
+    PlanSetDeliverables, "plan_set_deliverables", "Set the deliverables", deliverables: Vec<String>, true,
+    /// One deliverable per entry.
+}
+set_list! {
+    /// Replace the invariants: what must never be violated. They stand in the prompts. An empty list is
+    /// an answer. Takes a READY job back to PLANNING.
+    PlanSetInvariants, "plan_set_invariants", "Set the invariants", invariants: Vec<String>, false,
+    /// One invariant per entry.
+}
+set_list! {
+    /// Replace the constraints: what has to be followed. Takes a READY job back to PLANNING.
+    PlanSetConstraints, "plan_set_constraints", "Set the constraints", constraints: Vec<String>, false,
+    /// One constraint per entry.
+}
+set_list! {
+    /// Replace the assumptions: what is taken for granted. Takes a READY job back to PLANNING.
+    PlanSetAssumptions, "plan_set_assumptions", "Set the assumptions", assumptions: Vec<String>, false,
+    /// One assumption per entry.
+}
+set_list! {
+    /// Replace the definition of done: what has to be true in the end. Takes a READY job back to PLANNING.
+    PlanSetDefinitionOfDone, "plan_set_definition_of_done", "Set the definition of done", definition_of_done: Vec<String>, true,
+    /// One condition per entry.
+}
+set_list! {
+    /// Replace the risks: what can go wrong, and what is done about it. Takes a READY job back to PLANNING.
+    PlanSetRisks, "plan_set_risks", "Set the risks", risks: Vec<Risk>, false,
+    /// One risk per entry.
+}

@@ -1,0 +1,309 @@
+//! Submitting the result of a step.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tollgate_sdk::{Cx, Db, DbError, Effect, NextCall, Tier, Tool, ToolError};
+
+use super::execute::attempts_left;
+use super::{after, current, find_job, internal, job_call, moved_meanwhile};
+use crate::arguments::{ENTRY, EVIDENCE};
+use crate::error::{Reason, Refusals};
+use crate::gate::facts;
+use crate::mistakes;
+use crate::model::{AttemptId, Claim, Exhausted, JobId, NextAction, StepId, StepStatus};
+use crate::policy::Policies;
+use crate::settle::{Outcome, Verdict, settle};
+use crate::state::{Event, Status};
+use crate::store::job::Job;
+use crate::store::step::{self, Step};
+use crate::store::{attempt, batch, mistake, short_id};
+use crate::submission::{self, Batch, Rejection, Submission, is_hash};
+
+/// Submit the result of the current step with its evidence. Checked in order, all failures of a stage at
+/// once: evidence, devlog and commit, criteria, claim, gates. Gates trust Git, files and commands. A
+/// rejection says what to fix and drafts a mistake entry; acceptance leads to the next step.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobSubmitStepResult {
+    /// The job.
+    job_id: JobId,
+    /// The current step.
+    step_id: StepId,
+    /// MET only if every criterion holds.
+    model_claim: Claim,
+    /// What was done.
+    #[schemars(length(min = 1, max = ENTRY))]
+    summary: String,
+    /// The evidence, in the format that the prompt gave.
+    #[serde(default)]
+    evidence: Map<String, Value>,
+    /// One line for the devlog.
+    devlog_line: Option<String>,
+    /// The commit of the changes.
+    commit_hash: Option<String>,
+    /// In place of a commit: the token from git_commit with defer_reason.
+    batch_commit_token: Option<String>,
+}
+
+/// What became of a submission.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Submitted {
+    /// Whether the step is done.
+    accepted: bool,
+    /// The submission.
+    attempt_id: AttemptId,
+    /// The step.
+    step_id: StepId,
+    /// Where the job stands now.
+    status: Status,
+    /// What to read.
+    feedback: String,
+    /// What comes next.
+    next_action: NextAction,
+    /// Keys and fields that are missing.
+    missing_fields: Vec<String>,
+    /// Every reason of the stage that stopped it.
+    rejection_reasons: Vec<String>,
+    /// The stage that stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stage: Option<submission::Stage>,
+    /// How many submissions of this step are left.
+    attempts_left: u32,
+    /// The commands that gates ran, and how they ended.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    commands: BTreeMap<String, String>,
+    /// Worth a word, but no reason to refuse.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    /// The call that records what a rejection teaches, ready to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mistake_draft: Option<NextCall>,
+    /// The call to make next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_call: Option<NextCall>,
+}
+
+/// What is submitted against.
+struct Standing {
+    job: Job,
+    policies: Policies,
+    step: Step,
+    last: bool,
+    batch: Option<batch::Batch>,
+}
+
+impl Tool for JobSubmitStepResult {
+    const NAME: &'static str = "job_submit_step_result";
+    const TITLE: &'static str = "Submit a step";
+    const EFFECT: Effect = Effect::Run;
+    const TIER: Tier = Tier::Core;
+    type Output = Submitted;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Submitted, ToolError> {
+        self.check()?;
+        let standing = cx.transaction(|db| self.standing(&db))?;
+        let (verdict, looked_up) = self.judge(cx, &standing);
+        let baseline = match verdict {
+            Ok(()) => super::lifecycle::baseline(cx, &standing.job).0,
+            Err(_) => None,
+        };
+        let settled = cx.transaction(|db| {
+            // Looking things up took time: somebody else may have submitted meanwhile.
+            let now = self.standing(&db)?;
+            if now.step != standing.step || now.job.status != standing.job.status {
+                return Err(moved_meanwhile(&self.job_id));
+            }
+            let outcome = Outcome {
+                job: now.job,
+                step: now.step,
+                last: now.last,
+                batch: now.batch,
+                attempt_id: short_id(cx, |id| attempt::exists(&db, id))?,
+                submission: self.submission(),
+                verdict: verdict.as_ref().map_err(Clone::clone).copied(),
+                baseline,
+            };
+            settle(cx, &db, outcome)
+        })?;
+        Ok(self.reply(&standing, verdict.err(), settled, looked_up))
+    }
+}
+
+/// What the gates looked at, for the reply.
+struct LookedUp {
+    commands: BTreeMap<String, String>,
+    notes: Vec<String>,
+}
+
+impl JobSubmitStepResult {
+    fn check(&self) -> Result<(), ToolError> {
+        let mut refusals = Refusals::default();
+        refusals.text("summary", &self.summary, ENTRY);
+        refusals.json("evidence", &Value::Object(self.evidence.clone()), EVIDENCE);
+        let line = self.devlog_line.as_deref().unwrap_or_default();
+        refusals.at_most("devlog_line", line.chars().count(), ENTRY, "characters");
+        refusals.finish()
+    }
+
+    fn submission(&self) -> Submission<'_> {
+        Submission {
+            claim: self.model_claim,
+            summary: &self.summary,
+            evidence: &self.evidence,
+            devlog: self.devlog_line.as_deref(),
+            commit: self.commit_hash.as_deref(),
+            token: self.batch_commit_token.as_deref(),
+        }
+    }
+
+    /// The first stage: the job and its current step. What fails here is no submission.
+    fn standing(&self, db: &Db<'_>) -> Result<Standing, ToolError> {
+        let job = find_job(db, &self.job_id)?;
+        after(&job, Event::Submit)?;
+        let steps = step::all(db, &job.id)?;
+        let (place, step) = current(&steps).ok_or_else(internal)?;
+        let mut refusals = Refusals::default();
+        let prompt = Some(job_call("job_next_step_prompt", &job.id));
+        if step.step_id != self.step_id {
+            let wrong = Reason::WrongStep {
+                given: crate::arguments::clip(self.step_id.as_str()),
+                current: step.step_id.to_string(),
+            };
+            refusals.add_with(wrong, prompt);
+        } else if step.status != StepStatus::Active {
+            refusals.add_with(Reason::StepNotActive(step.step_id.to_string()), prompt);
+        }
+        let policies = job.effective();
+        if policies.require_mistake_on_reject {
+            lesson_due(db, &job, step, &mut refusals)?;
+        }
+        refusals.finish()?;
+        Ok(Standing {
+            last: place + 1 == steps.len(),
+            batch: batch::open(db, &job.id)?,
+            step: step.clone(),
+            policies,
+            job,
+        })
+    }
+
+    /// The other stages. Programs run only when everything before them holds.
+    fn judge(&self, cx: &Cx<'_>, standing: &Standing) -> (Verdict, LookedUp) {
+        let mut looked_up = LookedUp {
+            commands: BTreeMap::new(),
+            notes: Vec::new(),
+        };
+        let Standing {
+            job, step, policies, ..
+        } = standing;
+        let said = self.submission();
+        let batch = Batch {
+            open: standing
+                .batch
+                .as_ref()
+                .map(|batch| (batch.token.as_str(), batch.steps_left)),
+            last_step: standing.last,
+        };
+        if let Err(rejection) = submission::review(&step.spec, policies, &said, &batch) {
+            return (Err(rejection), looked_up);
+        }
+        let commit = self.commit_hash.as_deref().filter(|hash| is_hash(hash));
+        let facts = facts::gather(cx, job, step, commit, policies.require_file_descriptions);
+        let verdict = submission::gates(&step.spec, policies, &said, &facts);
+        looked_up.commands = facts::runs(&facts);
+        let unmentioned = submission::unmentioned(&said, &facts);
+        if !unmentioned.is_empty() {
+            let paths = crate::gate::decide::some(&unmentioned);
+            looked_up
+                .notes
+                .push(format!("changed, but not in changed_files: {paths}"));
+        }
+        if let (Some(hash), None) = (commit, &facts.git) {
+            looked_up.notes.push(format!(
+                "commit {hash} was not looked up: Git cannot be asked here"
+            ));
+        }
+        (verdict, looked_up)
+    }
+
+    fn reply(
+        self,
+        standing: &Standing,
+        rejection: Option<Rejection>,
+        settled: crate::settle::Settled,
+        looked_up: LookedUp,
+    ) -> Submitted {
+        let Standing {
+            job, step, policies, ..
+        } = standing;
+        let mistake_draft = rejection
+            .as_ref()
+            .map(|why| mistakes::draft(&job.id, &step.step_id, &step.spec, &settled.attempt_id, why));
+        let next_call = following(job, settled.next_action, mistake_draft.as_ref());
+        let left = attempts_left(step, policies);
+        Submitted {
+            accepted: rejection.is_none(),
+            attempt_id: settled.attempt_id,
+            step_id: self.step_id,
+            status: settled.status,
+            feedback: settled.feedback,
+            next_action: settled.next_action,
+            attempts_left: if rejection.is_some() {
+                left.saturating_sub(1)
+            } else {
+                left
+            },
+            stage: rejection.as_ref().map(|why| why.stage),
+            missing_fields: rejection
+                .as_ref()
+                .map(|why| why.missing.clone())
+                .unwrap_or_default(),
+            rejection_reasons: rejection.map(|why| why.reasons).unwrap_or_default(),
+            commands: looked_up.commands,
+            notes: looked_up.notes,
+            mistake_draft,
+            next_call,
+        }
+    }
+}
+
+/// Wants a mistake that learns from the last rejection of a step, if there was one.
+fn lesson_due(db: &Db<'_>, job: &Job, step: &Step, refusals: &mut Refusals) -> Result<(), DbError> {
+    let last = attempt::last(db, &job.id, &step.step_id)?;
+    let Some(rejected) = last.filter(|last| !last.accepted) else {
+        return Ok(());
+    };
+    if !mistake::learns_from(db, &job.id, &rejected.attempt_id)? {
+        let why = Rejection {
+            stage: submission::Stage::Gates,
+            missing: Vec::new(),
+            reasons: rejected.rejection_reasons,
+        };
+        let draft = mistakes::draft(&job.id, &step.step_id, &step.spec, &rejected.attempt_id, &why);
+        refusals.add_with(Reason::MistakeRequired, Some(draft));
+    }
+    Ok(())
+}
+
+/// The call to make after a submission.
+fn following(job: &Job, next: NextAction, draft: Option<&NextCall>) -> Option<NextCall> {
+    match next {
+        NextAction::NextStepAvailable => Some(job_call("job_next_step_prompt", &job.id)),
+        NextAction::JobComplete => Some(NextCall::new(
+            "job_export_bundle",
+            serde_json::json!({"job_id": job.id, "format": "md"}),
+        )),
+        NextAction::Retry | NextAction::PauseForHuman | NextAction::FailJob => draft.cloned(),
+    }
+}
+
+/// What a job does when a step was rejected too often.
+pub(crate) const fn exhausted(action: Exhausted) -> (NextAction, Event) {
+    match action {
+        Exhausted::PauseForHuman => (NextAction::PauseForHuman, Event::Pause),
+        Exhausted::FailJob => (NextAction::FailJob, Event::Fail),
+    }
+}

@@ -1,0 +1,253 @@
+//! Templates: listing, applying, saving.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, Tool, ToolError};
+
+use super::steps::{Chain, number};
+use super::{editable, find_job, save};
+use crate::arguments::{ENTRY, TITLE};
+use crate::error::{Reason, Refusals};
+use crate::model::JobId;
+use crate::state::{Event, Status};
+use crate::store::step;
+use crate::store::template::{self as saved, Saved};
+use crate::template::{BUILTIN, Body, builtin, filled, generalised, is_name, variables};
+
+/// List the templates, built in and saved, with the variables each wants.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TemplateList {
+    /// Show the titles of the steps of this one only.
+    name: Option<String>,
+}
+
+/// A template.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TemplateLine {
+    /// Its name.
+    name: String,
+    /// What it is for.
+    summary: String,
+    /// `built-in`, or the job it was saved from.
+    source: String,
+    /// The variables that template_apply wants values for.
+    variables: Vec<String>,
+    /// The titles of its steps.
+    steps: Vec<String>,
+}
+
+impl TemplateLine {
+    fn new(name: &str, summary: &str, source: &str, body: &Body) -> TemplateLine {
+        TemplateLine {
+            name: name.to_owned(),
+            summary: summary.to_owned(),
+            source: source.to_owned(),
+            variables: variables(body),
+            steps: body.steps.iter().map(|step| step.title.clone()).collect(),
+        }
+    }
+}
+
+/// Templates.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Templates {
+    /// The templates, built in ones first.
+    templates: Vec<TemplateLine>,
+}
+
+impl Tool for TemplateList {
+    const NAME: &'static str = "template_list";
+    const TITLE: &'static str = "List templates";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Templates;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Templates, ToolError> {
+        let mut templates: Vec<TemplateLine> = BUILTIN
+            .iter()
+            .map(|template| TemplateLine::new(template.name, template.summary, "built-in", &template.body()))
+            .collect();
+        for Saved {
+            name,
+            summary,
+            source_job_id,
+            body,
+        } in saved::all(&cx.db)?
+        {
+            templates.push(TemplateLine::new(&name, &summary, &source_job_id, &body));
+        }
+        if let Some(name) = self.name {
+            templates.retain(|template| template.name == name);
+            if templates.is_empty() {
+                return Err(Reason::not_found("template", &name).into());
+            }
+        }
+        Ok(Templates { templates })
+    }
+}
+
+/// A template of either kind.
+fn find(db: &Db<'_>, name: &str) -> Result<Option<Body>, DbError> {
+    match builtin(name) {
+        Some(template) => Ok(Some(template.body())),
+        None => Ok(saved::get(db, name)?.map(|saved| saved.body)),
+    }
+}
+
+/// Fill a job's plan from a template: its steps in place of those there, and invariants, definition of
+/// done and policies where the job has none of its own. Every variable needs a value. Takes a READY job
+/// back to PLANNING.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TemplateApply {
+    /// The job.
+    job_id: JobId,
+    /// The template.
+    name: String,
+    /// Values of the template's variables.
+    #[serde(default)]
+    variables: BTreeMap<String, String>,
+}
+
+impl Tool for TemplateApply {
+    const NAME: &'static str = "template_apply";
+    const TITLE: &'static str = "Apply a template";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
+    type Output = Chain;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Chain, ToolError> {
+        let found = find(&cx.db, &self.name)?;
+        let body = found.ok_or_else(|| Reason::not_found("template", &self.name))?;
+        let wanted = variables(&body);
+        let mut refusals = Refusals::default();
+        for name in &wanted {
+            match self.variables.get(name) {
+                Some(value) => refusals.text(&format!("variables.{name}"), value, ENTRY),
+                None => refusals.add(Reason::VariableMissing(name.clone())),
+            }
+        }
+        for name in self.variables.keys().filter(|name| !wanted.contains(name)) {
+            let fault = format!("is no variable of {}", self.name);
+            refusals.add(Reason::argument(format!("variables.{name}"), fault));
+        }
+        refusals.finish()?;
+        let body = filled(&body, &self.variables);
+        let (mut job, seen) = editable(&cx.db, &self.job_id, Event::EditPlan)?;
+        job.policies = body.policies.merged(job.policies);
+        let plan = &mut job.plan;
+        plan.invariants.get_or_insert(body.invariants);
+        plan.definition_of_done.get_or_insert(body.definition_of_done);
+        let mut refusals = Refusals::default();
+        for (place, step) in body.steps.iter().enumerate() {
+            step.check(&format!("steps[{place}]"), &mut refusals);
+        }
+        refusals.finish()?;
+        let steps = number(body.steps, &job.effective(), &job.plan);
+        step::replace(&cx.db, &job.id, &steps)?;
+        save(cx, &cx.db, seen, &mut job)?;
+        Ok(Chain::new(job.id, seen, job.status, &steps))
+    }
+}
+
+/// Save the chain of a finished job as a template. Texts that differ from job to job become variables.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TemplateSave {
+    /// The job, which is COMPLETE, or was before it was archived.
+    job_id: JobId,
+    /// A name in lower case letters, digits and `_`.
+    #[schemars(length(min = 1, max = 40))]
+    name: String,
+    /// What it is for.
+    #[schemars(length(min = 1, max = TITLE))]
+    summary: String,
+    /// Variables with the text that each stands for: {"feature": "CSV export"}.
+    #[serde(default)]
+    variables: BTreeMap<String, String>,
+    /// Replace a saved template of this name.
+    #[serde(default)]
+    replace: bool,
+}
+
+impl Tool for TemplateSave {
+    const NAME: &'static str = "template_save";
+    const TITLE: &'static str = "Save a template";
+    const EFFECT: Effect = Effect::Write;
+    type Output = TemplateLine;
+
+    fn run(self, cx: &Cx<'_>) -> Result<TemplateLine, ToolError> {
+        let job = find_job(&cx.db, &self.job_id)?;
+        let steps = step::all(&cx.db, &job.id)?;
+        self.check(&cx.db, job.status, &steps)?;
+        let body = Body {
+            invariants: job.plan.invariants.unwrap_or_default(),
+            definition_of_done: job.plan.definition_of_done.unwrap_or_default(),
+            policies: job.policies,
+            // Checkpoints are inserted again where the template is applied.
+            steps: steps
+                .into_iter()
+                .map(|step| crate::step::StepSpec {
+                    context_refs: Vec::new(),
+                    ..step.spec
+                })
+                .filter(|spec| !spec.tags.iter().any(|tag| tag == "checkpoint"))
+                .collect(),
+        };
+        let kept = Saved {
+            body: generalised(&body, &self.variables),
+            name: self.name,
+            summary: self.summary,
+            source_job_id: job.id.to_string(),
+        };
+        let body_size = serde_json::to_string(&kept.body).map_or(usize::MAX, |text| text.len());
+        let mut refusals = Refusals::default();
+        refusals.at_most("job_id", body_size, 512 << 10, "bytes of steps");
+        refusals.finish()?;
+        saved::save(&cx.db, &kept, cx.now())?;
+        Ok(TemplateLine::new(
+            &kept.name,
+            &kept.summary,
+            &kept.source_job_id,
+            &kept.body,
+        ))
+    }
+}
+
+impl TemplateSave {
+    fn check(&self, db: &Db<'_>, status: Status, steps: &[step::Step]) -> Result<(), ToolError> {
+        let mut refusals = Refusals::default();
+        if !is_name(&self.name) {
+            refusals.add(Reason::argument(
+                "name",
+                "has to be lower case letters, digits and `_`",
+            ));
+        }
+        refusals.text("summary", &self.summary, TITLE);
+        for (name, text) in &self.variables {
+            if !is_name(name) {
+                refusals.add(Reason::argument(
+                    format!("variables.{name}"),
+                    "is no name of a variable",
+                ));
+            }
+            refusals.text(&format!("variables.{name}"), text, ENTRY);
+        }
+        let done = steps
+            .iter()
+            .all(|step| step.status == crate::model::StepStatus::Done);
+        if steps.is_empty() || !done || !matches!(status, Status::Complete | Status::Archived) {
+            refusals.add(Reason::argument(
+                "job_id",
+                format!("is a job that is {status}, not finished"),
+            ));
+        }
+        let taken = builtin(&self.name).is_some() || (!self.replace && saved::get(db, &self.name)?.is_some());
+        if taken {
+            refusals.add(Reason::TemplateExists(self.name.clone()));
+        }
+        refusals.finish()
+    }
+}

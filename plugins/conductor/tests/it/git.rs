@@ -1,0 +1,327 @@
+//! Git tools, and gates that look at Git, files and commands of a real repository.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::harness::{Bench, READY, result, step};
+
+fn submit(bench: &Bench, changes: Value) -> String {
+    let mut arguments = result("S1");
+    for (key, value) in changes.as_object().unwrap() {
+        arguments[key] = value.clone();
+    }
+    let reply = bench.reply("job_submit_step_result", arguments);
+    format!(
+        "{} {} {} {}\n",
+        reply["accepted"], reply["rejection_reasons"], reply["notes"], reply["commands"]
+    )
+}
+
+/// A job with one step under these gates, its prompt given out, and many tries left.
+fn gated(gates: Value) -> Bench {
+    let bench = Bench::with_repository().started(json!([step("one", gates), step("two", json!([]))]));
+    bench.run(
+        r#"
+        - job_update_policies {"policies": {"max_retries_per_step": 50}}
+        - job_next_step_prompt {}
+        "#,
+    );
+    bench
+}
+
+#[test]
+fn gates_on_changes_see_what_git_sees() {
+    let bench = gated(json!([
+        {"gate": "changed_files_allowlist", "paths": ["src/**"]},
+        {"gate": "forbid_paths", "paths": ["**/*.lock"]},
+        {"gate": "changed_files_minimum", "min": 1},
+        {"gate": "diff_max_lines", "max": 5},
+        {"gate": "diff_min_lines", "min": 2},
+        {"gate": "no_uncommitted_changes"},
+        {"gate": "commit_exists"},
+    ]));
+    let mut log = submit(&bench, json!({}));
+    bench.write("src/deep/x.lock", "1\n2\n3\n4\n5\n6\n");
+    bench.write("a.txt", "one\n");
+    log += &submit(
+        &bench,
+        json!({"evidence": {"notes": "n", "changed_files": ["a.txt", "ghost.py"]}, "commit_hash": "0123456"}),
+    );
+    bench.git(&["checkout", "--quiet", "a.txt"]);
+    std::fs::remove_dir_all(bench.dir.as_ref().unwrap().path().join("src")).unwrap();
+    bench.write("src/a.py", "1\n2\n3\n");
+    let old = bench.git(&["rev-parse", "HEAD"]);
+    log += &submit(&bench, json!({"commit_hash": old})).replace(&old, "OLD");
+    let commit = bench.reply("git_commit", json!({"summary": "add a", "paths": ["src"]}));
+    log += &format!("{} {}\n", commit["message"], commit["files"]);
+    log += &submit(
+        &bench,
+        json!({"commit_hash": commit["commit_hash"], "evidence": {"notes": "n", "changed_files": ["./src/a.py"]}}),
+    );
+    expect![[r#"
+        false ["gate changed_files_minimum: 0 files changed, at least 1 are wanted","gate diff_min_lines: 0 lines changed, at least 2 are wanted","gate commit_exists: commit_hash is missing"] null null
+        false ["gate changed_files_allowlist: changed outside of src/**: a.txt","gate forbid_paths: these must not change: src/deep/x.lock","gate diff_max_lines: 7 lines changed, at most 5 are allowed","gate no_uncommitted_changes: not committed: a.txt, src/deep/x.lock","gate commit_exists: commit 0123456 is not in the repository","changed_files claims what Git does not show: ghost.py"] ["changed, but not in changed_files: src/deep/x.lock"] null
+        false ["gate no_uncommitted_changes: not committed: src/a.py","gate commit_exists: commit OLD was there before the step began"] null null
+        "S1: add a\n" ["src/a.py"]
+        true [] null null
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn gates_on_files_and_commands_look_themselves() {
+    let bench = gated(json!([
+        {"gate": "file_exists", "paths": ["out.json"]},
+        {"gate": "file_not_exists", "paths": ["a.txt"]},
+        {"gate": "json_schema_valid", "path": "out.json", "schema": {"type": "array", "minItems": 1}},
+        {"gate": "command_exit_0", "command": ["fail"]},
+        {"gate": "command_output_contains", "command": ["say"], "contains": "13 passed"},
+        {"gate": "command_output_regex", "command": ["say"], "regex": "^1[0-9] passed"},
+        {"gate": "command_exit_0", "command": ["rm", "-rf", "x"]},
+    ]));
+    let mut log = submit(&bench, json!({}));
+    bench.write("out.json", "[]");
+    log += &submit(&bench, json!({}));
+    let fixed = json!({"edits": [{"op": "update", "step_id": "S1", "set": {"gates": [
+        {"gate": "file_exists", "paths": ["out.json"]},
+        {"gate": "tests_passed", "command": ["pass"]},
+        {"gate": "command_output_contains", "command": ["say"], "contains": "12 passed"},
+    ]}}]});
+    bench.reply("plan_refine_steps", fixed);
+    bench.run("- job_next_step_prompt {}");
+    log += &submit(
+        &bench,
+        json!({"evidence": {"notes": "n", "tests_run": ["pass"], "tests_passed": true}}),
+    );
+    expect![[r#"
+        false ["gate file_exists: out.json does not exist","gate file_not_exists: a.txt exists","gate json_schema_valid: out.json cannot be read: `out.json` does not exist","gate command_exit_0: `fail`: it ended with exit code 3: 1 failed","gate command_output_contains: `say`: its output does not contain \"13 passed\": 12 passed","gate command_exit_0: `rm -rf x`: it cannot be run: not allowed: the pack may not run `rm` in `main`"] null {"fail":"exit code 3","rm -rf x":"not allowed: the pack may not run `rm` in `main`","say":"exit code 0"}
+        false ["gate file_not_exists: a.txt exists","gate json_schema_valid: out.json does not fit: [] has less than 1 item at /","gate command_exit_0: `fail`: it ended with exit code 3: 1 failed","gate command_output_contains: `say`: its output does not contain \"13 passed\": 12 passed","gate command_exit_0: `rm -rf x`: it cannot be run: not allowed: the pack may not run `rm` in `main`"] null {"fail":"exit code 3","rm -rf x":"not allowed: the pack may not run `rm` in `main`","say":"exit code 0"}
+        true [] null {"pass":"exit code 0","say":"exit code 0"}
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn what_was_there_before_the_step_is_not_its_change() {
+    let bench = Bench::with_repository();
+    bench.write("old.txt", "left over\n");
+    let bench = bench.started(json!([
+        step(
+            "one",
+            json!([{"gate": "changed_files_allowlist", "paths": ["new.txt"]}])
+        ),
+        step("two", json!([{"gate": "changed_files_minimum", "min": 1}])),
+    ]));
+    bench.run("- job_next_step_prompt {}");
+    bench.write("new.txt", "1\n");
+    let mut log = bench.run("git_diff_summary {} ? files total lines");
+    log += &submit(&bench, json!({}));
+    bench.run("- job_next_step_prompt {}");
+    log += &bench.run("git_diff_summary {} ? files total");
+    log += &submit(&bench, json!({"step_id": "S2"}));
+    bench.write("new.txt", "1\n2\n");
+    log += &bench.run("git_diff_summary {} ? files total");
+    log += &submit(&bench, json!({"step_id": "S2"}));
+    expect![[r#"
+        ok files=[{"path":"new.txt","lines":1,"new":true}] total=1 lines=1
+        true [] null null
+        ok files=[] total=0
+        false ["gate changed_files_minimum: 0 files changed, at least 1 are wanted"] null null
+        ok files=[{"path":"new.txt","lines":2,"new":false}] total=1
+        true [] null null
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn new_files_want_a_description_if_the_policy_says_so() {
+    let bench = gated(json!([]));
+    bench.run(r#"- job_update_policies {"policies": {"require_file_descriptions": true}}"#);
+    bench.write("x.py", "1\n");
+    bench.write("a.txt", "changed\n");
+    let mut log = submit(&bench, json!({}));
+    log += &submit(
+        &bench,
+        json!({"evidence": {"notes": "n", "file_descriptions": {"x.py": "the exporter"}}}),
+    );
+    expect![[r#"
+        false ["file_descriptions says nothing about new files: x.py"] null null
+        true [] null null
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn commits_hold_the_named_paths_and_nothing_else() {
+    let bench = gated(json!([]));
+    bench.write("a.txt", "changed\n");
+    bench.write("b.txt", "new\n");
+    bench.write("c.txt", "staged\n");
+    bench.git(&["add", "c.txt"]);
+    std::fs::create_dir_all(bench.dir.as_ref().unwrap().path().join(".git/hooks")).unwrap();
+    bench.write(".git/hooks/pre-commit", "#!/bin/sh\ntouch hooked\nexit 1\n");
+    std::process::Command::new("chmod")
+        .args(["+x", ".git/hooks/pre-commit"])
+        .current_dir(bench.dir.as_ref().unwrap().path())
+        .status()
+        .unwrap();
+    let mut log = bench.run(
+        r#"
+        git_status {} ? branch detached clean changes total
+        git_commit {"summary": "x", "paths": ["../a.txt", "/etc/passwd", ":(glob)*"]}
+        git_commit {"summary": "x", "paths": ["nowhere.txt"]}
+        git_commit {"summary": "rename {title}", "paths": ["a.txt", "b.txt"]} ? message files settled_batch
+        git_status {} ? changes
+        git_log {"limit": 1} ? commits.0.subject commits.0.author
+        git_branch {"name": "feature/x"} ? current created branches
+        git_branch {"name": "main"} ? current created
+        git_branch {"name": "--force"}
+        git_tag {"name": "v1"} ? tags
+        git_tag {"name": "v1"}
+        git_tag {} ? tags
+        git_diff_summary {"since": "v1"} ? files
+        git_diff_summary {"since": "v2"}
+        "#,
+    );
+    log += &format!(
+        "hooked: {}\n",
+        bench.dir.as_ref().unwrap().path().join("hooked").exists()
+    );
+    expect![[r#"
+        ok branch="main" detached=false clean=false changes=[{"path":"a.txt","staged":".","unstaged":"M"},{"path":"c.txt","staged":"A","unstaged":"."},{"path":"b.txt","staged":".","unstaged":"?"}] total=3
+        err PATH_REFUSED: the path ../a.txt leads out of the repository; and 1 more reason
+          - PATH_REFUSED: the path ../a.txt leads out of the repository
+          - PATH_REFUSED: the path /etc/passwd leads out of the repository
+        err NOTHING_TO_COMMIT: there is nothing to commit in the named paths
+          - NOTHING_TO_COMMIT: there is nothing to commit in the named paths
+        ok
+        S1: rename {title}
+         files=["a.txt","b.txt"] settled_batch=false
+        ok changes=[{"path":"c.txt","staged":"A","unstaged":"."}]
+        ok commits.0.subject="S1: rename {title}" commits.0.author="Ada"
+        ok current="feature/x" created=true branches=["feature/x","main"]
+        ok current="main" created=false
+        err INVALID_ARGUMENTS: name is no name: letters, digits, `.`, `_`, `-` and `/`
+          - INVALID_ARGUMENTS (name): name is no name: letters, digits, `.`, `_`, `-` and `/`
+        ok tags=["v1"]
+        err GIT_FAILED: git tag failed: fatal: tag 'v1' already exists
+          - GIT_FAILED: git tag failed: fatal: tag 'v1' already exists
+        ok tags=["v1"]
+        ok files=[{"path":"c.txt","lines":1,"new":true}]
+        err NOT_FOUND: there is no commit v2
+          - NOT_FOUND: there is no commit v2
+        hooked: false
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn odd_states_of_a_repository_are_told() {
+    let bench = gated(json!([{"gate": "changed_files_minimum", "min": 1}]));
+    bench.git(&["checkout", "--quiet", "-b", "side"]);
+    bench.write("a.txt", "side\n");
+    bench.git(&["commit", "--quiet", "-am", "side"]);
+    bench.git(&["checkout", "--quiet", "main"]);
+    bench.write("a.txt", "main\n");
+    bench.git(&["commit", "--quiet", "-am", "main"]);
+    let merge = std::process::Command::new("git")
+        .args(["merge", "side"])
+        .current_dir(bench.dir.as_ref().unwrap().path())
+        .output()
+        .unwrap();
+    assert!(!merge.status.success());
+    let mut log = bench.run(
+        r#"
+        git_status {} ? in_progress changes
+        git_commit {"summary": "x", "paths": ["a.txt"]}
+        git_branch {"name": "other"}
+        "#,
+    );
+    bench.git(&["merge", "--abort"]);
+    bench.git(&["checkout", "--quiet", "--detach"]);
+    bench.write("line\nbreak.txt", "x\n");
+    log += &bench.run(
+        r#"
+        git_status {} ? detached changes
+        git_commit {"summary": "odd name", "paths": ["line\nbreak.txt"]} ? files
+        "#,
+    );
+    expect![[r#"
+        ok in_progress="merge" changes=[{"path":"a.txt","staged":"U","unstaged":"U"}]
+        err GIT_IN_PROGRESS: the repository is in the middle of a merge
+          - GIT_IN_PROGRESS: the repository is in the middle of a merge
+        err GIT_IN_PROGRESS: the repository is in the middle of a merge
+          - GIT_IN_PROGRESS: the repository is in the middle of a merge
+        ok detached=true changes=[{"path":"line\nbreak.txt","staged":".","unstaged":"?"}]
+        ok files=["line\nbreak.txt"]
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn before_the_first_commit_everything_is_new() {
+    let bench = Bench::with_repository();
+    let path = bench.dir.as_ref().unwrap().path();
+    std::fs::remove_dir_all(path.join(".git")).unwrap();
+    let mut log = bench.run("git_status {}");
+    bench.git(&["init", "--quiet", "--initial-branch=main"]);
+    log += &bench.run(
+        r#"
+        git_status {} ? branch clean changes
+        git_log {} ? commits
+        git_tag {"name": "v0"}
+        git_diff_summary {} ? files
+        "#,
+    );
+    let bench = bench.started(json!([step(
+        "one",
+        json!([{"gate": "changed_files_minimum", "min": 1}])
+    )]));
+    bench.run("- job_next_step_prompt {}");
+    log += &submit(&bench, json!({}));
+    bench.write("new.txt", "1\n2\n");
+    log += &bench.run("git_diff_summary {} ? files");
+    log += &submit(&bench, json!({}));
+    expect![[r#"
+        err NO_REPOSITORY: main is no Git repository
+          - NO_REPOSITORY: main is no Git repository
+        ok branch="main" clean=false changes=[{"path":"a.txt","staged":".","unstaged":"?"}]
+        ok commits=[]
+        err NOT_FOUND: there is no commit HEAD
+          - NOT_FOUND: there is no commit HEAD
+        ok files=[{"path":"a.txt","lines":2,"new":true}]
+        false ["gate changed_files_minimum: 0 files changed, at least 1 are wanted"] null null
+        ok files=[{"path":"new.txt","lines":2,"new":true}]
+        true [] null null
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn without_a_grant_gates_fail_closed_and_the_ready_gate_says_so() {
+    let bench = Bench::new();
+    bench.run(READY);
+    let gates = json!([
+        {"gate": "changed_files_minimum", "min": 0},
+        {"gate": "file_not_exists", "paths": ["x"]},
+        {"gate": "command_exit_0", "command": ["pytest"]},
+    ]);
+    bench.reply("plan_propose_steps", json!({"steps": [step("one", gates)]}));
+    bench.run(r#"- conductor_answer {"answers": {"repo_root": "main"}}"#);
+    bench.run(r#"- job_update_policies {"policies": {"require_commit_per_step": true}}"#);
+    let mut log = bench.run(
+        r#"
+        job_set_ready {} ? warnings
+        - job_start {}
+        - job_next_step_prompt {}
+        git_status {}
+        git_commit {"summary": "x", "paths": ["a"]}
+        "#,
+    );
+    log += &submit(&bench, json!({"commit_hash": "0123456"}));
+    expect![[r#"
+        ok warnings=["step S1: gate changed_files_minimum will fail: there is no workspace `main` for this pack","step S1: gate file_not_exists will fail: there is no workspace `main` for this pack","step S1: gate command_exit_0 will fail: there is no workspace `main` for this pack","commits are required and git_commit cannot make them here: commit outside, or set git = \"write\" for the workspace"]
+        err GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
+          - GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
+        err GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
+          - GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
+        false ["gate changed_files_minimum: Git cannot be asked: Git cannot be used here: there is no workspace `main` for this pack","gate file_not_exists: x cannot be looked at: there is no workspace `main` for this pack","gate command_exit_0: `pytest`: it cannot be run: there is no workspace `main` for this pack"] null {"pytest":"there is no workspace `main` for this pack"}
+    "#]].assert_eq(&log);
+}

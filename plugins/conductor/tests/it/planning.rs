@@ -1,0 +1,259 @@
+//! Interview, plan, steps, and the ready gate.
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::harness::{Bench, READY, check, step};
+
+#[test]
+fn the_interview_leads_from_phase_to_phase() {
+    check(
+        r#"
+        conductor_next_questions {} ? phase required_open
+        conductor_answer {"answers": {"repo_exists": false, "out_of_scope": [], "deliverables": ["export.py"]}} ? stored interview.phase interview.required_open
+        conductor_answer {"answers": {"definition_of_done": ["it exports"], "tests_expected": ["unit tests"], "invariants": []}} ? interview.phase interview.required_open
+        conductor_answer {"answers": {"repo_exists": true, "risks": [{"risk": "large reports"}]}} ? interview.phase interview.required_open
+        conductor_answer {"answers": {"repo_root": "main/app"}} ? interview.phase interview.required_open warnings
+        conductor_answer {"answers": {}}
+        conductor_answer {"answers": {"goal": " ", "repo_root": "../x", "invariants": ["<one invariant>"], "risks": [{"risk": ""}]}}
+        "#,
+        expect![[r#"
+            ok phase=2 required_open=["deliverables","definition_of_done","invariants","steps"]
+            ok stored=["out_of_scope","deliverables","repo_exists"] interview.phase=2 interview.required_open=["definition_of_done","invariants","steps"]
+            ok interview.phase=5 interview.required_open=["steps"]
+            ok interview.phase=4 interview.required_open=["repo_root","steps"]
+            ok interview.phase=5 interview.required_open=["steps"] warnings=["there is no workspace `main` for this pack; gates that look at files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+            err INVALID_ARGUMENTS: answers answers nothing
+              - INVALID_ARGUMENTS (answers): answers answers nothing
+            err INVALID_ARGUMENTS: answers.invariants[0] is still a placeholder; say what it stands for; and 3 more reasons
+              - INVALID_ARGUMENTS (answers.invariants[0]): answers.invariants[0] is still a placeholder; say what it stands for
+              - INVALID_ARGUMENTS (answers.risks[0].risk): answers.risks[0].risk is blank
+              - INVALID_ARGUMENTS (answers.goal): answers.goal is blank
+              - INVALID_ARGUMENTS (answers.repo_root): answers.repo_root has to be the name of a workspace, or a path inside one without `..`
+        "#]],
+    );
+}
+
+#[test]
+fn the_ready_gate_lists_every_gap_and_each_call_is_the_one_that_closes_it() {
+    let bench = Bench::new();
+    let mut log = bench.run("job_set_ready {}");
+    bench.run(
+        r#"
+        - conductor_answer {"answers": {"repo_exists": true}}
+        - plan_propose_steps {"steps": [{"title": "empty"}, {"title": "lost", "instruction_prompt": "x", "acceptance_criteria": ["y"], "required_evidence": {"notes": "string"}, "context_refs": ["CTX-GONE"]}]}
+        - job_update_policies {"policies": {"prompt_max_chars": 2000, "require_repo_snapshot_on_init": true}}
+        "#,
+    );
+    log += &bench.run("job_set_ready {}");
+    let long = json!({"edits": [{"op": "update", "step_id": "S2", "set": {"instruction_prompt": "x".repeat(3000)}}]});
+    bench.reply("plan_refine_steps", long);
+    bench.run(r#"- conductor_answer {"answers": {"repo_root": "main"}}"#);
+    log += &bench.run("job_set_ready {}");
+    expect![[r#"
+        err PLAN_INCOMPLETE: the plan has 4 gaps
+          - DELIVERABLES_MISSING (deliverables): there are no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
+          - DEFINITION_OF_DONE_MISSING (definition_of_done): nothing says what done means -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
+          - INVARIANTS_MISSING (invariants): there are no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
+          - STEPS_MISSING (steps): there are no steps -> plan_propose_steps {"job_id":"JOB","steps":[{"title":"<a short title>"}]}
+        err PLAN_INCOMPLETE: the plan has 8 gaps
+          - DELIVERABLES_MISSING (deliverables): there are no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
+          - DEFINITION_OF_DONE_MISSING (definition_of_done): nothing says what done means -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
+          - INVARIANTS_MISSING (invariants): there are no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
+          - REPO_ROOT_MISSING (repo_root): nothing says where the repository is -> conductor_answer {"job_id":"JOB","answers":{"repo_root":"<name of a workspace>"}}
+          - STEP_INSTRUCTION_MISSING (S1): step S1 has no instruction_prompt -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"instruction_prompt":"<what to do>"}}]}
+          - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
+          - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}
+          - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which is not there -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
+        err PLAN_INCOMPLETE: the plan has 9 gaps
+          - DELIVERABLES_MISSING (deliverables): there are no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
+          - DEFINITION_OF_DONE_MISSING (definition_of_done): nothing says what done means -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
+          - INVARIANTS_MISSING (invariants): there are no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
+          - BASELINE_MISSING (repo_root): the policies want a baseline of the repository and there is none -> context_add_block {"job_id":"JOB","block_type":"REPO_MAP","content":"<entry points, modules, conventions>"}
+          - STEP_INSTRUCTION_MISSING (S1): step S1 has no instruction_prompt -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"instruction_prompt":"<what to do>"}}]}
+          - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
+          - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}
+          - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which is not there -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
+          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4189 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8189}}
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn placeholders_of_ready_calls_are_not_taken_for_answers() {
+    let bench = Bench::new();
+    let refused = bench.call("job_set_ready", json!({})).unwrap_err();
+    for blocker in refused.blockers {
+        let call = blocker.next_call.unwrap();
+        let result = bench.call(&call.tool, serde_json::Value::Object(call.arguments));
+        let closes = blocker.code == "INVARIANTS_MISSING";
+        assert_eq!(result.is_ok(), closes, "{}", blocker.code);
+    }
+}
+
+#[test]
+fn editing_a_ready_plan_takes_it_back() {
+    let bench = Bench::new();
+    bench.run(READY);
+    bench.reply("plan_propose_steps", json!({"steps": [step("one", json!([]))]}));
+    let log = bench.run(
+        r#"
+        job_set_ready {} ? status warnings steps next_call.tool
+        job_set_ready {} ? status
+        plan_set_constraints {"constraints": ["small commits"]} ? status unreadied stored required_open
+        plan_set_risks {"risks": [{"risk": "slow"}]} ? status unreadied
+        job_set_ready {} ? status warnings
+        plan_refine_steps {"edits": [{"op": "update", "step_id": "S1", "set": {"title": "uno"}}]} ? status unreadied
+        plan_set_deliverables {"deliverables": []}
+        plan_set_invariants {"invariants": []} ? stored
+        plan_set_assumptions {"assumptions": ["python 3"]} ? stored
+        plan_set_definition_of_done {"definition_of_done": ["x", "<y z>"]}
+        job_start {}
+        "#,
+    );
+    expect![[r#"
+        ok status="READY" warnings=[] steps=["S1: one"] next_call.tool="job_start"
+        ok status="READY"
+        ok status="PLANNING" unreadied=true stored=1 required_open=[]
+        ok status="PLANNING" unreadied=false
+        ok status="READY" warnings=["nothing is said about what is done about: slow"]
+        ok status="PLANNING" unreadied=true
+        err INVALID_ARGUMENTS: deliverables is empty
+          - INVALID_ARGUMENTS (deliverables): deliverables is empty
+        ok stored=0
+        ok stored=1
+        err INVALID_ARGUMENTS: definition_of_done[1] is still a placeholder; say what it stands for
+          - INVALID_ARGUMENTS (definition_of_done[1]): definition_of_done[1] is still a placeholder; say what it stands for
+        err WRONG_STATUS: start is not possible while the job is PLANNING
+          - WRONG_STATUS: start is not possible while the job is PLANNING -> job_set_ready {"job_id":"JOB"}
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn steps_are_checked_whole() {
+    check(
+        r#"
+        plan_propose_steps {"steps": [{"title": " ", "required_evidence": {"tests_passed": "string", "": "array"}, "gates": [{"gate": "nope"}, {"gate": "file_exists"}], "max_attempts": 0}, {"title": "fine"}]}
+        plan_propose_steps {"steps": []}
+        plan_propose_steps {"steps": [{"title": "a"}, {"title": "b", "tags": ["High-Risk", "high-risk"]}]} ? steps.0.title steps.1.title steps.2.title warnings
+        "#,
+        expect![[r#"
+            err INVALID_ARGUMENTS: steps[0].title is blank; and 5 more reasons
+              - INVALID_ARGUMENTS (steps[0].title): steps[0].title is blank
+              - INVALID_ARGUMENTS (steps[0].max_attempts): steps[0].max_attempts is 0, not within 1 to 100
+              - INVALID_ARGUMENTS (steps[0].required_evidence): steps[0].required_evidence is blank
+              - INVALID_ARGUMENTS (steps[0].required_evidence.tests_passed): steps[0].required_evidence.tests_passed is always of type boolean, not string
+              - UNKNOWN_GATE (gates): steps[0].gates[0]: there is no gate "nope"; there are tests_passed, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval
+              - INVALID_ARGUMENTS (steps[0].gates[1]): steps[0].gates[1] file_exists wants paths
+            err INVALID_ARGUMENTS: steps is empty
+              - INVALID_ARGUMENTS (steps): steps is empty
+            ok steps.0.title="a" steps.1.title="Checkpoint before: b" steps.2.title="b" warnings=["S1 has no instruction_prompt","S1 has no acceptance_criteria","S1 has no required_evidence","S1 has no remediation_prompt for when it fails","S3 has no instruction_prompt","S3 has no acceptance_criteria","S3 has no required_evidence","S3 has no remediation_prompt for when it fails"]
+        "#]],
+    );
+}
+
+#[test]
+fn checkpoints_are_inserted_once() {
+    let bench = Bench::new();
+    let steps: Vec<_> = ["a", "b", "c", "d", "e"]
+        .map(|title| step(title, json!([])))
+        .to_vec();
+    bench.reply("plan_propose_steps", json!({"steps": steps}));
+    let log = bench.run(
+        r#"
+        job_get {} ? steps.4.title steps.5.title steps.5.step_id
+        plan_refine_steps {"edits": [{"op": "remove", "step_id": "S6"}]} ? steps.4.title steps.5
+        plan_refine_steps {"edits": [{"op": "insert", "after": "S5", "step": {"title": "f"}}]} ? steps.5.title steps.5.step_id steps.6
+        "#,
+    );
+    expect![[r#"
+        ok steps.4.title="e" steps.5.title="Final checkpoint" steps.5.step_id="S6"
+        ok steps.4.title="e" steps.5=null
+        ok steps.5.title="f" steps.5.step_id="S6" steps.6=null
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn edits_are_all_or_none() {
+    let bench = Bench::new();
+    let steps: Vec<_> = ["a", "b", "c"].map(|title| step(title, json!([]))).to_vec();
+    bench.reply("plan_propose_steps", json!({"steps": steps}));
+    let log = bench.run(
+        r#"
+        plan_refine_steps {"edits": [{"op": "remove", "step_id": "S1"}, {"op": "update", "step_id": "S9", "set": {}}, {"op": "update", "step_id": "S2"}, {"op": "insert"}, {"op": "move", "step_id": "S2", "after": "S2"}]}
+        job_get {} ? steps.0.step_id steps.1.step_id steps.2.step_id
+        plan_refine_steps {"edits": [{"op": "move", "step_id": "S3"}, {"op": "insert", "after": "S3", "step": {"title": "d"}}, {"op": "remove", "step_id": "S2"}]} ? steps.0.step_id steps.1.step_id steps.2.step_id steps.3
+        plan_refine_steps {"edits": []}
+        "#,
+    );
+    expect![[r#"
+        err NOT_FOUND: there is no step S9; and 3 more reasons
+          - NOT_FOUND: there is no step S9
+          - INVALID_ARGUMENTS (edits[2].set): edits[2].set is missing
+          - INVALID_ARGUMENTS (edits[3].step): edits[3].step is missing
+          - INVALID_ARGUMENTS (edits[4].after): edits[4].after is the step itself
+        ok steps.0.step_id="S1" steps.1.step_id="S2" steps.2.step_id="S3"
+        ok steps.0.step_id="S3" steps.1.step_id="S4" steps.2.step_id="S1" steps.3=null
+        err INVALID_ARGUMENTS: edits is empty
+          - INVALID_ARGUMENTS (edits): edits is empty
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn policies_change_until_the_end() {
+    check(
+        r#"
+        job_get {} ? policies changed_policies
+        job_update_policies {"policies": {"max_retries_per_step": 5, "commit_message_template": "{job_id} {step_id} {title}: {summary}"}} ? changed
+        job_update_policies {"policies": {"batch_commit_max_steps": 0, "prompt_max_chars": 3, "commit_message_template": "x"}}
+        job_update_policies {"policies": {}}
+        job_fail {"reason": "not needed"} ? from status
+        job_update_policies {"policies": {"max_retries_per_step": 1}}
+        job_archive {} ? from status
+        job_list {} ? jobs
+        job_list {"status": "ARCHIVED"} ? jobs.0.title
+        job_get {"job_id": "JOB-NONE"}
+        job_list {"limit": 0}
+        "#,
+        expect![[r#"
+            ok policies={"require_devlog_per_step":true,"require_commit_per_step":false,"allow_batch_commits":true,"batch_commit_max_steps":3,"require_tests_evidence":true,"require_diff_summary":true,"require_repo_snapshot_on_init":false,"inject_invariants_every_step":true,"inject_mistakes_every_step":true,"evidence_schema_mode":"loose","require_mistake_on_reject":false,"require_file_descriptions":false,"checkpoint_interval_steps":5,"max_retries_per_step":2,"retry_exhausted_action":"PAUSE_FOR_HUMAN","commit_message_template":"{step_id}: {summary}","prompt_max_chars":16000} changed_policies=[]
+            ok changed=["max_retries_per_step","commit_message_template"]
+            err INVALID_ARGUMENTS: policies.batch_commit_max_steps is 0, not within 1 to 20; and 2 more reasons
+              - INVALID_ARGUMENTS (policies.batch_commit_max_steps): policies.batch_commit_max_steps is 0, not within 1 to 20
+              - INVALID_ARGUMENTS (policies.prompt_max_chars): policies.prompt_max_chars is 3, not within 2000 to 100000
+              - INVALID_ARGUMENTS (policies.commit_message_template): policies.commit_message_template has to contain {summary}
+            err INVALID_ARGUMENTS: policies changes nothing
+              - INVALID_ARGUMENTS (policies): policies changes nothing
+            ok from="PLANNING" status="FAILED"
+            err WRONG_STATUS: update_policies is not possible while the job is FAILED
+              - WRONG_STATUS: update_policies is not possible while the job is FAILED
+            ok from="FAILED" status="ARCHIVED"
+            ok jobs=[]
+            ok jobs.0.title="Export"
+            err NOT_FOUND: there is no job JOB-NONE
+              - NOT_FOUND: there is no job JOB-NONE -> job_list {}
+            err INVALID_ARGUMENTS: limit is 0, not within 1 to 200
+              - INVALID_ARGUMENTS (limit): limit is 0, not within 1 to 200
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_begins_with_what_can_be_used() {
+    check(
+        r#"
+        conductor_init {"title": "", "goal": "<what is built>", "repo_root": "/etc", "tags": [" "], "policies": {"max_retries_per_step": 101}}
+        conductor_init {"title": "Another", "goal": "Do it", "repo_root": "nowhere", "tags": ["B", "b "]} ? status warnings
+        "#,
+        expect![[r#"
+            err INVALID_ARGUMENTS: title is blank; and 4 more reasons
+              - INVALID_ARGUMENTS (title): title is blank
+              - INVALID_ARGUMENTS (goal): goal is still a placeholder; say what it stands for
+              - INVALID_ARGUMENTS (tags[0]): tags[0] is blank
+              - INVALID_ARGUMENTS (repo_root): repo_root has to be the name of a workspace, or a path inside one without `..`
+              - INVALID_ARGUMENTS (policies.max_retries_per_step): policies.max_retries_per_step is 101, not within 0 to 100
+            ok status="PLANNING" warnings=["there is no workspace `nowhere` for this pack; gates that look at files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+        "#]],
+    );
+}

@@ -1,0 +1,182 @@
+//! Export and import.
+
+use expect_test::expect_file;
+use serde_json::{Value, json};
+
+use crate::harness::{Bench, result, step};
+
+/// A job with something of everything, halfway.
+fn halfway() -> Bench {
+    let bench = Bench::new().started(json!([
+        step("one", json!([])),
+        step("two", json!([{"gate": "human_approval"}]))
+    ]));
+    bench.run(
+        r#"
+        - context_add_block {"block_type": "REPO_MAP", "content": "export.py: the exporter"}
+        - context_add_block {"block_type": "NOTES", "content": "a fence:\n```\ncode\n```", "tags": ["x"]}
+        - decision_record {"decision": "Use the csv module", "rationale": "no new dependency"}
+        - job_next_step_prompt {}
+        "#,
+    );
+    let mut rejected = result("S1");
+    rejected["model_claim"] = json!("PARTIAL");
+    let reply = bench.reply("job_submit_step_result", rejected);
+    bench.follow(&reply["mistake_draft"]);
+    bench.reply("git_commit", json!({"defer_reason": "together"}));
+    bench.reply("job_submit_step_result", result("S1"));
+    bench.run(r#"- step_approve {"step_id": "S2", "approved_by": "Ada"}"#);
+    bench
+}
+
+fn exported(bench: &Bench, format: &str) -> String {
+    let reply = bench.reply("job_export_bundle", json!({"format": format}));
+    assert_eq!(reply["parts"], 1);
+    reply["content"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_document_tells_the_whole_job() {
+    let bench = halfway();
+    let document = exported(&bench, "md").replace(&bench.job, "JOB");
+    expect_file!["snapshots/export.md"].assert_eq(&document);
+}
+
+#[test]
+fn the_archive_lists_its_files_with_their_hashes() {
+    let bench = halfway();
+    let reply = bench.reply("job_export_bundle", json!({"format": "zip_manifest"}));
+    let files = reply["files"].as_array().unwrap();
+    let names: Vec<&str> = files.iter().map(|file| file["path"].as_str().unwrap()).collect();
+    for wanted in [
+        "README.md",
+        "job.json",
+        "policies.json",
+        "prompts/S1.md",
+        "DEVLOG.md",
+        "DECISIONS.md",
+        "MISTAKES.md",
+    ] {
+        assert!(names.contains(&wanted), "{names:?}");
+    }
+    assert!(
+        names.iter().any(|name| name.starts_with("context/repo_map-CTX-")),
+        "{names:?}"
+    );
+    assert_eq!(
+        names
+            .iter()
+            .filter(|name| name.starts_with("attempts/S1-ATT-"))
+            .count(),
+        2
+    );
+    for file in files {
+        assert_eq!(
+            file["bytes"].as_u64().unwrap() as usize,
+            file["content"].as_str().unwrap().len()
+        );
+        assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
+    }
+}
+
+#[test]
+fn an_imported_job_goes_on_where_it_was() {
+    let bench = halfway();
+    let bundle: Value = serde_json::from_str(&exported(&bench, "json")).unwrap();
+    let other = Bench::new();
+    let imported = other.reply("job_import", json!({"bundle": bundle}));
+    assert_eq!(
+        (imported["status"].as_str(), imported["attempts"].as_u64()),
+        (Some("EXECUTING"), Some(2))
+    );
+    let job = imported["job_id"].clone();
+    let again: Value = {
+        let reply = other.reply("job_export_bundle", json!({"job_id": job, "format": "json"}));
+        serde_json::from_str(reply["content"].as_str().unwrap()).unwrap()
+    };
+    for key in ["steps", "policies", "mistakes", "batches"] {
+        let count = |bundle: &Value| bundle[key].as_array().map(Vec::len);
+        assert_eq!(count(&again), count(&bundle), "{key}");
+    }
+    assert_eq!(again["job"]["plan"], bundle["job"]["plan"]);
+    let mut submission = result("S2");
+    submission["job_id"] = job.clone();
+    other.reply("job_next_step_prompt", json!({"job_id": job}));
+    submission["commit_hash"] = json!("abcdef0");
+    assert_eq!(
+        other.reply("job_submit_step_result", submission)["next_action"],
+        "JOB_COMPLETE"
+    );
+    // Where the id is taken the job gets another, and so do its records.
+    let renamed = bench.reply("job_import", json!({"bundle": bundle}));
+    assert_eq!(renamed["renamed_from"], json!(bench.job));
+    assert_ne!(renamed["job_id"], json!(bench.job));
+}
+
+#[test]
+fn a_bundle_that_no_job_could_have_is_refused() {
+    let bench = halfway();
+    let good: Value = serde_json::from_str(&exported(&bench, "json")).unwrap();
+    let mut log = String::new();
+    for (path, value) in [
+        ("/version", json!(2)),
+        ("/version", json!("1")),
+        ("/format", json!("other")),
+        ("/job/status", json!("DREAMING")),
+        ("/job/status", json!("READY")),
+        ("/job/status", json!("COMPLETE")),
+        ("/job/id", json!("job-1")),
+        ("/job/repo_root", json!("../etc")),
+        ("/steps/0/status", json!("PENDING")),
+        ("/steps/1/step_id", json!("S1")),
+        ("/steps/1/gates", json!([{"gate": "nope"}])),
+        ("/attempts/0/at", json!("yesterday")),
+        ("/steps", json!([])),
+    ] {
+        let mut bundle = good.clone();
+        let (parent, key) = path.rsplit_once('/').unwrap();
+        match bundle.pointer_mut(parent).unwrap() {
+            Value::Array(items) => items[key.parse::<usize>().unwrap()] = value,
+            object => object[key] = value,
+        }
+        let err = bench.call("job_import", json!({"bundle": bundle})).unwrap_err();
+        log += &format!("{path}: {err}\n");
+    }
+    let err = bench.call("job_import", json!({"bundle": {}})).unwrap_err();
+    log += &format!("empty: {err}\n");
+    expect_file!["snapshots/refused_bundles.txt"].assert_eq(&log);
+    assert_eq!(
+        bench.reply("job_list", json!({}))["jobs"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn large_exports_come_in_parts() {
+    let bench = halfway();
+    for _ in 0..4 {
+        let block = json!({"block_type": "OUTPUT", "content": "é".repeat(100_000)});
+        bench.reply("context_add_block", block);
+    }
+    for format in ["md", "json"] {
+        let mut whole = String::new();
+        let first = bench.reply("job_export_bundle", json!({"format": format}));
+        let parts = first["parts"].as_u64().unwrap();
+        assert!(parts > 1);
+        for part in 1..=parts {
+            let reply = bench.reply("job_export_bundle", json!({"format": format, "part": part}));
+            assert!(reply.to_string().len() < 1 << 20);
+            whole += reply["content"].as_str().unwrap();
+        }
+        assert_eq!(whole.matches('é').count(), 400_000, "{format}");
+        if format == "json" {
+            let bundle: Value = serde_json::from_str(&whole).unwrap();
+            Bench::new().reply("job_import", json!({"bundle": bundle}));
+        }
+    }
+    let beyond = bench.call("job_export_bundle", json!({"part": 99})).unwrap_err();
+    assert_eq!(beyond.code, "INVALID_ARGUMENTS");
+}

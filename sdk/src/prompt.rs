@@ -1,0 +1,123 @@
+//! Prompts: what people start work with, and the table that lists them.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::{Cx, Reply, ToolError, schema};
+
+/// A prompt. The struct's fields are its arguments, which are texts; their doc comments, and the
+/// struct's own, are what clients show. It may read storage and change nothing.
+pub trait Prompt: DeserializeOwned + JsonSchema {
+    /// `^[a-z][a-z0-9_]{0,39}$`, and no tool's name.
+    const NAME: &'static str;
+    /// A short title for people.
+    const TITLE: &'static str;
+
+    /// What it says to the model.
+    fn say(self, cx: &Cx<'_>) -> Result<String, ToolError>;
+}
+
+/// One row of a pack's prompt table.
+#[derive(Clone, Copy)]
+pub struct PromptEntry {
+    /// See [`Prompt::NAME`].
+    pub name: &'static str,
+    /// See [`Prompt::TITLE`].
+    pub title: &'static str,
+    /// Makes the schema of the arguments; its `description` is the prompt's.
+    pub schema: fn() -> Value,
+    /// Reads the arguments and says it. The text is the reply's.
+    pub call: fn(&Cx<'_>, &str) -> Result<Reply, ToolError>,
+}
+
+/// One argument of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// Whether the prompt needs it.
+    pub required: bool,
+}
+
+impl PromptEntry {
+    /// The row of one prompt. [`prompts!`](crate::prompts) calls it.
+    #[must_use]
+    pub const fn of<P: Prompt>() -> PromptEntry {
+        PromptEntry {
+            name: P::NAME,
+            title: P::TITLE,
+            schema: schema::input_schema::<P>,
+            call: call::<P>,
+        }
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn description(&self) -> String {
+        text_of(&(self.schema)(), "description")
+    }
+
+    /// Its arguments, in the order of the struct's fields.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<PromptArgument> {
+        let schema = (self.schema)();
+        let is_required = |name: &str| {
+            let required = schema.get("required").and_then(Value::as_array);
+            required.is_some_and(|names| names.iter().any(|required| required == name))
+        };
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let arguments = properties
+            .into_iter()
+            .flatten()
+            .map(|(name, property)| PromptArgument {
+                name: name.clone(),
+                description: text_of(property, "description"),
+                required: is_required(name),
+            });
+        arguments.collect()
+    }
+}
+
+impl fmt::Debug for PromptEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptEntry")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+fn text_of(schema: &Value, key: &str) -> String {
+    schema
+        .get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn call<P: Prompt>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
+    let prompt: P = serde_json::from_str(arguments).map_err(|err| {
+        ToolError::new(
+            "INVALID_ARGUMENTS",
+            format!("the arguments do not fit {}: {err}", P::NAME),
+        )
+        .remediation("Give the arguments that the prompt lists, as text.")
+    })?;
+    let text = prompt.say(cx)?;
+    Ok(Reply {
+        structured: json!({"prompt": P::NAME}).to_string(),
+        text: Some(text),
+    })
+}
+
+/// Makes a pack's prompt table: `prompts![PlanJob, ExecuteJob]`.
+#[macro_export]
+macro_rules! prompts {
+    ($($prompt:ty),+ $(,)?) => {
+        &[$($crate::PromptEntry::of::<$prompt>()),+]
+    };
+}
