@@ -11,7 +11,7 @@ use crate::run::{cargo, root, run, say, target};
 pub(crate) const WASM: &str = "wasm32-wasip2";
 
 /// The built-in packs: package, and name of its component.
-const PACKS: &[(&str, &str)] = &[("task-store", "task_store")];
+const PACKS: &[(&str, &str)] = &[("task-store", "task_store"), ("tasks", "tasks")];
 
 /// How the host is built.
 #[derive(Debug, Clone, Copy)]

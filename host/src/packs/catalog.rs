@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::load::{LoadError, Loader, Pack, Source};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
+use super::other_forms;
 use crate::core_tools::{self, CoreTool};
 
 /// The argument that names the envelope a call belongs to.
@@ -216,10 +217,11 @@ impl Catalog {
             && !globs(&selection.exclude).is_match(&spec.name)
             && (!selection.read_only || spec.effect == Effect::Read);
         // Compiled once before, when the pack was checked.
-        let schema = serde_json::Value::Object(spec.input_schema.clone());
+        let schema = other_forms::accepted(&spec.input_schema);
         let (true, Ok(arguments)) = (exists, jsonschema::validator_for(&schema)) else {
             return;
         };
+        other_forms::hide(&mut spec.input_schema);
         let correlated = matches!(body, Body::Guest(_)) && offer_envelope(&mut spec);
         for alias in &spec.aliases {
             self.aliases.insert(alias.clone(), spec.name.clone());
@@ -273,7 +275,7 @@ fn check_schemas(pack: &Pack) -> Result<(), LoadError> {
         .tools
         .iter()
         .filter_map(|spec| {
-            let schema = serde_json::Value::Object(spec.input_schema.clone());
+            let schema = other_forms::accepted(&spec.input_schema);
             let err = jsonschema::validator_for(&schema).err()?;
             Some(format!(
                 "tool {}: its input schema is no JSON Schema: {err}",
