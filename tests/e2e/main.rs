@@ -12,3 +12,4 @@ mod loading;
 mod python;
 mod stdio;
 mod surface;
+mod tasks;

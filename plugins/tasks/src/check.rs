@@ -59,16 +59,15 @@ impl Refusals {
         self.text("description", &template.description, ENTRY);
         self.at_most("tasks", template.tasks.len(), ENTRIES);
         if template.tasks.is_empty() {
-            self.add(Reason::input("tasks", "is empty"));
+            self.add(Reason::input("steps", "is empty"));
         }
+        let mut steps = 0;
         for (place, task) in template.tasks.iter().enumerate() {
-            self.text(&format!("tasks[{place}].title"), &task.title, TITLE);
-            self.at_most(&format!("tasks[{place}].steps"), task.steps.len(), ENTRIES);
-            if task.steps.is_empty() {
-                self.add(Reason::input(format!("tasks[{place}].steps"), "is empty"));
-            }
-            for (step_place, step) in task.steps.iter().enumerate() {
-                self.template_step(&format!("tasks[{place}].steps[{step_place}]."), step);
+            self.text(&format!("task {place}"), &task.title, TITLE);
+            for step in &task.steps {
+                let at = format!("steps[{steps}].");
+                steps += 1;
+                self.template_step(&at, step);
             }
         }
     }

@@ -254,9 +254,8 @@ pub(crate) struct Lease {
 }
 
 /// Steps to start from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Template {
-    /// Its name.
     pub name: String,
     /// What it makes.
     pub kind: RootKind,
@@ -267,29 +266,17 @@ pub(crate) struct Template {
 }
 
 /// A task that a template makes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TemplateTask {
-    /// Its title.
-    #[schemars(length(min = 1, max = 500))]
     pub title: String,
-    /// Its steps.
-    #[schemars(length(min = 1, max = 50))]
     pub steps: Vec<TemplateStep>,
 }
 
 /// A step that a template makes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TemplateStep {
-    /// Its title.
-    #[schemars(length(min = 1, max = 500))]
     pub title: String,
-    /// When it counts as done.
-    #[schemars(length(min = 1, max = 50))]
     pub success_criteria: Vec<String>,
-    /// What shows it.
-    #[schemars(length(min = 1, max = 50))]
     pub tests: Vec<String>,
 }
 

@@ -40,6 +40,9 @@ struct Measure {
     /// Fewer and shorter rounds
     #[arg(long)]
     quick: bool,
+    /// Only one group of figures
+    #[arg(long, value_parser = ["in-process", "stdio", "start", "memory", "scale"])]
+    only: Option<String>,
     /// Where databases go; what a commit costs depends on the disk [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -89,6 +92,9 @@ fn main() -> ExitCode {
     }
 }
 
+/// A group of figures.
+type Measured = fn(&Setup, &mut Report) -> anyhow::Result<()>;
+
 fn run(measure: &Measure) -> anyhow::Result<()> {
     let executable = std::path::absolute(&measure.server).context("--server is no path")?;
     anyhow::ensure!(executable.is_file(), "there is no {}", executable.display());
@@ -103,10 +109,18 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
     report.text(&format!(
         "{effort}; medians with the smallest and the largest round"
     ));
-    figure::in_process::measure(&setup, &mut report)?;
-    figure::stdio::measure(&setup, &mut report)?;
-    figure::start::measure(&setup, &mut report)?;
-    figure::memory::measure(&setup, &mut report)?;
+    let figures: [(&str, Measured); 5] = [
+        ("in-process", figure::in_process::measure),
+        ("stdio", figure::stdio::measure),
+        ("start", figure::start::measure),
+        ("memory", figure::memory::measure),
+        ("scale", figure::scale::measure),
+    ];
+    for (name, measured) in figures {
+        if measure.only.as_deref().is_none_or(|only| only == name) {
+            measured(&setup, &mut report)?;
+        }
+    }
     report.summary();
     Ok(())
 }

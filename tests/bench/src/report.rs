@@ -11,6 +11,8 @@ pub(crate) enum Unit {
     Microseconds,
     Milliseconds,
     Mebibytes,
+    /// As many times as the baseline.
+    Times,
 }
 
 /// A measured value.
@@ -23,6 +25,7 @@ impl fmt::Display for Quantity {
             Unit::Microseconds => "µs",
             Unit::Milliseconds => "ms",
             Unit::Mebibytes => "MiB",
+            Unit::Times => return f.pad(&format!("{:.2} times", self.0)),
         };
         f.pad(&format!("{:.1} {unit}", self.0))
     }

@@ -9,7 +9,7 @@ use crate::build::{self, NewMeta, NewStep};
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRIES, ENTRY, NAME, STEPS, TEXT, TITLE};
 use crate::model::{EventType, RootKind, Workspace};
-use crate::record::{Meta, Template, TemplateTask};
+use crate::record::{Meta, Template, TemplateStep, TemplateTask};
 use crate::reply::Written;
 use crate::scope::Scope;
 use crate::store;
@@ -197,9 +197,27 @@ pub(crate) struct TemplateSave {
     /// What it is for.
     #[schemars(length(min = 1, max = ENTRY))]
     description: String,
-    /// The tasks it makes; one for a task template.
+    /// Its steps in order.
+    #[schemars(length(min = 1, max = STEPS))]
+    steps: Vec<SavedStep>,
+}
+
+/// A step that a template makes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SavedStep {
+    /// The title of its task, in a plan template; steps of the same task follow each other.
+    #[schemars(length(min = 1, max = TITLE))]
+    task: Option<String>,
+    /// One line that says what is done.
+    #[schemars(length(min = 1, max = TITLE))]
+    title: String,
+    /// When it counts as done. Not empty.
     #[schemars(length(min = 1, max = ENTRIES))]
-    tasks: Vec<TemplateTask>,
+    success_criteria: Vec<String>,
+    /// What shows it. Not empty.
+    #[schemars(length(min = 1, max = ENTRIES))]
+    tests: Vec<String>,
 }
 
 impl Tool for TemplateSave {
@@ -215,22 +233,19 @@ impl Tool for TemplateSave {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?;
-        let template = Template {
-            name: self.name,
-            kind: self.kind,
-            description: self.description,
-            tasks: self.tasks,
-        };
         let mut refusals = Refusals::default();
-        refusals.template(&template);
-        if template.kind == RootKind::Task && template.tasks.len() > 1 {
-            refusals.add(Reason::input(
-                "tasks",
-                "has several entries; a task template makes one task",
-            ));
+        for (place, step) in self.steps.iter().enumerate() {
+            if step.task.is_some() != (self.kind == RootKind::Plan) {
+                let field = format!("steps[{place}].task");
+                refusals.add(Reason::input(
+                    field,
+                    "is what a step of a plan template has, and no other",
+                ));
+            }
         }
-        let steps: usize = template.tasks.iter().map(|task| task.steps.len()).sum();
-        refusals.at_most("tasks[].steps", steps, STEPS);
+        refusals.at_most("steps", self.steps.len(), STEPS);
+        let template = self.into_template();
+        refusals.template(&template);
         refusals.finish()?;
         write.put(&template)?;
         write.event(
@@ -242,5 +257,34 @@ impl Tool for TemplateSave {
         let mut written = Written::about("", write.finish()?);
         written.ids.push(template.name);
         Ok(written)
+    }
+}
+
+impl TemplateSave {
+    /// The steps under their tasks.
+    fn into_template(self) -> Template {
+        let mut tasks: Vec<TemplateTask> = Vec::new();
+        for step in self.steps {
+            let title = step.task.unwrap_or_else(|| self.name.clone());
+            if tasks.last().is_none_or(|task| task.title != title) {
+                tasks.push(TemplateTask {
+                    title,
+                    steps: Vec::new(),
+                });
+            }
+            if let Some(task) = tasks.last_mut() {
+                task.steps.push(TemplateStep {
+                    title: step.title,
+                    success_criteria: step.success_criteria,
+                    tests: step.tests,
+                });
+            }
+        }
+        Template {
+            name: self.name,
+            kind: self.kind,
+            description: self.description,
+            tasks,
+        }
     }
 }

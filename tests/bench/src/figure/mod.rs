@@ -2,6 +2,7 @@
 
 pub(crate) mod in_process;
 pub(crate) mod memory;
+pub(crate) mod scale;
 pub(crate) mod start;
 pub(crate) mod stdio;
 
