@@ -25,6 +25,8 @@ CREATE TABLE tasks_roots (
     status TEXT NOT NULL CHECK (status IN ('TODO', 'ACTIVE', 'DONE', 'PARKED', 'CANCELED', 'ABSENT')),
     revision BIGINT NOT NULL,
     touched_at TEXT NOT NULL,
+    -- As in the record, for lists.
+    title TEXT NOT NULL,
     PRIMARY KEY (workspace, id),
     CHECK ((kind = 'task') = (plan IS NOT NULL))
 );

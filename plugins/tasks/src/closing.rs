@@ -259,7 +259,7 @@ fn gate_task(
     }
     for (status, _) in counts.iter().filter(|(status, _)| status != step_status::DONE) {
         for step in of_root::<Step>(scope.db(), &scope.workspace, id, status, From::Oldest, SHOWN)? {
-            let path = scope.step_path(&step.record.id)?.to_string();
+            let path = scope.placed_path(&step)?.to_string();
             if status == step_status::FORCED {
                 for checkpoint in checkpoint::missing(&step.record, &BTreeSet::new()) {
                     let reason = Reason::NotConfirmed {

@@ -8,6 +8,7 @@ use crate::error::{Reason, Refusals, refusal};
 use crate::model::{RootKind, Workspace};
 use crate::path::Path;
 use crate::record::{Node, Plan, Record, Root, Step, Task};
+use crate::store::record::Placed;
 use crate::store::root::Head;
 use crate::store::workspace::Counters;
 use crate::store::{self, Kind};
@@ -157,6 +158,19 @@ impl<'a> Scope<'a> {
         }
         steps.reverse();
         Ok(Path { steps, node: None })
+    }
+
+    /// The path of a step whose index is known.
+    pub(crate) fn placed_path(&self, step: &Placed<Step>) -> Result<Path, DbError> {
+        let mut path = match &step.record.parent {
+            Some(parent) => self.step_path(parent)?,
+            None => Path {
+                steps: Vec::new(),
+                node: None,
+            },
+        };
+        path.steps.push(u32::try_from(step.ordinal).unwrap_or(u32::MAX));
+        Ok(path)
     }
 
     /// The path of a node.

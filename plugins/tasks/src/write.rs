@@ -407,6 +407,7 @@ impl<'a> Write<'a> {
             status: Some(meta.status),
             revision: 0,
             touched_at: self.scope.now(),
+            title: meta.title.clone(),
         };
         self.heads.insert(meta.id.clone(), head);
         Ok(())

@@ -7,7 +7,7 @@ pub(crate) mod record;
 pub(crate) mod root;
 pub(crate) mod workspace;
 
-use tollgate_sdk::{Value, text_enum};
+use tollgate_sdk::text_enum;
 
 text_enum! {
     /// What a record is.
@@ -44,16 +44,4 @@ impl Columns {
             status,
         }
     }
-}
-
-/// `?n, ?n+1, …` for a list of values that are added to the parameters.
-fn list(params: &mut Vec<Value>, values: impl IntoIterator<Item = Value>) -> String {
-    let names: Vec<String> = values
-        .into_iter()
-        .map(|value| {
-            params.push(value);
-            format!("?{}", params.len())
-        })
-        .collect();
-    names.join(", ")
 }

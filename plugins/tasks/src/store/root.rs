@@ -1,8 +1,7 @@
 //! Plans and tasks: their revisions, and what lists of them are filtered and counted by.
 
-use tollgate_sdk::{Db, DbError, Row, Timestamp, ToValue, Value, params};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use super::list;
 use crate::model::{RootKind, Status, Workspace};
 
 /// What is known of a plan or task beside its record.
@@ -16,9 +15,10 @@ pub(crate) struct Head {
     pub status: Option<Status>,
     pub revision: i64,
     pub touched_at: Timestamp,
+    pub title: String,
 }
 
-const COLUMNS: &str = "id, kind, plan, number, status, revision, touched_at";
+const COLUMNS: &str = "id, kind, plan, number, status, revision, touched_at, title";
 
 impl TryFrom<Row> for Head {
     type Error = DbError;
@@ -32,6 +32,7 @@ impl TryFrom<Row> for Head {
             status: row.get::<String>(4)?.parse().ok(),
             revision: row.get(5)?,
             touched_at: row.get(6)?,
+            title: row.get(7)?,
         })
     }
 }
@@ -48,10 +49,10 @@ pub(crate) fn head(db: &Db<'_>, workspace: &Workspace, id: &str) -> Result<Optio
 pub(crate) fn advance(db: &Db<'_>, workspace: &Workspace, head: &Head) -> Result<i64, DbError> {
     let status = head.status.map_or("ABSENT", Status::as_str);
     db.query_row(
-        "INSERT INTO tasks_roots (workspace, id, kind, plan, number, status, revision, touched_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7) \
+        "INSERT INTO tasks_roots (workspace, id, kind, plan, number, status, revision, touched_at, title) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8) \
          ON CONFLICT (workspace, id) DO UPDATE SET status = excluded.status, \
-             revision = tasks_roots.revision + 1, touched_at = excluded.touched_at \
+             revision = tasks_roots.revision + 1, touched_at = excluded.touched_at, title = excluded.title \
          RETURNING revision",
         params![
             workspace,
@@ -60,7 +61,8 @@ pub(crate) fn advance(db: &Db<'_>, workspace: &Workspace, head: &Head) -> Result
             head.plan,
             head.number,
             status,
-            head.touched_at
+            head.touched_at,
+            head.title
         ],
     )?
     .ok_or(DbError::Internal)?
@@ -78,25 +80,40 @@ pub(crate) struct Wanted<'a> {
     pub limit: usize,
 }
 
-/// Plans or tasks by number.
+/// Plans or tasks by number. Each status is a range of an index, so that what is not wanted is not read.
 pub(crate) fn page(db: &Db<'_>, workspace: &Workspace, wanted: &Wanted<'_>) -> Result<Vec<Head>, DbError> {
-    let mut params: Vec<Value> = vec![
-        workspace.to_value(),
-        wanted.kind.to_value(),
-        wanted.after.to_value(),
-    ];
-    let statuses = list(&mut params, wanted.statuses.iter().map(ToValue::to_value));
-    let mut sql = format!(
-        "SELECT {COLUMNS} FROM tasks_roots \
-         WHERE workspace = ?1 AND kind = ?2 AND number > ?3 AND status IN ({statuses})"
-    );
-    if let Some(plan) = wanted.plan {
-        params.push(plan.to_value());
-        sql.push_str(&format!(" AND plan = ?{}", params.len()));
+    let mut heads = Vec::new();
+    for status in wanted.statuses {
+        heads.extend(with_status(db, workspace, wanted, *status)?);
     }
-    params.push(i64::try_from(wanted.limit).unwrap_or(i64::MAX).to_value());
-    sql.push_str(&format!(" ORDER BY number LIMIT ?{}", params.len()));
-    db.query_as(&sql, &params)
+    heads.sort_by_key(|head| head.number);
+    heads.truncate(wanted.limit);
+    Ok(heads)
+}
+
+fn with_status(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    wanted: &Wanted<'_>,
+    status: Status,
+) -> Result<Vec<Head>, DbError> {
+    let limit = i64::try_from(wanted.limit).unwrap_or(i64::MAX);
+    match wanted.plan.filter(|_| wanted.kind == RootKind::Task) {
+        Some(plan) => db.query_as(
+            &format!(
+                "SELECT {COLUMNS} FROM tasks_roots WHERE workspace = ?1 AND plan = ?2 AND status = ?3 \
+                 AND number > ?4 ORDER BY number LIMIT ?5"
+            ),
+            params![workspace, plan, status, wanted.after, limit],
+        ),
+        None => db.query_as(
+            &format!(
+                "SELECT {COLUMNS} FROM tasks_roots WHERE workspace = ?1 AND kind = ?2 AND status = ?3 \
+                 AND number > ?4 ORDER BY number LIMIT ?5"
+            ),
+            params![workspace, wanted.kind, status, wanted.after, limit],
+        ),
+    }
 }
 
 /// How many tasks a plan has of a status, and how many of them nobody touched since.
@@ -130,7 +147,7 @@ pub(crate) fn count_tasks(
     .collect()
 }
 
-/// How many plans or tasks of a workspace are ACTIVE.
+/// How many plans or tasks of a workspace have a status.
 pub(crate) fn count(
     db: &Db<'_>,
     workspace: &Workspace,

@@ -12,7 +12,7 @@ use crate::model::{RootKind, Status};
 use crate::record::{Meta, Root, Step, step_status};
 use crate::scope::Scope;
 use crate::store::record::{From, of_root};
-use crate::store::root::{Wanted, page};
+use crate::store::root::{Head, Wanted, page};
 
 /// Characters of one line.
 const LINE: usize = 200;
@@ -83,7 +83,7 @@ fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
         of_root::<Step>(scope.db(), &scope.workspace, id, status, from, limit)?
             .into_iter()
             .map(|step| {
-                let path = scope.step_path(&step.record.id)?;
+                let path = scope.placed_path(&step)?;
                 Ok((short(&format!("{path} {}", step.record.title), LINE), step.record))
             })
             .collect()
@@ -130,18 +130,15 @@ fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
         };
         page(scope.db(), &scope.workspace, &wanted)
     };
-    let line = |id: &str, status: Option<Status>| -> Result<String, ToolError> {
-        let status = status.map_or("", Status::as_str);
-        Ok(short(
-            &format!("{id} {status} {}", scope.root(id)?.meta().title),
-            LINE,
-        ))
+    let line = |head: &Head| {
+        let status = head.status.map_or("", Status::as_str);
+        short(&format!("{} {status} {}", head.id, head.title), LINE)
     };
     for head in tasks(&[Status::Done, Status::Canceled])? {
-        handoff.done.push(line(&head.id, head.status)?);
+        handoff.done.push(line(&head));
     }
     for head in tasks(&[Status::Active, Status::Todo, Status::Parked])? {
-        let told = line(&head.id, head.status)?;
+        let told = line(&head);
         if head.touched_at < stale && head.status != Some(Status::Parked) {
             handoff.risks.push(short(
                 &format!("{told}: not touched since {}", head.touched_at),

@@ -214,7 +214,7 @@ impl Linter<'_> {
             steps.truncate(most);
             self.steps_left = self.steps_left.saturating_sub(steps.len());
             for step in steps {
-                let path = scope.step_path(&step.record.id)?;
+                let path = scope.placed_path(&step)?;
                 self.step(&step.record, &path);
             }
         }

@@ -166,7 +166,7 @@ fn blockers(scope: &Scope<'_>, task: &Task, has_blocked: bool) -> Result<Vec<Str
             From::Oldest,
             BLOCKERS,
         )? {
-            let path = scope.step_path(&step.record.id)?;
+            let path = scope.placed_path(&step)?;
             let reason = step.record.block_reason.as_deref().unwrap_or("no reason given");
             blockers.push(short(&format!("step {path} is blocked: {reason}"), LINE));
         }
