@@ -98,7 +98,7 @@ impl Tool for Next {
         let limit = bounded("limit", self.limit, 5, 50)?;
         let scope = Scope::known(cx, &self.workspace)?;
         let mut tasks = self.tasks(&scope)?;
-        tasks.sort_by_key(|task| rank(task));
+        tasks.sort_by_key(rank);
         let mut queue = Queue {
             has_more: tasks.len() >= TASKS,
             ..Queue::default()

@@ -53,7 +53,8 @@ fn first(
     status: &str,
 ) -> Result<Option<Located<Step>>, ToolError> {
     for status in [status, step_status::OPEN] {
-        for child in children_with::<Step>(scope.db(), &scope.workspace, parent, status, 1)? {
+        let unfinished = children_with::<Step>(scope.db(), &scope.workspace, parent, status, 1)?;
+        if let Some(child) = unfinished.into_iter().next() {
             let mut path = above.clone();
             path.steps.push(u32::try_from(child.ordinal).unwrap_or(u32::MAX));
             return Ok(Some(match first(scope, &child.record.id, &path, status)? {

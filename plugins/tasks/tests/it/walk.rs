@@ -6,21 +6,19 @@ use crate::harness::{THREE, check, follow, ok, refused, session};
 
 #[test]
 fn from_bootstrap_to_handoff() {
-    let script = format!(
-        r#"
+    let script = r#"
         # refused: nothing is confirmed
-        done {{"task": "TASK-001", "path": "s:0"}}
-        evidence_capture {{"task": "TASK-001", "path": "s:0", "checkpoint": "tests", "items": [{{"kind": "cmd_output", "title": "cargo test", "body": "ok token=abcd1234", "exit_code": 0}}]}}
-        close_step {{"task": "TASK-001", "path": "s:0", "step_id": "STEP-00000001", "expected_revision": 2, "checkpoints": {{"criteria": {{"confirmed": true}}, "tests": {{"confirmed": true}}}}}}
-        close_step {{"task": "TASK-001", "path": "s:1", "checkpoints": "gate"}}
-        radar {{"task": "TASK-001"}}
-        undo {{"task": "TASK-001"}}
-        handoff {{"task": "TASK-001"}}
-        "#
-    );
+        done {"task": "TASK-001", "path": "s:0"}
+        evidence_capture {"task": "TASK-001", "path": "s:0", "checkpoint": "tests", "items": [{"kind": "cmd_output", "title": "cargo test", "body": "ok token=abcd1234", "exit_code": 0}]}
+        close_step {"task": "TASK-001", "path": "s:0", "step_id": "STEP-00000001", "expected_revision": 2, "checkpoints": {"criteria": {"confirmed": true}, "tests": {"confirmed": true}}}
+        close_step {"task": "TASK-001", "path": "s:1", "checkpoints": "gate"}
+        radar {"task": "TASK-001"}
+        undo {"task": "TASK-001"}
+        handoff {"task": "TASK-001"}
+        "#;
     check(
         &[THREE],
-        &script,
+        script,
         expect![[r##"
             # refused: nothing is confirmed
             err CHECKPOINTS_NOT_CONFIRMED: criteria of step s:0 is not confirmed, and 1 more
