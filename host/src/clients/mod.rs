@@ -273,7 +273,8 @@ mod tests {
               }
             }
 
-        "#]].assert_eq(&all);
+        "#]]
+        .assert_eq(&all);
     }
 
     #[test]
