@@ -31,7 +31,8 @@ CREATE TABLE tasks_roots (
     CHECK ((kind = 'task') = (plan IS NOT NULL))
 );
 CREATE INDEX tasks_roots_by_kind ON tasks_roots (workspace, kind, status, number);
-CREATE INDEX tasks_roots_by_plan ON tasks_roots (workspace, plan, status, number, touched_at);
+CREATE INDEX tasks_roots_by_plan ON tasks_roots (workspace, plan, status, number);
+CREATE INDEX tasks_roots_by_touch ON tasks_roots (workspace, plan, status, touched_at);
 
 -- Everything else: the record as JSON, and what queries look for beside it.
 CREATE TABLE tasks_records (

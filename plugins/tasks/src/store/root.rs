@@ -116,35 +116,35 @@ fn with_status(
     }
 }
 
-/// How many tasks a plan has of a status, and how many of them nobody touched since.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Count {
-    pub status: Option<Status>,
-    pub count: usize,
-    pub untouched: usize,
-}
-
-/// The tasks of a plan by status.
+/// How many tasks a plan has of each status, `None` being absent.
 pub(crate) fn count_tasks(
     db: &Db<'_>,
     workspace: &Workspace,
     plan: &str,
-    since: Timestamp,
-) -> Result<Vec<Count>, DbError> {
+) -> Result<Vec<(Option<Status>, usize)>, DbError> {
     db.query(
-        "SELECT status, count(*), sum(CASE WHEN touched_at < ?3 THEN 1 ELSE 0 END) FROM tasks_roots \
-         WHERE workspace = ?1 AND plan = ?2 GROUP BY status ORDER BY status",
-        params![workspace, plan, since],
+        "SELECT status, count(*) FROM tasks_roots WHERE workspace = ?1 AND plan = ?2 GROUP BY status ORDER BY status",
+        params![workspace, plan],
     )?
     .iter()
-    .map(|row| {
-        Ok(Count {
-            status: row.get::<String>(0)?.parse().ok(),
-            count: row.get(1)?,
-            untouched: row.get(2)?,
-        })
-    })
+    .map(|row| Ok((row.get::<String>(0)?.parse().ok(), row.get(1)?)))
     .collect()
+}
+
+/// How many unfinished tasks of a plan nobody touched since.
+pub(crate) fn count_stale(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    plan: &str,
+    since: Timestamp,
+) -> Result<usize, DbError> {
+    db.query_row(
+        "SELECT count(*) FROM tasks_roots \
+         WHERE workspace = ?1 AND plan = ?2 AND status IN ('TODO', 'ACTIVE') AND touched_at < ?3",
+        params![workspace, plan, since],
+    )?
+    .ok_or(DbError::Internal)?
+    .get(0)
 }
 
 /// How many plans or tasks of a workspace have a status.

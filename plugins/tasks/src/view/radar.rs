@@ -18,9 +18,9 @@ use crate::model::{Checkpoint, RootKind, Status};
 use crate::record::{Meta, Plan, Root, Step, Task, step_status};
 use crate::reply::StepRef;
 use crate::scope::{Located, Scope};
+use crate::store::Kind;
 use crate::store::record::{From, count_by_status, of_root};
-use crate::store::root::{Wanted, count_tasks, page};
-use crate::store::{self, Kind};
+use crate::store::root::{Wanted, count_stale, count_tasks, page};
 
 /// Most blockers that are told.
 const BLOCKERS: usize = 10;
@@ -335,22 +335,17 @@ fn idle(scope: &Scope<'_>, plan: &Plan) -> Radar {
 /// The tasks of a plan, counted over an index.
 fn horizon(scope: &Scope<'_>, plan: &str) -> Result<Horizon, ToolError> {
     let since = scope.now().plus_ms(-scope.config.stale_ms());
-    let mut horizon = Horizon::default();
-    for store::root::Count {
-        status,
-        count,
-        untouched,
-    } in count_tasks(scope.db(), &scope.workspace, plan, since)?
-    {
+    let mut horizon = Horizon {
+        stale: count_stale(scope.db(), &scope.workspace, plan, since)?,
+        ..Horizon::default()
+    };
+    for (status, count) in count_tasks(scope.db(), &scope.workspace, plan)? {
         match status {
             Some(Status::Active) => horizon.active += count,
             Some(Status::Todo) => horizon.backlog += count,
             Some(Status::Parked) => horizon.parked += count,
             Some(Status::Done | Status::Canceled) => horizon.done += count,
             None => continue,
-        }
-        if matches!(status, Some(Status::Active | Status::Todo)) {
-            horizon.stale += untouched;
         }
         horizon.total += count;
     }

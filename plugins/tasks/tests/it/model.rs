@@ -543,7 +543,7 @@ fn row(entry: &Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_pack_does_what_the_model_does(ops in proptest::collection::vec(op(), 1..30)) {
