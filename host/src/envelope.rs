@@ -134,8 +134,8 @@ fn is_budget_name(name: &str) -> bool {
 pub enum Charge {
     /// It reads, or is about envelopes themselves.
     Nothing,
-    /// It may change something.
-    Mutation,
+    /// It may change something, so many times: once, or once for each member that it runs.
+    Mutations(i64),
     /// It runs tests.
     TestRun,
 }
@@ -160,10 +160,12 @@ pub struct Standing {
 pub enum Refusal {
     /// It is closed.
     Closed(State),
-    /// No mutation is left. Closes the envelope.
+    /// Fewer mutations are left than the call wants. Closes the envelope if none is left.
     Mutations {
         /// How many it had.
         limit: i64,
+        /// How many of them are left.
+        left: i64,
     },
     /// No test run is left. The envelope stays open.
     TestRuns {
@@ -197,7 +199,10 @@ impl Refusal {
 
     /// Whether it ends the envelope.
     pub const fn closes(self) -> bool {
-        matches!(self, Refusal::Mutations { .. } | Refusal::Duration { .. })
+        matches!(
+            self,
+            Refusal::Mutations { left: 0, .. } | Refusal::Duration { .. }
+        )
     }
 }
 
@@ -227,11 +232,14 @@ impl Standing {
         }
         match charge {
             Charge::Nothing => {}
-            Charge::Mutation => {
-                if let Some(limit) = self.limits.max_mutations.filter(|&limit| self.mutations >= limit) {
-                    return Err(Refusal::Mutations { limit });
+            Charge::Mutations(count) => {
+                if let Some(limit) = self.limits.max_mutations {
+                    let left = limit.saturating_sub(self.mutations).max(0);
+                    if count > left {
+                        return Err(Refusal::Mutations { limit, left });
+                    }
                 }
-                self.mutations += 1;
+                self.mutations = self.mutations.saturating_add(count);
             }
             Charge::TestRun => {
                 if let Some(limit) = self.limits.max_test_runs.filter(|&limit| self.test_runs >= limit) {
@@ -253,7 +261,7 @@ mod tests {
     fn charge() -> impl Strategy<Value = Charge> {
         prop_oneof![
             Just(Charge::Nothing),
-            Just(Charge::Mutation),
+            (1_i64..5).prop_map(Charge::Mutations),
             Just(Charge::TestRun)
         ]
     }
@@ -280,12 +288,18 @@ mod tests {
                 match standing.admit(charge, now) {
                     Ok(next) => {
                         standing = next;
-                        mutations += i64::from(charge == Charge::Mutation);
+                        if let Charge::Mutations(count) = charge {
+                            mutations += count;
+                        }
                         test_runs += i64::from(charge == Charge::TestRun);
                         prop_assert!(max_duration_sec.is_none_or(|limit| (now - 1_000_000) / 1000 < limit));
                     }
                     Err(refusal) if refusal.closes() => standing.state = State::ClosedFailed,
                     Err(Refusal::TestRuns { .. }) => prop_assert_eq!(standing.state, State::Open),
+                    Err(Refusal::Mutations { limit, left }) => {
+                        prop_assert_eq!(left, limit - mutations);
+                        prop_assert!(matches!(charge, Charge::Mutations(count) if count > left));
+                    }
                     Err(refusal) => prop_assert_eq!(refusal, Refusal::Closed(State::ClosedFailed)),
                 }
                 prop_assert_eq!((standing.mutations, standing.test_runs), (mutations, test_runs));

@@ -122,7 +122,7 @@ fn wire_tool(entry: &crate::Entry) -> wit::Tool {
         destructive: entry.hints.destructive,
         idempotent: entry.hints.idempotent,
         open_world: entry.hints.open_world,
-        runs_tools: entry.hints.runs_tools,
+        members: entry.hints.members.map(str::to_owned),
         input_schema: input.to_string(),
         output_schema: (entry.output_schema)().to_string(),
         aliases: entry.aliases.iter().map(|&alias| alias.to_owned()).collect(),

@@ -40,8 +40,9 @@ pub struct Hints {
     pub idempotent: bool,
     /// It reaches beyond this host.
     pub open_world: bool,
-    /// It runs other tools, each judged by the gate under its own name.
-    pub runs_tools: bool,
+    /// It runs other tools of its pack: the argument that lists them, an array of objects with `tool` and
+    /// `args`. The gate judges and counts each under its own name before the call.
+    pub members: Option<&'static str>,
 }
 
 impl Hints {
@@ -50,7 +51,7 @@ impl Hints {
         destructive: false,
         idempotent: false,
         open_world: false,
-        runs_tools: false,
+        members: None,
     };
     /// Repeating it changes nothing more.
     pub const IDEMPOTENT: Hints = Hints {

@@ -75,8 +75,13 @@ fn packs_list_shows_where_a_pack_came_from() {
     let output = place.run(&["--json", "packs", "list"]);
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(listed["packs"][0]["source"], "builtin");
+    let prober = listed["packs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|pack| pack["name"] == "prober");
     assert!(
-        listed["packs"][2]["source"]
+        prober.unwrap()["source"]
             .as_str()
             .unwrap()
             .ends_with("prober.wasm")

@@ -23,4 +23,5 @@ mod python;
 mod record;
 mod stdio;
 mod surface;
+mod tasks;
 mod workspaces;

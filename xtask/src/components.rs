@@ -13,6 +13,7 @@ pub(crate) const WASM: &str = "wasm32-wasip2";
 /// The built-in packs: package, and name of its component.
 const PACKS: &[(&str, &str)] = &[
     ("task-store", "task_store"),
+    ("tasks", "tasks"),
     ("conductor", "conductor"),
     ("convergence", "convergence"),
 ];

@@ -146,6 +146,7 @@ fn spec<T: Tool>() -> ToolSpec {
         destructive: false,
         idempotent: T::EFFECT == Effect::Read,
         open_world: false,
+        members: None,
         input_schema: input,
         output_schema: object(tollgate_sdk::output_schema::<T::Output>()),
         aliases: Vec::new(),

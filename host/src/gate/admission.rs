@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 
 use super::Caller;
+use super::members::Member;
 use crate::core_tools::Require;
 use crate::envelope::{Charge, Refusal, Standing};
 use crate::packs::{Body, ENVELOPE_ARGUMENT, Effect, ToolEntry};
@@ -41,21 +42,26 @@ impl Connections {
     }
 }
 
-/// What a call of a tool costs its envelope.
-pub(super) fn charge(tool: &ToolEntry) -> Charge {
+/// What a call of a tool costs its envelope. One that runs members costs what they cost, and at least one.
+pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
     match (&tool.body, tool.spec.effect) {
         (Body::Core(_), _) | (_, Effect::Read) => Charge::Nothing,
         _ if matches!(tool.spec.name.as_str(), "test_run" | "test_report") => Charge::TestRun,
-        _ => Charge::Mutation,
+        _ => {
+            let writes = members
+                .iter()
+                .filter(|member| member.tool.spec.effect != Effect::Read);
+            Charge::Mutations(i64::try_from(writes.count()).unwrap_or(i64::MAX).max(1))
+        }
     }
 }
 
 /// What a call of a tool is recorded as.
 pub(super) fn op_type(tool: &ToolEntry) -> OpType {
-    match (&tool.body, charge(tool)) {
+    match (&tool.body, charge(tool, &[])) {
         (Body::Core(_), _) => OpType::Control,
         (_, Charge::Nothing) => OpType::Query,
-        (_, Charge::Mutation) => OpType::Mutation,
+        (_, Charge::Mutations(_)) => OpType::Mutation,
         (_, Charge::TestRun) => OpType::TestRun,
     }
 }
@@ -131,8 +137,11 @@ fn text(what: &str, value: Option<Value>) -> Result<Option<String>, ToolError> {
 pub(super) fn refused(envelope: &str, standing: &Standing, refusal: Refusal) -> ToolError {
     let message = match refusal {
         Refusal::Closed(state) => format!("envelope {envelope} is {}", state.as_str()),
-        Refusal::Mutations { limit } => {
+        Refusal::Mutations { limit, left: 0 } => {
             format!("envelope {envelope} had {limit} mutations and all are used; it is closed now")
+        }
+        Refusal::Mutations { limit, left } => {
+            format!("envelope {envelope} has {left} of {limit} mutations left, fewer than the call wants")
         }
         Refusal::TestRuns { limit } => {
             format!("envelope {envelope} had {limit} test runs and all are used; other calls go on")
@@ -143,7 +152,7 @@ pub(super) fn refused(envelope: &str, standing: &Standing, refusal: Refusal) -> 
     };
     let (limit, used) = match refusal {
         Refusal::Closed(_) => (None, None),
-        Refusal::Mutations { limit } => (Some(limit), Some(standing.mutations)),
+        Refusal::Mutations { limit, .. } => (Some(limit), Some(standing.mutations)),
         Refusal::TestRuns { limit } => (Some(limit), Some(standing.test_runs)),
         Refusal::Duration { limit, used } => (Some(limit), Some(used)),
     };

@@ -10,6 +10,7 @@ mod draft;
 mod guest;
 mod keeper;
 mod lanes;
+mod members;
 mod projector;
 mod queue;
 mod reply;
@@ -378,10 +379,13 @@ impl Gate {
         let arguments = arguments::normalised(tool, call.arguments);
         let text = arguments::text(&arguments);
         let envelope = correlated.as_ref().ok().cloned().flatten();
-        let draft = self.draft(tool, &arguments, &call.caller, envelope);
-        let checked = correlated.and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed));
-        if let Err(refusal) = checked {
-            return (draft, Err(refusal));
+        let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
+        let checked = correlated
+            .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
+            .and_then(|()| members::find(&self.catalog, tool, &arguments));
+        match checked {
+            Ok(members) => draft.charge = admission::charge(tool, &members),
+            Err(refusal) => return (draft, Err(refusal)),
         }
         let (limits, config) = match &tool.body {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
@@ -431,7 +435,7 @@ impl Gate {
         let claimed = claimed.map(|actor| crate::text::clean(crate::text::cut(actor, 200)));
         Draft {
             started: Instant::now(),
-            charge: admission::charge(tool),
+            charge: admission::charge(tool, &[]),
             recording: Recording {
                 artifacts,
                 arguments: described.map(|described| (described, Arc::from(canonical))),

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::load::{LoadError, Loader, Pack, Source};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
+use super::other_forms;
 use crate::core_tools::{self, CoreTool};
 
 /// The argument that names the envelope a call belongs to.
@@ -253,10 +254,11 @@ impl Catalog {
     fn add_tool(&mut self, body: Body, mut spec: ToolSpec, selection: &Selection) {
         let exists = selection.has(&spec);
         // Compiled once before, when the pack was checked.
-        let schema = serde_json::Value::Object(spec.input_schema.clone());
+        let schema = other_forms::accepted(&spec.input_schema);
         let (true, Ok(arguments)) = (exists, jsonschema::validator_for(&schema)) else {
             return;
         };
+        other_forms::hide(&mut spec.input_schema);
         let correlated = matches!(body, Body::Guest(_)) && offer_envelope(&mut spec);
         for alias in &spec.aliases {
             self.aliases.insert(alias.clone(), spec.name.clone());
@@ -310,7 +312,7 @@ fn check_schemas(pack: &Pack) -> Result<(), LoadError> {
         .tools
         .iter()
         .filter_map(|spec| {
-            let schema = serde_json::Value::Object(spec.input_schema.clone());
+            let schema = other_forms::accepted(&spec.input_schema);
             let err = jsonschema::validator_for(&schema).err()?;
             Some(format!(
                 "tool {}: its input schema is no JSON Schema: {err}",

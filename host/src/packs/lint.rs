@@ -112,6 +112,7 @@ mod tests {
             destructive: false,
             idempotent: true,
             open_world: false,
+            members: None,
             input_schema: object(json!({"type": "object", "anyOf": [], "properties": {
                 "a": {"type": ["string", "null"]}, "b": {"type": "array"}, "c": true
             }})),

@@ -97,6 +97,8 @@ pub struct ToolSpec {
     pub idempotent: bool,
     /// It reaches beyond this host.
     pub open_world: bool,
+    /// The argument that lists the tools it runs, if it runs any.
+    pub members: Option<String>,
     /// Its arguments' JSON Schema.
     pub input_schema: Map<String, Value>,
     /// Its reply's JSON Schema.
@@ -221,6 +223,7 @@ fn check_tool(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
         destructive: said.destructive && effect != Effect::Read,
         idempotent: said.idempotent || effect == Effect::Read,
         open_world: said.open_world,
+        members: said.members,
         input_schema,
         output_schema,
         aliases: said.aliases,

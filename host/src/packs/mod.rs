@@ -7,6 +7,7 @@ mod grants;
 mod lint;
 mod load;
 mod manifest;
+mod other_forms;
 mod version;
 
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};

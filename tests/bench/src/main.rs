@@ -45,6 +45,9 @@ struct Measure {
     /// Fewer and shorter rounds
     #[arg(long)]
     quick: bool,
+    /// Only one group of figures
+    #[arg(long, value_parser = ["in-process", "stdio", "start", "memory", "scale"])]
+    only: Option<String>,
     /// Where databases go; what a commit costs depends on the disk [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -62,6 +65,7 @@ enum Part {
     Start,
     Memory,
     Ledger,
+    Scale,
 }
 
 impl Part {
@@ -73,6 +77,7 @@ impl Part {
             Part::Start => figure::start::measure(setup, report),
             Part::Memory => figure::memory::measure(setup, report),
             Part::Ledger => figure::ledger::measure(setup, report),
+            Part::Scale => figure::scale::measure(setup, report),
         }
     }
 }
@@ -120,6 +125,9 @@ fn main() -> ExitCode {
         }
     }
 }
+
+/// A group of figures.
+type Measured = fn(&Setup, &mut Report) -> anyhow::Result<()>;
 
 fn run(measure: &Measure) -> anyhow::Result<()> {
     let executable = std::path::absolute(&measure.server).context("--server is no path")?;

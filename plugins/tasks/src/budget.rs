@@ -1,0 +1,205 @@
+//! Bounded views: a reply never has more bytes than the caller allows.
+//!
+//! What is dropped goes in the order that each view documents; then only `{"signal":"minimal"}` is left, and
+//! where even that is too long, `{}`. The `budget` object that says so does not count.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::{DbError, ToolError};
+
+use crate::error::Reason;
+use crate::limits::json_bytes;
+
+/// Bytes of a view whose caller names no limit.
+const DEFAULT: usize = 30_000;
+/// Most bytes a caller can ask for.
+const MOST: usize = 500_000;
+/// No reply is shorter.
+const LEAST: i64 = 2;
+
+/// One way to make a view shorter, by the path of a field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shrink {
+    /// Leave a field out.
+    Drop(&'static str),
+    /// Leave out as many entries at the end of a list as have to go.
+    End(&'static str),
+    /// Leave out as many entries at the start of a list as have to go.
+    Start(&'static str),
+}
+
+/// A reply that can be made shorter.
+pub(crate) trait View: Serialize + JsonSchema {
+    /// What goes first, first.
+    const ORDER: &'static [Shrink];
+
+    /// Makes what is left fit together again. It may not grow.
+    fn settle(_view: &mut Map<String, Json>) {}
+}
+
+/// A view within its budget.
+#[derive(Debug)]
+pub(crate) struct Bounded<T> {
+    view: Map<String, Json>,
+    budget: Option<Budget>,
+    kind: PhantomData<T>,
+}
+
+/// What became of a limit.
+#[derive(Debug, Serialize)]
+struct Budget {
+    max_chars: usize,
+    used_chars: usize,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<&'static str>,
+}
+
+/// Fits a view into so many bytes.
+pub(crate) fn fit<T: View>(view: &T, max_chars: Option<i64>) -> Result<Bounded<T>, ToolError> {
+    let max = match max_chars {
+        Some(max) if max < LEAST => return Err(Reason::BudgetTooSmall(max).into()),
+        Some(max) => usize::try_from(max).unwrap_or(MOST).min(MOST),
+        None => DEFAULT,
+    };
+    let Ok(Json::Object(mut view)) = serde_json::to_value(view) else {
+        return Err(DbError::Internal.into());
+    };
+    let mut warnings = Vec::new();
+    if json_bytes(&view) > max {
+        warnings.push("BUDGET_TRUNCATED");
+        for shrink in T::ORDER {
+            let size = json_bytes(&view);
+            if size <= max {
+                break;
+            }
+            apply(&mut view, *shrink, size - max);
+        }
+        T::settle(&mut view);
+    }
+    if json_bytes(&view) > max {
+        warnings.push("BUDGET_MINIMAL");
+        view = Map::from_iter([("signal".to_owned(), json!("minimal"))]);
+    }
+    if json_bytes(&view) > max {
+        warnings.push("BUDGET_MIN_CLAMPED");
+        view = Map::new();
+    }
+    let budget = Budget {
+        max_chars: max,
+        used_chars: json_bytes(&view),
+        truncated: !warnings.is_empty(),
+        warnings,
+    };
+    let told = max_chars.is_some() || budget.truncated;
+    Ok(Bounded {
+        view,
+        budget: told.then_some(budget),
+        kind: PhantomData,
+    })
+}
+
+/// Makes a view shorter by at least `excess` bytes, if this way can.
+fn apply(view: &mut Map<String, Json>, shrink: Shrink, excess: usize) {
+    let (Shrink::Drop(path) | Shrink::End(path) | Shrink::Start(path)) = shrink;
+    let mut fields = path.split('.');
+    let last = fields.next_back().unwrap_or_default();
+    let mut holder = view;
+    for field in fields {
+        match holder.get_mut(field) {
+            Some(Json::Object(inner)) => holder = inner,
+            _ => return,
+        }
+    }
+    let enough = match (holder.get_mut(last), shrink) {
+        (Some(Json::Array(entries)), Shrink::End(_)) => shorten(entries, excess, Vec::pop),
+        (Some(Json::Array(entries)), Shrink::Start(_)) => {
+            entries.reverse();
+            let enough = shorten(entries, excess, Vec::pop);
+            entries.reverse();
+            enough
+        }
+        _ => false,
+    };
+    if !enough {
+        holder.shift_remove(last);
+    }
+}
+
+/// Takes entries away until at least `excess` bytes are gone. Whether they are.
+fn shorten(entries: &mut Vec<Json>, excess: usize, take: fn(&mut Vec<Json>) -> Option<Json>) -> bool {
+    let mut gone = 0;
+    while gone < excess {
+        let Some(entry) = take(entries) else {
+            return false;
+        };
+        let comma = usize::from(!entries.is_empty());
+        gone += json_bytes(&entry) + comma;
+    }
+    true
+}
+
+impl<T> Serialize for Bounded<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in &self.view {
+            map.serialize_entry(name, value)?;
+        }
+        if let Some(budget) = &self.budget {
+            map.serialize_entry("budget", budget)?;
+        }
+        map.end()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Bounded<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Bounded{}", T::schema_name()).into()
+    }
+
+    /// The view's schema, any field of which may be missing.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = T::json_schema(generator);
+        schema.remove("required");
+        if let Some(Json::Object(properties)) = schema.get_mut("properties") {
+            properties.values_mut().for_each(loosen);
+            properties.insert(
+                "signal".to_owned(),
+                json!({"type": "string", "description": "`minimal` if nothing else fits."}),
+            );
+            properties.insert("budget".to_owned(), budget_schema());
+        }
+        schema
+    }
+}
+
+/// Lets fields of nested views be missing too.
+fn loosen(schema: &mut Json) {
+    if let Some(schema) = schema.as_object_mut()
+        && schema.get("type").is_some_and(|kind| kind == "object")
+    {
+        schema.shift_remove("required");
+    }
+}
+
+fn budget_schema() -> Json {
+    json!({
+        "type": "object",
+        "description": "What became of max_chars. It does not count itself.",
+        "properties": {
+            "max_chars": {"type": "integer", "description": "The limit in bytes."},
+            "used_chars": {"type": "integer", "description": "Bytes of the reply without this object."},
+            "truncated": {"type": "boolean", "description": "Something was left out."},
+            "warnings": {
+                "type": "array",
+                "description": "BUDGET_TRUNCATED, BUDGET_MINIMAL, BUDGET_MIN_CLAMPED.",
+                "items": {"type": "string"},
+            },
+        },
+    })
+}

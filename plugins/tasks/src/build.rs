@@ -1,0 +1,236 @@
+//! Making records: plans, tasks and steps as calls and templates describe them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::ToolError;
+
+use crate::dependency;
+use crate::error::{Reason, Refusals};
+use crate::limits::{ENTRIES, STEPS, TITLE, short};
+use crate::model::{Checkpoint, EventType, Priority, Status};
+use crate::path::{MAX_DEPTH, Path};
+use crate::record::{Meta, Plan, Root, Step, Task, TemplateStep};
+use crate::reply::StepRef;
+use crate::scope::Located;
+use crate::store;
+use crate::write::Write;
+
+/// A step to make.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewStep {
+    /// One line that says what is done.
+    #[schemars(length(min = 1, max = TITLE))]
+    pub title: String,
+    /// When it counts as done.
+    #[serde(default)]
+    #[schemars(length(max = ENTRIES))]
+    pub success_criteria: Vec<String>,
+    /// What shows it: commands or checks.
+    #[serde(default)]
+    #[schemars(length(max = ENTRIES))]
+    pub tests: Vec<String>,
+    /// What stands in the way, in words.
+    #[serde(default)]
+    #[schemars(length(max = ENTRIES))]
+    pub blockers: Vec<String>,
+    /// Checkpoints beyond criteria and tests that have to be confirmed.
+    #[serde(default)]
+    pub checkpoints: BTreeSet<Checkpoint>,
+}
+
+impl From<&TemplateStep> for NewStep {
+    fn from(step: &TemplateStep) -> NewStep {
+        NewStep {
+            title: step.title.clone(),
+            success_criteria: step.success_criteria.clone(),
+            tests: step.tests.clone(),
+            blockers: Vec::new(),
+            checkpoints: BTreeSet::new(),
+        }
+    }
+}
+
+/// What plans and tasks are made of.
+#[derive(Debug, Default)]
+pub(crate) struct NewMeta {
+    pub title: String,
+    pub description: Option<String>,
+    pub context: Option<String>,
+    pub priority: Option<Priority>,
+    pub tags: Vec<String>,
+    pub depends_on: Vec<String>,
+}
+
+impl NewMeta {
+    pub(crate) fn titled(title: &str) -> NewMeta {
+        NewMeta {
+            title: title.to_owned(),
+            ..NewMeta::default()
+        }
+    }
+
+    fn into_meta(self, write: &Write<'_>, id: String, number: i64) -> Meta {
+        Meta {
+            id,
+            number,
+            title: self.title,
+            description: self.description,
+            context: self.context,
+            status: Status::Todo,
+            priority: self.priority.unwrap_or(Priority::Medium),
+            tags: self.tags,
+            depends_on: self.depends_on,
+            created_at: write.scope.now(),
+            done_at: None,
+        }
+    }
+}
+
+/// Makes a plan.
+pub(crate) fn plan(
+    write: &mut Write<'_>,
+    new: NewMeta,
+    contract: Option<String>,
+    contract_data: Option<Map<String, Json>>,
+) -> Result<Plan, ToolError> {
+    write.scope.counters.plans += 1;
+    let number = write.scope.counters.plans;
+    let plan = Plan {
+        meta: new.into_meta(write, format!("PLAN-{number:03}"), number),
+        contract,
+        contract_data,
+        doc: None,
+        steps: Vec::new(),
+        current: 0,
+    };
+    let root = Root::Plan(plan.clone());
+    add_root(
+        write,
+        &root,
+        EventType::PlanCreated,
+        json!({"title": short(&plan.meta.title, 120)}),
+    )?;
+    Ok(plan)
+}
+
+/// Makes a task under a plan. The plan's revision counts on.
+pub(crate) fn task(
+    write: &mut Write<'_>,
+    plan: &Meta,
+    new: NewMeta,
+    domain: Option<String>,
+) -> Result<Task, ToolError> {
+    let mut refusals = Refusals::default();
+    refusals.unfinished(&write.scope, plan);
+    refusals.finish()?;
+    write.scope.counters.tasks += 1;
+    let number = write.scope.counters.tasks;
+    let task = Task {
+        meta: new.into_meta(write, format!("TASK-{number:03}"), number),
+        plan: plan.id.clone(),
+        domain,
+    };
+    let root = Root::Task(task.clone());
+    let data = json!({"title": short(&task.meta.title, 120), "plan": task.plan});
+    add_root(write, &root, EventType::TaskCreated, data)?;
+    write.touch(&task.plan);
+    Ok(task)
+}
+
+fn add_root(write: &mut Write<'_>, root: &Root, event: EventType, data: Json) -> Result<(), ToolError> {
+    let mut refusals = Refusals::default();
+    refusals.root(root);
+    dependency::check(&write.scope, root, &mut refusals)?;
+    refusals.finish()?;
+    write.put_root(root)?;
+    write.event(event, &root.meta().id, None, data);
+    Ok(())
+}
+
+/// Adds steps under a task or under one of its steps, behind those that are there.
+pub(crate) fn steps(
+    write: &mut Write<'_>,
+    task: &str,
+    parent: Option<&Located<Step>>,
+    new: &[NewStep],
+) -> Result<Vec<StepRef>, ToolError> {
+    let mut refusals = Refusals::default();
+    refusals.at_most("steps", new.len(), STEPS);
+    if new.is_empty() {
+        refusals.add(Reason::input("steps", "is empty"));
+    }
+    if parent.is_some_and(|parent| parent.path.steps.len() >= MAX_DEPTH) {
+        refusals.add(Reason::input(
+            "parent_step",
+            format!("is {MAX_DEPTH} steps deep, the most there can be"),
+        ));
+    }
+    let above = parent.map_or(task, |parent| parent.record.id.as_str());
+    let mut ordinal = store::record::count_children(write.scope.db(), &write.scope.workspace, above)?;
+    let mut made = Vec::new();
+    for (place, new) in new.iter().take(STEPS).enumerate() {
+        let step = step(write, task, parent, new)?;
+        refusals.step(&format!("steps[{place}]."), &step);
+        let mut path = parent.map_or(
+            Path {
+                steps: Vec::new(),
+                node: None,
+            },
+            |parent| parent.path.clone(),
+        );
+        path.steps.push(ordinal);
+        ordinal = ordinal.saturating_add(1);
+        made.push(StepRef::new(&step.id, &path));
+        if refusals.is_empty() {
+            write.put(&step)?;
+        }
+    }
+    refusals.finish()?;
+    let first = made.first().map(|step| step.path.clone());
+    let data = json!({"count": made.len(), "first": first});
+    write.event(
+        EventType::StepsAdded,
+        task,
+        parent.map(|parent| parent.record.id.as_str()),
+        data,
+    );
+    Ok(made)
+}
+
+fn step(
+    write: &mut Write<'_>,
+    task: &str,
+    parent: Option<&Located<Step>>,
+    new: &NewStep,
+) -> Result<Step, ToolError> {
+    Ok(Step {
+        id: write.fresh_id(store::Kind::Step, "STEP")?,
+        task: task.to_owned(),
+        parent: parent.map(|parent| parent.record.id.clone()),
+        position: write.position(),
+        title: new.title.clone(),
+        success_criteria: new.success_criteria.clone(),
+        tests: new.tests.clone(),
+        blockers: new.blockers.clone(),
+        required: declared(&new.checkpoints),
+        confirmed: BTreeMap::new(),
+        blocked: false,
+        block_reason: None,
+        created_at: write.scope.now(),
+        completed_at: None,
+        forced: None,
+    })
+}
+
+/// The checkpoints that have to be declared: criteria and tests follow from the items.
+pub(crate) fn declared(checkpoints: &BTreeSet<Checkpoint>) -> BTreeSet<Checkpoint> {
+    checkpoints
+        .iter()
+        .copied()
+        .filter(|checkpoint| !matches!(checkpoint, Checkpoint::Criteria | Checkpoint::Tests))
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! What a whole record has to keep to, whichever tool made it so.
+
+use std::collections::BTreeSet;
+
+use crate::error::{Reason, Refusals};
+use crate::limits::{CHECKLIST, ENTRIES, ENTRY, NAME, TEXT, TITLE};
+use crate::record::{Meta, Node, Root, Step, Template, TemplateStep};
+
+impl Refusals {
+    /// Wants a plan or task within its bounds.
+    pub(crate) fn root(&mut self, root: &Root) {
+        self.meta(root.meta());
+        match root {
+            Root::Task(task) => self.optional("domain", task.domain.as_deref(), NAME),
+            Root::Plan(plan) => {
+                self.optional("contract", plan.contract.as_deref(), TEXT);
+                self.data("contract_data", plan.contract_data.as_ref());
+                self.optional("doc", plan.doc.as_deref(), TEXT);
+                self.entries("steps", &plan.steps, CHECKLIST, ENTRY);
+            }
+        }
+    }
+
+    fn meta(&mut self, meta: &Meta) {
+        self.text("title", &meta.title, TITLE);
+        self.optional("description", meta.description.as_deref(), TEXT);
+        self.optional("context", meta.context.as_deref(), TEXT);
+        self.entries("tags", &meta.tags, ENTRIES, NAME);
+        self.entries("depends_on", &meta.depends_on, ENTRIES, NAME);
+        self.once("tags", &meta.tags);
+        self.once("depends_on", &meta.depends_on);
+    }
+
+    /// Wants a step within its bounds. `at` says where the call has it, such as `steps[3].`.
+    pub(crate) fn step(&mut self, at: &str, step: &Step) {
+        self.text(&format!("{at}title"), &step.title, TITLE);
+        self.entries(
+            &format!("{at}success_criteria"),
+            &step.success_criteria,
+            ENTRIES,
+            ENTRY,
+        );
+        self.entries(&format!("{at}tests"), &step.tests, ENTRIES, ENTRY);
+        self.entries(&format!("{at}blockers"), &step.blockers, ENTRIES, ENTRY);
+        self.optional(&format!("{at}reason"), step.block_reason.as_deref(), ENTRY);
+    }
+
+    /// Wants a node within its bounds.
+    pub(crate) fn node(&mut self, node: &Node) {
+        self.text("title", &node.title, TITLE);
+        self.optional("description", node.description.as_deref(), TEXT);
+        self.optional("context", node.context.as_deref(), TEXT);
+        self.entries("tags", &node.tags, ENTRIES, NAME);
+    }
+
+    /// Wants a template within its bounds.
+    pub(crate) fn template(&mut self, template: &Template) {
+        self.text("name", &template.name, NAME);
+        self.text("description", &template.description, ENTRY);
+        self.at_most("tasks", template.tasks.len(), ENTRIES);
+        if template.tasks.is_empty() {
+            self.add(Reason::input("steps", "is empty"));
+        }
+        let mut steps = 0;
+        for (place, task) in template.tasks.iter().enumerate() {
+            self.text(&format!("task {place}"), &task.title, TITLE);
+            for step in &task.steps {
+                let at = format!("steps[{steps}].");
+                steps += 1;
+                self.template_step(&at, step);
+            }
+        }
+    }
+
+    fn template_step(&mut self, at: &str, step: &TemplateStep) {
+        self.text(&format!("{at}title"), &step.title, TITLE);
+        self.filled(&format!("{at}success_criteria"), &step.success_criteria);
+        self.filled(&format!("{at}tests"), &step.tests);
+    }
+
+    /// Wants a list that is neither empty nor too long.
+    pub(crate) fn filled(&mut self, field: &str, entries: &[String]) {
+        if entries.is_empty() {
+            self.add(Reason::input(field, "is empty, so nothing would gate the step"));
+        }
+        self.entries(field, entries, ENTRIES, ENTRY);
+    }
+
+    fn once(&mut self, field: &str, entries: &[String]) {
+        let mut seen = BTreeSet::new();
+        for (place, entry) in entries.iter().enumerate() {
+            if !seen.insert(entry) {
+                self.add(Reason::input(format!("{field}[{place}]"), "is there twice"));
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Checkpoints: which ones a step wants, which are missing, and what a call confirms.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Map, Value as Json};
+
+use crate::model::Checkpoint;
+use crate::record::Step;
+
+/// What a step wants confirmed. `named` are those that the call at hand mentions.
+pub(crate) fn required(step: &Step, named: &BTreeSet<Checkpoint>) -> BTreeSet<Checkpoint> {
+    let mut required = step.required.clone();
+    required.extend(named);
+    if !step.success_criteria.is_empty() {
+        required.insert(Checkpoint::Criteria);
+    }
+    if !step.tests.is_empty() {
+        required.insert(Checkpoint::Tests);
+    }
+    required
+}
+
+/// What is required and not confirmed.
+pub(crate) fn missing(step: &Step, named: &BTreeSet<Checkpoint>) -> Vec<Checkpoint> {
+    required(step, named)
+        .into_iter()
+        .filter(|checkpoint| !step.confirmed.contains_key(checkpoint))
+        .collect()
+}
+
+/// Checkpoints as a call gives them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Checkpoints {
+    /// Criteria and tests.
+    Gate,
+    /// All that the step requires.
+    All,
+    /// Some, each with what was said of it.
+    Named(BTreeMap<Checkpoint, Said>),
+}
+
+/// What a call says of one checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Said {
+    pub confirmed: bool,
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Checkpoints {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Checkpoints, D::Error> {
+        match Json::deserialize(deserializer)? {
+            Json::String(text) if text == "gate" => Ok(Checkpoints::Gate),
+            Json::String(text) if text == "all" => Ok(Checkpoints::All),
+            Json::Object(members) => named(members).map(Checkpoints::Named).map_err(de::Error::custom),
+            _ => Err(de::Error::custom("checkpoints is an object, \"gate\" or \"all\"")),
+        }
+    }
+}
+
+fn named(members: Map<String, Json>) -> Result<BTreeMap<Checkpoint, Said>, String> {
+    let mut said = BTreeMap::new();
+    for (name, value) in members {
+        let checkpoint = name.parse::<Checkpoint>().map_err(|err| err.to_string())?;
+        let value = match value {
+            Json::Null => continue,
+            Json::Bool(confirmed) => Said {
+                confirmed,
+                note: None,
+            },
+            value => serde_json::from_value(value).map_err(|err| format!("checkpoints.{name}: {err}"))?,
+        };
+        said.insert(checkpoint, value);
+    }
+    Ok(said)
+}
+
+impl Checkpoints {
+    /// What a call confirms, with notes. Nothing is confirmed that the step has no use for, unless it
+    /// is named.
+    pub(crate) fn confirms(&self, step: &Step) -> BTreeMap<Checkpoint, Option<String>> {
+        let wanted = required(step, &BTreeSet::new());
+        let gate = [Checkpoint::Criteria, Checkpoint::Tests];
+        match self {
+            Checkpoints::Gate => wanted
+                .into_iter()
+                .filter(|checkpoint| gate.contains(checkpoint))
+                .map(|checkpoint| (checkpoint, None))
+                .collect(),
+            Checkpoints::All => wanted.into_iter().map(|checkpoint| (checkpoint, None)).collect(),
+            Checkpoints::Named(said) => said
+                .iter()
+                .filter(|(_, said)| said.confirmed)
+                .map(|(&checkpoint, said)| (checkpoint, said.note.clone()))
+                .collect(),
+        }
+    }
+
+    /// The checkpoints that a call names, which makes them required.
+    pub(crate) fn names(&self) -> BTreeSet<Checkpoint> {
+        match self {
+            Checkpoints::Gate | Checkpoints::All => BTreeSet::new(),
+            Checkpoints::Named(said) => said.keys().copied().collect(),
+        }
+    }
+
+    /// Whether it mentions criteria or tests, as closing in one call has to.
+    pub(crate) fn mentions_gate(&self) -> bool {
+        match self {
+            Checkpoints::Gate | Checkpoints::All => true,
+            Checkpoints::Named(said) => {
+                said.contains_key(&Checkpoint::Criteria) || said.contains_key(&Checkpoint::Tests)
+            }
+        }
+    }
+}

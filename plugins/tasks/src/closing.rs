@@ -1,0 +1,358 @@
+//! The one way in which steps, tasks and plans are closed, and the gate before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::{NextCall, Timestamp, ToolError};
+
+use crate::checkpoint;
+use crate::dependency;
+use crate::error::{Reason, Refusals};
+use crate::limits::short;
+use crate::model::{Checkpoint, EventType, RootKind, Status};
+use crate::path::Path;
+use crate::record::{Confirmation, Lease, Meta, Node, Root, Step, Task, step_status};
+use crate::scope::{Located, Scope};
+use crate::store::record::{From, children_with, count_by_status, of_root};
+use crate::store::{self, Kind};
+use crate::write::Write;
+
+/// How many open parts a refusal lists.
+const SHOWN: usize = 20;
+
+/// A step with confirmations added.
+pub(crate) fn confirmed(
+    mut step: Step,
+    confirms: &BTreeMap<Checkpoint, Option<String>>,
+    names: &BTreeSet<Checkpoint>,
+    now: Timestamp,
+) -> Step {
+    let beyond_gate =
+        |checkpoint: &&Checkpoint| !matches!(checkpoint, Checkpoint::Criteria | Checkpoint::Tests);
+    step.required.extend(names.iter().filter(beyond_gate));
+    for (&checkpoint, note) in confirms {
+        step.confirmed.insert(
+            checkpoint,
+            Confirmation {
+                at: now,
+                note: note.clone(),
+            },
+        );
+    }
+    step
+}
+
+/// Wants a task that work can go on in, and makes one that nobody began ACTIVE.
+pub(crate) fn progress(write: &mut Write<'_>, task: &Task, refusals: &mut Refusals) -> Result<(), ToolError> {
+    match task.meta.status {
+        Status::Active => {}
+        Status::Todo => dependency::want_finished(&write.scope, &task.meta, refusals)?,
+        Status::Done | Status::Parked | Status::Canceled => refusals.not_open(&write.scope, &task.meta),
+    }
+    if refusals.is_empty() && task.meta.status == Status::Todo {
+        set_status(write, Root::Task(task.clone()), Status::Active)?;
+    }
+    Ok(())
+}
+
+/// Changes a status, with the event that says so.
+pub(crate) fn set_status(write: &mut Write<'_>, mut root: Root, to: Status) -> Result<(), ToolError> {
+    let now = write.scope.now();
+    let meta = root.meta_mut();
+    let from = std::mem::replace(&mut meta.status, to);
+    meta.done_at = (to == Status::Done).then_some(now);
+    let id = meta.id.clone();
+    if from != to {
+        write.event(
+            EventType::StatusChanged,
+            &id,
+            None,
+            json!({"from": from, "to": to}),
+        );
+        write.put_root(&root)?;
+    }
+    Ok(())
+}
+
+/// Why a step cannot be closed: every reason.
+pub(crate) fn gate_step(
+    write: &Write<'_>,
+    step: &Located<Step>,
+    names: &BTreeSet<Checkpoint>,
+    force: bool,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
+    let scope = &write.scope;
+    let path = step.path.to_string();
+    if !force {
+        for checkpoint in checkpoint::missing(&step.record, names) {
+            let reason = Reason::NotConfirmed {
+                path: path.clone(),
+                checkpoint,
+            };
+            refusals.add_with(reason, verify_call(scope, &step.record, [checkpoint]));
+        }
+    }
+    for (child, next_call) in open_children(scope, step)? {
+        refusals.add_with(
+            Reason::ChildOpen {
+                parent: format!("step {path}"),
+                child,
+            },
+            next_call,
+        );
+    }
+    if step.record.blocked {
+        let unblock = NextCall::new(
+            "tasks_block",
+            json!({"workspace": scope.workspace, "task": step.record.task, "step_id": step.record.id, "blocked": false}),
+        );
+        let reason = Reason::StepBlocked {
+            path,
+            reason: step.record.block_reason.clone(),
+        };
+        refusals.add_with(reason, unblock);
+    }
+    Ok(())
+}
+
+/// The call that confirms checkpoints of a step.
+pub(crate) fn verify_call(
+    scope: &Scope<'_>,
+    step: &Step,
+    checkpoints: impl IntoIterator<Item = Checkpoint>,
+) -> NextCall {
+    let said: Map<String, Json> = checkpoints
+        .into_iter()
+        .map(|checkpoint| (checkpoint.to_string(), json!({"confirmed": true})))
+        .collect();
+    NextCall::new(
+        "tasks_verify",
+        json!({"workspace": scope.workspace, "task": step.task, "step_id": step.id, "checkpoints": said}),
+    )
+}
+
+fn open_children(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<(String, NextCall)>, ToolError> {
+    let mut open = Vec::new();
+    for status in [step_status::OPEN, step_status::BLOCKED] {
+        for child in children_with::<Step>(scope.db(), &scope.workspace, &step.record.id, status, SHOWN)? {
+            let path = format!("{}.s:{}", step.path, child.ordinal);
+            let close = close_call(scope, &child.record);
+            open.push((format!("step {path} {}", short(&child.record.title, 80)), close));
+        }
+    }
+    for child in children_with::<Node>(
+        scope.db(),
+        &scope.workspace,
+        &step.record.id,
+        step_status::OPEN,
+        SHOWN,
+    )? {
+        let path = format!("{}.t:{}", step.path, child.ordinal);
+        let done = NextCall::new(
+            "tasks_task_define",
+            json!({"workspace": scope.workspace, "task": step.record.task, "path": path, "status": "DONE"}),
+        );
+        open.push((format!("node {path} {}", short(&child.record.title, 80)), done));
+    }
+    Ok(open)
+}
+
+/// The call that confirms what a step wants and closes it.
+pub(crate) fn close_call(scope: &Scope<'_>, step: &Step) -> NextCall {
+    let said: Map<String, Json> = checkpoint::required(step, &BTreeSet::new())
+        .into_iter()
+        .map(|checkpoint| (checkpoint.to_string(), json!({"confirmed": true})))
+        .collect();
+    let (tool, arguments) = if said.is_empty() {
+        (
+            "tasks_done",
+            json!({"workspace": scope.workspace, "task": step.task, "step_id": step.id}),
+        )
+    } else {
+        (
+            "tasks_close_step",
+            json!({"workspace": scope.workspace, "task": step.task, "step_id": step.id, "checkpoints": said}),
+        )
+    };
+    NextCall::new(tool, arguments)
+}
+
+/// Closes a step that the gate let through. A lease on it ends.
+pub(crate) fn close_step(
+    write: &mut Write<'_>,
+    step: &Located<Step>,
+    forced: Option<&str>,
+) -> Result<(), ToolError> {
+    let mut closed = step.record.clone();
+    closed.completed_at = Some(write.scope.now());
+    closed.forced = forced.map(str::to_owned);
+    write.put(&closed)?;
+    if let Some(lease) = write.scope.get::<Lease>(&closed.id)? {
+        write.remove(&lease)?;
+    }
+    let mut data = json!({"path": step.path.to_string(), "title": short(&closed.title, 120)});
+    if let Some(reason) = forced {
+        data["forced"] = json!(reason);
+    }
+    write.event(EventType::StepDone, &closed.task, Some(&closed.id), data);
+    Ok(())
+}
+
+/// Opens a step again, with the closed steps above it and a task that was done.
+pub(crate) fn reopen_step(write: &mut Write<'_>, task: &Task, step: &Located<Step>) -> Result<(), ToolError> {
+    let mut current = Some(step.record.clone());
+    let mut depth = step.path.steps.len();
+    while let Some(mut step_here) = current {
+        let above = step_here.parent.clone();
+        if step_here.is_done() {
+            step_here.completed_at = None;
+            step_here.forced = None;
+            write.put(&step_here)?;
+            let steps = step.path.steps.iter().take(depth).copied().collect();
+            let path = Path { steps, node: None };
+            let data = json!({"path": path.to_string()});
+            write.event(EventType::StepReopened, &task.meta.id, Some(&step_here.id), data);
+        }
+        depth = depth.saturating_sub(1);
+        current = match above {
+            Some(id) => write.scope.get::<Step>(&id)?,
+            None => None,
+        };
+    }
+    if task.meta.status == Status::Done {
+        set_status(write, Root::Task(task.clone()), Status::Active)?;
+    }
+    Ok(())
+}
+
+/// Why a plan or task cannot get a status: every reason.
+pub(crate) fn gate_status(
+    scope: &Scope<'_>,
+    root: &Root,
+    to: Status,
+    allow_empty: bool,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
+    if to == Status::Done {
+        match root {
+            Root::Task(task) => gate_task(scope, task, allow_empty, refusals)?,
+            Root::Plan(plan) => gate_plan(scope, &plan.meta.id, allow_empty, refusals)?,
+        }
+    }
+    if matches!(to, Status::Active | Status::Done) && root.meta().status != to {
+        dependency::want_finished(scope, root.meta(), refusals)?;
+    }
+    Ok(())
+}
+
+fn gate_task(
+    scope: &Scope<'_>,
+    task: &Task,
+    allow_empty: bool,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
+    let id = &task.meta.id;
+    let counts = count_by_status(scope.db(), &scope.workspace, id, Kind::Step)?;
+    if counts.is_empty() && !allow_empty {
+        refusals.add(Reason::NoSteps(id.clone()));
+    }
+    for (status, _) in counts.iter().filter(|(status, _)| status != step_status::DONE) {
+        for step in of_root::<Step>(scope.db(), &scope.workspace, id, status, From::Oldest, SHOWN)? {
+            let path = scope.placed_path(&step)?.to_string();
+            if status == step_status::FORCED {
+                for checkpoint in checkpoint::missing(&step.record, &BTreeSet::new()) {
+                    let reason = Reason::NotConfirmed {
+                        path: path.clone(),
+                        checkpoint,
+                    };
+                    refusals.add_with(reason, verify_call(scope, &step.record, [checkpoint]));
+                }
+            } else {
+                let child = format!("step {path} {}", short(&step.record.title, 80));
+                let reason = Reason::ChildOpen {
+                    parent: id.clone(),
+                    child,
+                };
+                refusals.add_with(reason, close_call(scope, &step.record));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn gate_plan(
+    scope: &Scope<'_>,
+    plan: &str,
+    allow_empty: bool,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
+    let wanted = |statuses: &'static [Status]| store::root::Wanted {
+        kind: RootKind::Task,
+        plan: Some(plan),
+        statuses,
+        after: 0,
+        limit: SHOWN,
+    };
+    let open = store::root::page(
+        scope.db(),
+        &scope.workspace,
+        &wanted(&[Status::Todo, Status::Active, Status::Parked]),
+    )?;
+    for task in &open {
+        let status = task.status.map_or("gone", Status::as_str);
+        let child = format!("{} is {status}", task.id);
+        let radar = NextCall::new(
+            "tasks_radar",
+            json!({"workspace": scope.workspace, "task": task.id}),
+        );
+        refusals.add_with(
+            Reason::ChildOpen {
+                parent: plan.to_owned(),
+                child,
+            },
+            radar,
+        );
+    }
+    if open.is_empty() && !allow_empty {
+        let finished = wanted(&[Status::Done, Status::Canceled]);
+        if store::root::page(scope.db(), &scope.workspace, &finished)?.is_empty() {
+            refusals.add(Reason::NoSteps(plan.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+impl Refusals {
+    /// Wants a plan or task that is not finished.
+    pub(crate) fn unfinished(&mut self, scope: &Scope<'_>, meta: &Meta) {
+        if meta.status.is_finished() {
+            self.not_open(scope, meta);
+        }
+    }
+
+    fn not_open(&mut self, scope: &Scope<'_>, meta: &Meta) {
+        let reopen = NextCall::new(
+            "tasks_complete",
+            json!({"workspace": scope.workspace, "task": meta.id, "status": "ACTIVE"}),
+        );
+        self.add_with(
+            Reason::NotOpen {
+                id: meta.id.clone(),
+                status: meta.status,
+            },
+            reopen,
+        );
+    }
+
+    /// Wants a step that is not closed.
+    pub(crate) fn step_open(&mut self, scope: &Scope<'_>, step: &Located<Step>) {
+        if step.record.is_done() {
+            let reopen = NextCall::new(
+                "tasks_progress",
+                json!({"workspace": scope.workspace, "task": step.record.task, "step_id": step.record.id, "completed": false}),
+            );
+            self.add_with(Reason::StepClosed(step.path.to_string()), reopen);
+        }
+    }
+}

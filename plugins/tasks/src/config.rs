@@ -1,0 +1,56 @@
+//! The pack's `config` table.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The pack's configuration. Everything has a default.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// Writes without `task` go to the plan or task that has the focus.
+    pub focus_writes: bool,
+    /// Most items of evidence in one call, at most 20.
+    #[schemars(range(min = 1, max = 20))]
+    pub max_items: usize,
+    /// Most bytes of one item of evidence, at most 256000.
+    #[schemars(range(min = 1, max = 256_000))]
+    pub max_artifact_bytes: usize,
+    /// Days without a change after which unfinished work counts as stale.
+    #[schemars(range(min = 1, max = 3650))]
+    pub stale_days: i64,
+    /// Most tasks of a workspace that may be ACTIVE before `tasks_lint` warns.
+    #[schemars(range(min = 1, max = 1000))]
+    pub active_limit: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            focus_writes: false,
+            max_items: Config::MAX_ITEMS,
+            max_artifact_bytes: Config::MAX_ARTIFACT_BYTES,
+            stale_days: 14,
+            active_limit: 3,
+        }
+    }
+}
+
+impl Config {
+    const MAX_ITEMS: usize = 20;
+    const MAX_ARTIFACT_BYTES: usize = 256_000;
+
+    /// Items of evidence in one call.
+    pub(crate) fn items(&self) -> usize {
+        self.max_items.min(Config::MAX_ITEMS)
+    }
+
+    /// Bytes of one item.
+    pub(crate) fn artifact_bytes(&self) -> usize {
+        self.max_artifact_bytes.min(Config::MAX_ARTIFACT_BYTES)
+    }
+
+    /// Milliseconds after which work is stale.
+    pub(crate) const fn stale_ms(&self) -> i64 {
+        self.stale_days.saturating_mul(24 * 60 * 60 * 1000)
+    }
+}

@@ -1,0 +1,172 @@
+//! Dependencies between plans and between tasks: which are open, and whether they go in a circle.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use tollgate_sdk::{NextCall, ToolError};
+
+use crate::error::{Reason, Refusals};
+use crate::model::Status;
+use crate::record::{Meta, Root};
+use crate::scope::Scope;
+use crate::store;
+
+/// A dependency and how far it is; nothing if it was deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dependency {
+    pub id: String,
+    pub status: Option<Status>,
+}
+
+impl Dependency {
+    pub(crate) fn is_open(&self) -> bool {
+        !self.status.is_some_and(Status::is_finished)
+    }
+}
+
+/// The dependencies of a plan or task.
+pub(crate) fn of(scope: &Scope<'_>, meta: &Meta) -> Result<Vec<Dependency>, ToolError> {
+    meta.depends_on
+        .iter()
+        .map(|id| {
+            let head = store::root::head(scope.db(), &scope.workspace, id)?;
+            Ok(Dependency {
+                id: id.clone(),
+                status: head.and_then(|head| head.status),
+            })
+        })
+        .collect()
+}
+
+/// Wants every dependency to be finished.
+pub(crate) fn want_finished(
+    scope: &Scope<'_>,
+    meta: &Meta,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
+    for dependency in of(scope, meta)?.into_iter().filter(Dependency::is_open) {
+        let next_call = if dependency.status.is_some() {
+            NextCall::new(
+                "tasks_radar",
+                json!({"workspace": scope.workspace, "task": dependency.id}),
+            )
+        } else {
+            without(scope, meta, &dependency.id)
+        };
+        let reason = Reason::DependencyOpen {
+            id: meta.id.clone(),
+            dependency: dependency.id,
+            status: dependency.status,
+        };
+        refusals.add_with(reason, next_call);
+    }
+    Ok(())
+}
+
+/// The call that takes one dependency away.
+pub(crate) fn without(scope: &Scope<'_>, meta: &Meta, dependency: &str) -> NextCall {
+    let rest: Vec<&String> = meta.depends_on.iter().filter(|id| *id != dependency).collect();
+    NextCall::new(
+        "tasks_edit",
+        json!({"workspace": scope.workspace, "task": meta.id, "depends_on": rest}),
+    )
+}
+
+/// Checks what a plan or task is to depend on: known, of its own kind, no circle.
+pub(crate) fn check(scope: &Scope<'_>, root: &Root, refusals: &mut Refusals) -> Result<(), ToolError> {
+    let meta = root.meta();
+    for (place, id) in meta.depends_on.iter().enumerate() {
+        let head = store::root::head(scope.db(), &scope.workspace, id)?;
+        match head.filter(|head| head.status.is_some()) {
+            None => refusals.add(Reason::unknown(format!("dependency depends_on[{place}]"), id)),
+            Some(head) if head.kind != root.kind() => {
+                let fault = format!("is {id}; a {} depends on others of its kind", root.kind());
+                refusals.add(Reason::input(format!("depends_on[{place}]"), fault));
+            }
+            Some(_) => {}
+        }
+    }
+    if refusals.is_empty()
+        && let Some(cycle) = circle(scope, meta)?
+    {
+        refusals.add(Reason::DependencyCycle(cycle));
+    }
+    Ok(())
+}
+
+/// The way from a plan or task over dependencies back to itself, if there is one.
+pub(crate) fn circle(scope: &Scope<'_>, meta: &Meta) -> Result<Option<Vec<String>>, ToolError> {
+    find_circle(&meta.id, &meta.depends_on, &mut |id| match scope.root(id) {
+        Ok(root) => Ok(root.meta().depends_on.clone()),
+        // What is gone depends on nothing.
+        Err(err) if err.code == "UNKNOWN_ID" => Ok(Vec::new()),
+        Err(err) => Err(err),
+    })
+}
+
+/// The first circle through `start`, depth first.
+fn find_circle<E>(
+    start: &str,
+    first: &[String],
+    dependencies: &mut impl FnMut(&str) -> Result<Vec<String>, E>,
+) -> Result<Option<Vec<String>>, E> {
+    let mut seen = BTreeSet::new();
+    // Each entry is the way to an id that is still to be looked at.
+    let mut open: Vec<Vec<String>> = first
+        .iter()
+        .rev()
+        .map(|id| vec![start.to_owned(), id.clone()])
+        .collect();
+    while let Some(way) = open.pop() {
+        let Some(last) = way.last() else {
+            continue;
+        };
+        if last == start {
+            return Ok(Some(way));
+        }
+        if !seen.insert(last.clone()) {
+            continue;
+        }
+        for next in dependencies(last)?.into_iter().rev() {
+            let mut longer = way.clone();
+            longer.push(next);
+            open.push(longer);
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn circle_in(edges: &[(&str, &str)], start: &str) -> Option<String> {
+        let of = |id: &str| -> Vec<String> {
+            edges
+                .iter()
+                .filter(|(from, _)| *from == id)
+                .map(|(_, to)| (*to).to_owned())
+                .collect()
+        };
+        let found = find_circle(start, &of(start), &mut |id| Ok::<_, ()>(of(id)));
+        found.unwrap().map(|way| way.join(">"))
+    }
+
+    #[test]
+    fn circles_are_found_with_their_way() {
+        assert_eq!(circle_in(&[("a", "a")], "a"), Some("a>a".to_owned()));
+        assert_eq!(
+            circle_in(&[("a", "b"), ("b", "c"), ("c", "a")], "a"),
+            Some("a>b>c>a".to_owned())
+        );
+        assert_eq!(
+            circle_in(&[("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")], "a"),
+            None
+        );
+        assert_eq!(
+            circle_in(&[("a", "b"), ("b", "c"), ("c", "b")], "a"),
+            None,
+            "it goes past a"
+        );
+    }
+}

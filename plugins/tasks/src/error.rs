@@ -1,0 +1,253 @@
+//! Why a call is refused, and the gathering of every reason before it is.
+
+use serde_json::{Map, Value as Json, json};
+use thiserror::Error;
+use tollgate_sdk::{Blocker, NextCall, ToolError};
+
+use crate::model::{Checkpoint, Status};
+use crate::store::Kind;
+
+/// One reason why a call is refused.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub(crate) enum Reason {
+    #[error("{field} {fault}")]
+    Input { field: String, fault: String },
+    #[error("nothing was ever planned in workspace {0}")]
+    UnknownWorkspace(String),
+    #[error("there is no {what} {id}")]
+    UnknownId { what: String, id: String },
+    #[error("{given} and {other} are not the same")]
+    TargetMismatch { given: String, other: String },
+    #[error("the call expects revision {expected} of {id}, it is at {actual}")]
+    RevisionMismatch {
+        id: String,
+        expected: i64,
+        actual: i64,
+        changed: Vec<String>,
+    },
+    #[error("{checkpoint} of step {path} is not confirmed")]
+    NotConfirmed { path: String, checkpoint: Checkpoint },
+    #[error("{parent} has something open: {child}")]
+    ChildOpen { parent: String, child: String },
+    #[error("step {path} is blocked{}", .reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    StepBlocked { path: String, reason: Option<String> },
+    #[error("{id} depends on {dependency}, which is {}", .status.map_or("deleted", Status::as_str))]
+    DependencyOpen {
+        id: String,
+        dependency: String,
+        status: Option<Status>,
+    },
+    #[error("depends_on would go in a circle: {}", .0.join(" → "))]
+    DependencyCycle(Vec<String>),
+    #[error("{id} is {status}")]
+    NotOpen { id: String, status: Status },
+    #[error("step {0} is closed")]
+    StepClosed(String),
+    #[error("{0} has no step")]
+    NoSteps(String),
+    #[error("there is nothing to undo")]
+    NothingToUndo,
+    #[error("there is nothing to redo")]
+    NothingToRedo,
+    #[error("{kind} {id} is not as operation {operation} left it")]
+    UndoConflict { operation: i64, kind: Kind, id: String },
+    #[error("operation {place} of the batch, {tool}, failed: {code}: {message}")]
+    BatchFailed {
+        place: usize,
+        tool: String,
+        code: String,
+        message: String,
+    },
+    #[error("{tool} cannot be part of a batch")]
+    NotInBatch { place: usize, tool: String },
+    #[error("step {path} is held by {holder} for {left} more events")]
+    LeaseHeld { path: String, holder: String, left: i64 },
+    #[error("{owner} holds no lease on step {path}")]
+    LeaseNotHeld { path: String, owner: String },
+    #[error("{field} has {size}, at most {limit} are taken")]
+    EvidenceTooLarge {
+        field: String,
+        size: usize,
+        limit: usize,
+    },
+    #[error("max_chars is {0}; no reply is shorter than 2 bytes")]
+    BudgetTooSmall(i64),
+}
+
+impl Reason {
+    /// A fault of one argument.
+    pub(crate) fn input(field: impl Into<String>, fault: impl Into<String>) -> Reason {
+        Reason::Input {
+            field: field.into(),
+            fault: fault.into(),
+        }
+    }
+
+    /// Something of a kind that is not there.
+    pub(crate) fn unknown(what: impl Into<String>, id: &str) -> Reason {
+        Reason::UnknownId {
+            what: what.into(),
+            id: clip(id),
+        }
+    }
+
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Reason::Input { .. } => "INVALID_INPUT",
+            Reason::UnknownWorkspace(_) => "UNKNOWN_WORKSPACE",
+            Reason::UnknownId { .. } => "UNKNOWN_ID",
+            Reason::TargetMismatch { .. } => "TARGET_MISMATCH",
+            Reason::RevisionMismatch { .. } => "REVISION_MISMATCH",
+            Reason::NotConfirmed { .. } => "CHECKPOINTS_NOT_CONFIRMED",
+            Reason::ChildOpen { .. } => "CHILDREN_OPEN",
+            Reason::StepBlocked { .. } => "STEP_BLOCKED",
+            Reason::DependencyOpen { .. } => "DEPENDENCY_OPEN",
+            Reason::DependencyCycle(_) => "DEPENDENCY_CYCLE",
+            Reason::NotOpen { .. } => "NOT_OPEN",
+            Reason::StepClosed(_) => "STEP_CLOSED",
+            Reason::NoSteps(_) => "NO_STEPS",
+            Reason::NothingToUndo => "NOTHING_TO_UNDO",
+            Reason::NothingToRedo => "NOTHING_TO_REDO",
+            Reason::UndoConflict { .. } => "UNDO_CONFLICT",
+            Reason::BatchFailed { .. } | Reason::NotInBatch { .. } => "BATCH_FAILED",
+            Reason::LeaseHeld { .. } => "STEP_LEASE_HELD",
+            Reason::LeaseNotHeld { .. } => "STEP_LEASE_NOT_HELD",
+            Reason::EvidenceTooLarge { .. } => "EVIDENCE_TOO_LARGE",
+            Reason::BudgetTooSmall(_) => "BUDGET_TOO_SMALL",
+        }
+    }
+
+    const fn remediation(&self) -> &'static str {
+        match self {
+            Reason::Input { .. } => "Correct every field named in blockers and call again.",
+            Reason::UnknownWorkspace(_) => "Check the name, or start with tasks_bootstrap.",
+            Reason::UnknownId { .. } => "Look the id or path up with tasks_context or tasks_mirror.",
+            Reason::TargetMismatch { .. } => "Name one target, by step_id if you can.",
+            Reason::RevisionMismatch { .. } => {
+                "Look at what changed, then call again with the present revision."
+            }
+            Reason::NotConfirmed { .. } => "Check the work, then confirm each checkpoint that holds.",
+            Reason::ChildOpen { .. } => "Close what is open first.",
+            Reason::StepBlocked { .. } => "Remove the obstacle, then unblock the step.",
+            Reason::DependencyOpen { .. } => "Finish the dependencies first, or edit depends_on.",
+            Reason::DependencyCycle(_) => "Leave out one of the dependencies on the circle.",
+            Reason::NotOpen { .. } => "Reopen it with tasks_complete and status ACTIVE first.",
+            Reason::StepClosed(_) => "Reopen the step with tasks_progress and completed=false first.",
+            Reason::NoSteps(_) => "Add steps with tasks_decompose, or pass allow_empty=true.",
+            Reason::NothingToUndo | Reason::NothingToRedo => {
+                "tasks_history shows what was done and what can be undone."
+            }
+            Reason::UndoConflict { .. } => {
+                "Somebody changed it since; undo the later operations first or edit by hand."
+            }
+            Reason::BatchFailed { .. } => {
+                "Nothing of the batch was kept. Correct the operations named in blockers."
+            }
+            Reason::NotInBatch { .. } => "Use single calls for it.",
+            Reason::LeaseHeld { .. } => "Take another step, wait, or take over with force=true and a reason.",
+            Reason::LeaseNotHeld { .. } => "Claim the step with tasks_step_claim first.",
+            Reason::EvidenceTooLarge { .. } => "Send less, or refer to a file or URL.",
+            Reason::BudgetTooSmall(_) => "Ask for at least 2, better some hundreds.",
+        }
+    }
+
+    /// The argument it is about, if it is about one.
+    fn field(&self) -> Option<&str> {
+        match self {
+            Reason::Input { field, .. } | Reason::EvidenceTooLarge { field, .. } => Some(field),
+            Reason::UnknownWorkspace(_) => Some("workspace"),
+            Reason::RevisionMismatch { .. } => Some("expected_revision"),
+            Reason::DependencyCycle(_) => Some("depends_on"),
+            Reason::BudgetTooSmall(_) => Some("max_chars"),
+            _ => None,
+        }
+    }
+
+    fn context(&self) -> Map<String, Json> {
+        let facts = match self {
+            Reason::RevisionMismatch {
+                id,
+                expected,
+                actual,
+                changed,
+            } => {
+                json!({"task": id, "expected": expected, "actual": actual, "changed": changed})
+            }
+            Reason::DependencyCycle(cycle) => json!({"cycle": cycle}),
+            Reason::LeaseHeld { holder, left, .. } => json!({"holder": holder, "events_left": left}),
+            Reason::EvidenceTooLarge { size, limit, .. } => json!({"size": size, "limit": limit}),
+            Reason::TargetMismatch { given, other } => json!({"given": given, "other": other}),
+            Reason::UndoConflict { operation, id, .. } => json!({"operation": operation, "id": id}),
+            _ => json!({}),
+        };
+        match facts {
+            Json::Object(facts) => facts,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// The reasons to refuse a call, gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Vec<(Reason, Option<NextCall>)>);
+
+impl Refusals {
+    pub(crate) fn add(&mut self, reason: Reason) {
+        self.0.push((reason, None));
+    }
+
+    /// Adds a reason with the call that removes it.
+    pub(crate) fn add_with(&mut self, reason: Reason, next_call: NextCall) {
+        self.0.push((reason, Some(next_call)));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Refuses if there is a reason. The first gives the code.
+    pub(crate) fn finish(self) -> Result<(), ToolError> {
+        let Some((first, first_call)) = self.0.first() else {
+            return Ok(());
+        };
+        let message = match self.0.len() {
+            1 => first.to_string(),
+            count => format!("{first}, and {} more", count - 1),
+        };
+        let mut err = ToolError::new(first.code(), message).remediation(first.remediation());
+        err.context = first.context();
+        err.next_call = first_call.clone();
+        let blockers = self.0.into_iter().map(|(reason, next_call)| {
+            let mut blocker = Blocker::new(reason.code(), reason.to_string());
+            blocker.field = reason.field().map(str::to_owned);
+            blocker.next_call = next_call;
+            blocker
+        });
+        Err(err.blockers(blockers))
+    }
+}
+
+impl From<Reason> for ToolError {
+    fn from(reason: Reason) -> ToolError {
+        refusal(reason, None)
+    }
+}
+
+/// A refusal for one reason.
+pub(crate) fn refusal(reason: Reason, next_call: Option<NextCall>) -> ToolError {
+    let mut refusals = Refusals::default();
+    refusals.0.push((reason, next_call));
+    match refusals.finish() {
+        Err(err) => err,
+        Ok(()) => ToolError::new("INTERNAL", "a refusal without a reason"),
+    }
+}
+
+/// Text from the caller, short enough to be repeated in a message.
+pub(crate) fn clip(text: &str) -> String {
+    const MOST: usize = 80;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,137 @@
+//! Paths: `s:0.s:1` is the second step under the first, `s:0.t:1` the second node of the first step.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// Most steps below each other.
+pub(crate) const MAX_DEPTH: usize = 8;
+
+/// The way to a step or a node, indexes counted from zero.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Path {
+    pub steps: Vec<u32>,
+    pub node: Option<u32>,
+}
+
+/// Why text is no path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum PathError {
+    #[error("is no path such as s:0.s:1 or, for a node, s:0.t:1")]
+    Malformed,
+    #[error("has an index beyond 4294967295")]
+    Overflow,
+    #[error("is deeper than {MAX_DEPTH} steps")]
+    TooDeep,
+}
+
+impl Path {
+    /// Reads a path. A node can only come last, below a step.
+    pub(crate) fn parse(text: &str) -> Result<Path, PathError> {
+        let mut path = Path {
+            steps: Vec::new(),
+            node: None,
+        };
+        for part in text.split('.') {
+            let (kind, digits) = part.split_once(':').ok_or(PathError::Malformed)?;
+            let index = index(digits)?;
+            match kind {
+                _ if path.node.is_some() => return Err(PathError::Malformed),
+                "s" => path.steps.push(index),
+                "t" if !path.steps.is_empty() => path.node = Some(index),
+                _ => return Err(PathError::Malformed),
+            }
+            if path.steps.len() > MAX_DEPTH {
+                return Err(PathError::TooDeep);
+            }
+        }
+        Ok(path)
+    }
+}
+
+/// A number without signs and leading zeros, so that each place has one path only.
+fn index(digits: &str) -> Result<u32, PathError> {
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain || (digits.len() > 1 && digits.starts_with('0')) {
+        return Err(PathError::Malformed);
+    }
+    digits.parse().map_err(|_| PathError::Overflow)
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (depth, step) in self.steps.iter().enumerate() {
+            let dot = if depth == 0 { "" } else { "." };
+            write!(f, "{dot}s:{step}")?;
+        }
+        self.node.map_or(Ok(()), |node| write!(f, ".t:{node}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn what_is_a_path() {
+        let mut table = String::new();
+        for text in [
+            "s:0",
+            "s:10.s:2",
+            "s:0.t:1",
+            "",
+            "s",
+            "s:",
+            "s:x",
+            "s:-1",
+            "s:+1",
+            "s:01",
+            "t:0",
+            "s:0.t:1.s:0",
+            "s:0..s:1",
+            "S:0",
+            "s:0.",
+            "s:4294967295",
+            "s:4294967296",
+            "s:99999999999999999999",
+            "s:0 ",
+            "s:٣",
+            "s:0.s:0.s:0.s:0.s:0.s:0.s:0.s:0.s:0",
+        ] {
+            let outcome = match Path::parse(text) {
+                Ok(path) => {
+                    assert_eq!(path.to_string(), text);
+                    "a path".to_owned()
+                }
+                Err(err) => err.to_string(),
+            };
+            table += &format!("{text:?} {outcome}\n");
+        }
+        expect![[r#"
+            "s:0" a path
+            "s:10.s:2" a path
+            "s:0.t:1" a path
+            "" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:x" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:-1" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:+1" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:01" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "t:0" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:0.t:1.s:0" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:0..s:1" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "S:0" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:0." is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:4294967295" a path
+            "s:4294967296" has an index beyond 4294967295
+            "s:99999999999999999999" has an index beyond 4294967295
+            "s:0 " is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:٣" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:0.s:0.s:0.s:0.s:0.s:0.s:0.s:0.s:0" is deeper than 8 steps
+        "#]]
+        .assert_eq(&table);
+    }
+}

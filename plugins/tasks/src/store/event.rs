@@ -1,0 +1,125 @@
+//! The append-only stream of events of a workspace.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, ToValue, Value, params};
+
+use crate::model::{EventType, Workspace};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Event {
+    /// Its place in the workspace's stream; a cursor for `tasks_delta`.
+    pub seq: i64,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub event_type: EventType,
+    /// The plan or task.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub task: String,
+    /// Its revision afterwards.
+    pub revision: i64,
+    /// The step, node or other part that changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The facts by name.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub data: Map<String, Json>,
+    /// When.
+    pub at: Timestamp,
+}
+
+const COLUMNS: &str = "seq, event_type, root, revision, target, data, at";
+
+impl TryFrom<Row> for Event {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Event, DbError> {
+        let data = match row.get::<Json>(5)? {
+            Json::Object(data) => data,
+            _ => Map::new(),
+        };
+        Ok(Event {
+            seq: row.get(0)?,
+            event_type: row.get(1)?,
+            task: row.get(2)?,
+            revision: row.get(3)?,
+            target: row.get(4)?,
+            data,
+            at: row.get(6)?,
+        })
+    }
+}
+
+/// Appends to the stream.
+pub(crate) fn append(db: &Db<'_>, workspace: &Workspace, event: &Event) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO tasks_events (workspace, seq, root, revision, event_type, target, data, at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            workspace,
+            event.seq,
+            event.task,
+            event.revision,
+            event.event_type,
+            event.target,
+            Json::Object(event.data.clone()),
+            event.at
+        ],
+    )
+    .map(drop)
+}
+
+/// Events after a place in the stream, oldest first.
+pub(crate) fn after(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: Option<&str>,
+    since: i64,
+    limit: usize,
+) -> Result<Vec<Event>, DbError> {
+    read(db, workspace, root, ("seq >", since), "seq", limit)
+}
+
+/// The latest events, oldest first.
+pub(crate) fn latest(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Event>, DbError> {
+    let mut events = read(db, workspace, root, ("seq >", 0), "seq DESC", limit)?;
+    events.reverse();
+    Ok(events)
+}
+
+/// What happened to a root after a revision, oldest first.
+pub(crate) fn since_revision(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: &str,
+    revision: i64,
+    limit: usize,
+) -> Result<Vec<Event>, DbError> {
+    read(db, workspace, Some(root), ("revision >", revision), "seq", limit)
+}
+
+fn read(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: Option<&str>,
+    (condition, bound): (&str, i64),
+    order: &str,
+    limit: usize,
+) -> Result<Vec<Event>, DbError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut params: Vec<Value> = vec![workspace.to_value(), bound.to_value(), limit.to_value()];
+    let mut sql = format!("SELECT {COLUMNS} FROM tasks_events WHERE workspace = ?1 AND {condition} ?2");
+    if let Some(root) = root {
+        params.push(root.to_value());
+        sql.push_str(" AND root = ?4");
+    }
+    sql.push_str(&format!(" ORDER BY {order} LIMIT ?3"));
+    db.query_as(&sql, &params)
+}

@@ -1,0 +1,47 @@
+//! All SQL of the pack: one file per table.
+
+pub(crate) mod body;
+pub(crate) mod event;
+pub(crate) mod operation;
+pub(crate) mod record;
+pub(crate) mod root;
+pub(crate) mod workspace;
+
+use tollgate_sdk::text_enum;
+
+text_enum! {
+    /// What a record is.
+    pub(crate) enum Kind {
+        Plan = "plan",
+        Task = "task",
+        Step = "step",
+        Node = "node",
+        Evidence = "evidence",
+        Note = "note",
+        Lease = "lease",
+        Template = "template",
+    }
+}
+
+/// What a record's row holds beside its JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Columns {
+    pub id: String,
+    /// The plan or task whose revision covers it, empty if none does.
+    pub root: String,
+    pub parent: String,
+    pub position: i64,
+    pub status: &'static str,
+}
+
+impl Columns {
+    pub(crate) fn new(id: &str, root: &str, parent: &str, position: i64, status: &'static str) -> Columns {
+        Columns {
+            id: id.to_owned(),
+            root: root.to_owned(),
+            parent: parent.to_owned(),
+            position,
+            status,
+        }
+    }
+}

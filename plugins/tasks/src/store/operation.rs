@@ -1,0 +1,257 @@
+//! The journal: operations in order, and what each changed.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate_sdk::{Db, DbError, Row, Timestamp, ToValue, Value, params, text_enum};
+
+use super::Kind;
+use crate::model::Workspace;
+
+text_enum! {
+    /// What can still be done about an operation.
+    pub(crate) enum State {
+        /// It can be undone.
+        Done = "done",
+        /// It was undone and can be redone.
+        Undone = "undone",
+        /// It was undone, and a later write took its place.
+        Dropped = "dropped",
+        /// It cannot be undone.
+        Final = "final",
+    }
+}
+
+/// A write that changed something.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Operation {
+    /// Its place in the workspace's journal.
+    pub seq: i64,
+    /// The tool.
+    pub tool: String,
+    /// What can still be done about it.
+    pub state: State,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl TryFrom<Row> for Operation {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Operation, DbError> {
+        Ok(Operation {
+            seq: row.get(0)?,
+            tool: row.get(1)?,
+            state: row.get(2)?,
+            at: row.get(3)?,
+        })
+    }
+}
+
+/// A record before and after an operation, as JSON. Without `before` it was made, without `after`
+/// removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub kind: Kind,
+    pub id: String,
+    pub before: Option<String>,
+    pub after: Option<String>,
+}
+
+impl TryFrom<Row> for Change {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Change, DbError> {
+        Ok(Change {
+            kind: row.get(0)?,
+            id: row.get(1)?,
+            before: row.get(2)?,
+            after: row.get(3)?,
+        })
+    }
+}
+
+/// Adds an operation with the roots that it changed.
+pub(crate) fn insert<'a>(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    operation: &Operation,
+    roots: impl IntoIterator<Item = &'a String>,
+) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO tasks_operations (workspace, seq, tool, state, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
+            workspace,
+            operation.seq,
+            operation.tool,
+            operation.state,
+            operation.at
+        ],
+    )?;
+    for root in roots {
+        db.execute(
+            "INSERT INTO tasks_operation_roots (workspace, root, state, seq) VALUES (?1, ?2, ?3, ?4)",
+            params![workspace, root, operation.state, operation.seq],
+        )?;
+    }
+    Ok(())
+}
+
+/// Adds what an operation changed.
+pub(crate) fn insert_change(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    operation: i64,
+    place: i64,
+    change: &Change,
+) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO tasks_changes (workspace, operation, place, kind, id, before, after) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            workspace,
+            operation,
+            place,
+            change.kind,
+            change.id,
+            change.before,
+            change.after
+        ],
+    )
+    .map(drop)
+}
+
+/// What an operation changed, in order.
+pub(crate) fn changes(db: &Db<'_>, workspace: &Workspace, operation: i64) -> Result<Vec<Change>, DbError> {
+    db.query_as(
+        "SELECT kind, id, before, after FROM tasks_changes \
+         WHERE workspace = ?1 AND operation = ?2 ORDER BY place",
+        params![workspace, operation],
+    )
+}
+
+/// The operation to undo: the latest that can be, of a root or of all.
+pub(crate) fn to_undo(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: Option<&str>,
+) -> Result<Option<Operation>, DbError> {
+    match root {
+        Some(root) => db.query_one(
+            "SELECT o.seq, o.tool, o.state, o.at FROM tasks_operation_roots AS r \
+             JOIN tasks_operations AS o ON o.workspace = r.workspace AND o.seq = r.seq \
+             WHERE r.workspace = ?1 AND r.root = ?2 AND r.state = 'done' ORDER BY r.seq DESC LIMIT 1",
+            params![workspace, root],
+        ),
+        None => db.query_one(
+            "SELECT seq, tool, state, at FROM tasks_operations \
+             WHERE workspace = ?1 AND state = 'done' ORDER BY seq DESC LIMIT 1",
+            params![workspace],
+        ),
+    }
+}
+
+/// The operation to redo: the one that was undone last, of a root or of all.
+pub(crate) fn to_redo(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: Option<&str>,
+) -> Result<Option<Operation>, DbError> {
+    let mut params: Vec<Value> = vec![workspace.to_value()];
+    let mut of_root = "";
+    if let Some(root) = root {
+        params.push(root.to_value());
+        of_root = " AND EXISTS (SELECT 1 FROM tasks_operation_roots AS r \
+             WHERE r.workspace = o.workspace AND r.root = ?2 AND r.seq = o.seq)";
+    }
+    db.query_one(
+        &format!(
+            "SELECT o.seq, o.tool, o.state, o.at FROM tasks_operations AS o \
+             WHERE o.workspace = ?1 AND o.state = 'undone'{of_root} ORDER BY o.undone_at DESC LIMIT 1"
+        ),
+        &params,
+    )
+}
+
+/// The latest operation after another that changed one of its roots and still stands.
+pub(crate) fn later(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Option<i64>, DbError> {
+    db.query_row(
+        "SELECT max(later.seq) FROM tasks_operation_roots AS own JOIN tasks_operation_roots AS later \
+             ON later.workspace = own.workspace AND later.root = own.root AND later.state = 'done' \
+                 AND later.seq > own.seq \
+         WHERE own.workspace = ?1 AND own.seq = ?2",
+        params![workspace, seq],
+    )?
+    .ok_or(DbError::Internal)?
+    .get(0)
+}
+
+/// The roots that an operation changed.
+pub(crate) fn roots(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Vec<String>, DbError> {
+    db.query(
+        "SELECT root FROM tasks_operation_roots WHERE workspace = ?1 AND seq = ?2 ORDER BY root",
+        params![workspace, seq],
+    )?
+    .iter()
+    .map(|row| row.get(0))
+    .collect()
+}
+
+/// Marks an operation as undone or done again.
+pub(crate) fn set_state(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    seq: i64,
+    state: State,
+    event: i64,
+) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE tasks_operations SET state = ?3, undone_at = ?4 WHERE workspace = ?1 AND seq = ?2",
+        params![workspace, seq, state, event],
+    )?;
+    db.execute(
+        "UPDATE tasks_operation_roots SET state = ?3 WHERE workspace = ?1 AND seq = ?2",
+        params![workspace, seq, state],
+    )
+    .map(drop)
+}
+
+/// Ends operations of a root that are in one state: those undone can no longer be redone after a new
+/// write, those done no longer be undone after the root is gone. Returns how many there were.
+pub(crate) fn end(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: &str,
+    from: State,
+    to: State,
+) -> Result<usize, DbError> {
+    let ended = db.query(
+        "SELECT seq FROM tasks_operation_roots WHERE workspace = ?1 AND root = ?2 AND state = ?3",
+        params![workspace, root, from],
+    )?;
+    for row in &ended {
+        set_state(db, workspace, row.get(0)?, to, 0)?;
+    }
+    Ok(ended.len())
+}
+
+/// The latest operations, latest first.
+pub(crate) fn latest(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Operation>, DbError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    match root {
+        Some(root) => db.query_as(
+            "SELECT o.seq, o.tool, o.state, o.at FROM tasks_operation_roots AS r \
+             JOIN tasks_operations AS o ON o.workspace = r.workspace AND o.seq = r.seq \
+             WHERE r.workspace = ?1 AND r.root = ?2 ORDER BY r.seq DESC LIMIT ?3",
+            params![workspace, root, limit],
+        ),
+        None => db.query_as(
+            "SELECT seq, tool, state, at FROM tasks_operations WHERE workspace = ?1 ORDER BY seq DESC LIMIT ?2",
+            params![workspace, limit],
+        ),
+    }
+}

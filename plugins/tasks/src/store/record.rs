@@ -1,0 +1,303 @@
+//! Records: JSON by workspace, kind and identifier, in the order of their siblings.
+
+use serde::de::DeserializeOwned;
+use tollgate_sdk::{Db, DbError, Row, params};
+
+use super::{Columns, Kind};
+use crate::model::Workspace;
+use crate::record::Record;
+
+/// A record with its index among its siblings.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed<T> {
+    pub record: T,
+    pub ordinal: i64,
+}
+
+/// Where a record hangs.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub parent: String,
+    pub ordinal: i64,
+}
+
+fn parse<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, DbError> {
+    serde_json::from_str(&row.get::<String>(column)?).map_err(|_| DbError::Type {
+        column,
+        wanted: std::any::type_name::<T>(),
+    })
+}
+
+fn placed<T: Record>(rows: &[Row]) -> Result<Vec<Placed<T>>, DbError> {
+    rows.iter()
+        .map(|row| {
+            Ok(Placed {
+                record: parse(row, 0)?,
+                ordinal: row.get(1)?,
+            })
+        })
+        .collect()
+}
+
+/// The JSON of a record.
+pub(crate) fn body(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    kind: Kind,
+    id: &str,
+) -> Result<Option<String>, DbError> {
+    db.query_row(
+        "SELECT body FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND id = ?3",
+        params![workspace, kind, id],
+    )?
+    .map(|row| row.get(0))
+    .transpose()
+}
+
+/// A record.
+pub(crate) fn get<T: Record>(db: &Db<'_>, workspace: &Workspace, id: &str) -> Result<Option<T>, DbError> {
+    db.query_row(
+        "SELECT body FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND id = ?3",
+        params![workspace, T::KIND, id],
+    )?
+    .map(|row| parse(&row, 0))
+    .transpose()
+}
+
+/// Under what a record hangs, and where there.
+pub(crate) fn place(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    kind: Kind,
+    id: &str,
+) -> Result<Option<Place>, DbError> {
+    db.query_row(
+        "SELECT parent, ordinal FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND id = ?3",
+        params![workspace, kind, id],
+    )?
+    .map(|row| {
+        Ok(Place {
+            parent: row.get(0)?,
+            ordinal: row.get(1)?,
+        })
+    })
+    .transpose()
+}
+
+/// The record at an index under a parent.
+pub(crate) fn at<T: Record>(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    parent: &str,
+    ordinal: i64,
+) -> Result<Option<T>, DbError> {
+    db.query_row(
+        "SELECT body FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 AND ordinal = ?4",
+        params![workspace, T::KIND, parent, ordinal],
+    )?
+    .map(|row| parse(&row, 0))
+    .transpose()
+}
+
+/// What hangs under a parent, in order, at most `limit`.
+pub(crate) fn children<T: Record>(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    parent: &str,
+    limit: usize,
+) -> Result<Vec<Placed<T>>, DbError> {
+    placed(&db.query(
+        "SELECT body, ordinal FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 \
+         ORDER BY ordinal LIMIT ?4",
+        params![workspace, T::KIND, parent, rows(limit)],
+    )?)
+}
+
+/// Like [`children`], of one status only.
+pub(crate) fn children_with<T: Record>(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    parent: &str,
+    status: &str,
+    limit: usize,
+) -> Result<Vec<Placed<T>>, DbError> {
+    placed(&db.query(
+        "SELECT body, ordinal FROM tasks_records \
+         WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 AND status = ?4 ORDER BY ordinal LIMIT ?5",
+        params![workspace, T::KIND, parent, status, rows(limit)],
+    )?)
+}
+
+/// Whether anything of a status hangs under a parent.
+pub(crate) fn has_child(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    kind: Kind,
+    parent: &str,
+    status: &str,
+) -> Result<bool, DbError> {
+    let row = db.query_row(
+        "SELECT 1 FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 AND status = ?4 LIMIT 1",
+        params![workspace, kind, parent, status],
+    )?;
+    Ok(row.is_some())
+}
+
+/// The index that the next step under a parent gets.
+pub(crate) fn count_children(db: &Db<'_>, workspace: &Workspace, parent: &str) -> Result<u32, DbError> {
+    let last = db.query_row(
+        "SELECT ordinal + 1 FROM tasks_records WHERE workspace = ?1 AND kind = 'step' AND parent = ?2 \
+         ORDER BY ordinal DESC LIMIT 1",
+        params![workspace, parent],
+    )?;
+    last.map_or(Ok(0), |row| row.get(0))
+}
+
+/// The end of a list to read first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    Oldest,
+    Latest,
+}
+
+/// Records of a root with a status, in the order of making or backwards.
+pub(crate) fn of_root<T: Record>(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: &str,
+    status: &str,
+    from: From,
+    limit: usize,
+) -> Result<Vec<Placed<T>>, DbError> {
+    let order = match from {
+        From::Oldest => "position",
+        From::Latest => "position DESC",
+    };
+    placed(&db.query(
+        &format!(
+            "SELECT body, ordinal FROM tasks_records \
+             WHERE workspace = ?1 AND root = ?2 AND kind = ?3 AND status = ?4 ORDER BY {order} LIMIT ?5"
+        ),
+        params![workspace, root, T::KIND, status, rows(limit)],
+    )?)
+}
+
+/// How many records of a kind a root has, by status.
+pub(crate) fn count_by_status(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: &str,
+    kind: Kind,
+) -> Result<Vec<(String, usize)>, DbError> {
+    db.query(
+        "SELECT status, count(*) FROM tasks_records WHERE workspace = ?1 AND root = ?2 AND kind = ?3 \
+         GROUP BY status ORDER BY status",
+        params![workspace, root, kind],
+    )?
+    .iter()
+    .map(|row| Ok((row.get(0)?, row.get(1)?)))
+    .collect()
+}
+
+/// Replaces a record, or adds it after the siblings that were made before it.
+pub(crate) fn write(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    kind: Kind,
+    columns: &Columns,
+    body: &str,
+) -> Result<(), DbError> {
+    let replaced = db.execute(
+        "UPDATE tasks_records SET status = ?4, body = ?5 WHERE workspace = ?1 AND kind = ?2 AND id = ?3",
+        params![workspace, kind, columns.id, columns.status, body],
+    )?;
+    if replaced == 1 {
+        return Ok(());
+    }
+    let ordinal = make_room(db, workspace, kind, columns)?;
+    db.execute(
+        "INSERT INTO tasks_records (workspace, kind, id, root, parent, ordinal, position, status, body) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            workspace,
+            kind,
+            columns.id,
+            columns.root,
+            columns.parent,
+            ordinal,
+            columns.position,
+            columns.status,
+            body
+        ],
+    )
+    .map(drop)
+}
+
+/// The index at which a record belongs, those behind it having moved on.
+fn make_room(db: &Db<'_>, workspace: &Workspace, kind: Kind, columns: &Columns) -> Result<i64, DbError> {
+    let last = db.query_row(
+        "SELECT ordinal, position FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 \
+         ORDER BY ordinal DESC LIMIT 1",
+        params![workspace, kind, columns.parent],
+    )?;
+    let Some(last) = last else {
+        return Ok(0);
+    };
+    if last.get::<i64>(1)? <= columns.position {
+        return Ok(last.get::<i64>(0)?.saturating_add(1));
+    }
+    let ordinal: i64 = db
+        .query_row(
+            "SELECT count(*) FROM tasks_records \
+             WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 AND position < ?4",
+            params![workspace, kind, columns.parent, columns.position],
+        )?
+        .ok_or(DbError::Internal)?
+        .get(0)?;
+    db.execute(
+        "UPDATE tasks_records SET ordinal = ordinal + 1 \
+         WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 AND ordinal >= ?4",
+        params![workspace, kind, columns.parent, ordinal],
+    )?;
+    Ok(ordinal)
+}
+
+/// Removes a record; its later siblings move up.
+pub(crate) fn remove(db: &Db<'_>, workspace: &Workspace, kind: Kind, id: &str) -> Result<(), DbError> {
+    let removed = db.query_row(
+        "DELETE FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND id = ?3 RETURNING parent, ordinal",
+        params![workspace, kind, id],
+    )?;
+    if let Some(removed) = removed {
+        db.execute(
+            "UPDATE tasks_records SET ordinal = ordinal - 1 \
+             WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 AND ordinal > ?4",
+            params![workspace, kind, removed.get::<String>(0)?, removed.get::<i64>(1)?],
+        )?;
+    }
+    Ok(())
+}
+
+/// Removes all that belongs to a root but the root's own record.
+pub(crate) fn remove_content(db: &Db<'_>, workspace: &Workspace, root: &str) -> Result<(), DbError> {
+    db.execute(
+        "DELETE FROM tasks_records WHERE workspace = ?1 AND root = ?2 AND id <> ?2",
+        params![workspace, root],
+    )
+    .map(drop)
+}
+
+/// The records of a kind in a workspace, by identifier.
+pub(crate) fn all<T: Record>(db: &Db<'_>, workspace: &Workspace, limit: usize) -> Result<Vec<T>, DbError> {
+    db.query(
+        "SELECT body FROM tasks_records WHERE workspace = ?1 AND kind = ?2 ORDER BY id LIMIT ?3",
+        params![workspace, T::KIND, rows(limit)],
+    )?
+    .iter()
+    .map(|row| parse(row, 0))
+    .collect()
+}
+
+fn rows(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

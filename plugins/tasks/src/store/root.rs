@@ -1,0 +1,163 @@
+//! Plans and tasks: their revisions, and what lists of them are filtered and counted by.
+
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use crate::model::{RootKind, Status, Workspace};
+
+/// What is known of a plan or task beside its record.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Head {
+    pub id: String,
+    pub kind: RootKind,
+    pub plan: Option<String>,
+    pub number: i64,
+    /// Nothing if it was deleted, or if its creation was undone.
+    pub status: Option<Status>,
+    pub revision: i64,
+    pub touched_at: Timestamp,
+    pub title: String,
+}
+
+const COLUMNS: &str = "id, kind, plan, number, status, revision, touched_at, title";
+
+impl TryFrom<Row> for Head {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Head, DbError> {
+        Ok(Head {
+            id: row.get(0)?,
+            kind: row.get(1)?,
+            plan: row.get(2)?,
+            number: row.get(3)?,
+            status: row.get::<String>(4)?.parse().ok(),
+            revision: row.get(5)?,
+            touched_at: row.get(6)?,
+            title: row.get(7)?,
+        })
+    }
+}
+
+/// A plan or task that was ever there.
+pub(crate) fn head(db: &Db<'_>, workspace: &Workspace, id: &str) -> Result<Option<Head>, DbError> {
+    db.query_one(
+        &format!("SELECT {COLUMNS} FROM tasks_roots WHERE workspace = ?1 AND id = ?2"),
+        params![workspace, id],
+    )
+}
+
+/// Sets a root's status, `None` being absent, and counts its revision on. Returns the new one.
+pub(crate) fn advance(db: &Db<'_>, workspace: &Workspace, head: &Head) -> Result<i64, DbError> {
+    let status = head.status.map_or("ABSENT", Status::as_str);
+    db.query_row(
+        "INSERT INTO tasks_roots (workspace, id, kind, plan, number, status, revision, touched_at, title) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8) \
+         ON CONFLICT (workspace, id) DO UPDATE SET status = excluded.status, \
+             revision = tasks_roots.revision + 1, touched_at = excluded.touched_at, title = excluded.title \
+         RETURNING revision",
+        params![
+            workspace,
+            head.id,
+            head.kind,
+            head.plan,
+            head.number,
+            status,
+            head.touched_at,
+            head.title
+        ],
+    )?
+    .ok_or(DbError::Internal)?
+    .get(0)
+}
+
+/// Which roots a list wants.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub kind: RootKind,
+    pub plan: Option<&'a str>,
+    pub statuses: &'a [Status],
+    /// Only those with a higher number.
+    pub after: i64,
+    pub limit: usize,
+}
+
+/// Plans or tasks by number. Each status is a range of an index, so that what is not wanted is not read.
+pub(crate) fn page(db: &Db<'_>, workspace: &Workspace, wanted: &Wanted<'_>) -> Result<Vec<Head>, DbError> {
+    let mut heads = Vec::new();
+    for status in wanted.statuses {
+        heads.extend(with_status(db, workspace, wanted, *status)?);
+    }
+    heads.sort_by_key(|head| head.number);
+    heads.truncate(wanted.limit);
+    Ok(heads)
+}
+
+fn with_status(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    wanted: &Wanted<'_>,
+    status: Status,
+) -> Result<Vec<Head>, DbError> {
+    let limit = i64::try_from(wanted.limit).unwrap_or(i64::MAX);
+    match wanted.plan.filter(|_| wanted.kind == RootKind::Task) {
+        Some(plan) => db.query_as(
+            &format!(
+                "SELECT {COLUMNS} FROM tasks_roots WHERE workspace = ?1 AND plan = ?2 AND status = ?3 \
+                 AND number > ?4 ORDER BY number LIMIT ?5"
+            ),
+            params![workspace, plan, status, wanted.after, limit],
+        ),
+        None => db.query_as(
+            &format!(
+                "SELECT {COLUMNS} FROM tasks_roots WHERE workspace = ?1 AND kind = ?2 AND status = ?3 \
+                 AND number > ?4 ORDER BY number LIMIT ?5"
+            ),
+            params![workspace, wanted.kind, status, wanted.after, limit],
+        ),
+    }
+}
+
+/// How many tasks a plan has of each status, `None` being absent.
+pub(crate) fn count_tasks(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    plan: &str,
+) -> Result<Vec<(Option<Status>, usize)>, DbError> {
+    db.query(
+        "SELECT status, count(*) FROM tasks_roots WHERE workspace = ?1 AND plan = ?2 GROUP BY status ORDER BY status",
+        params![workspace, plan],
+    )?
+    .iter()
+    .map(|row| Ok((row.get::<String>(0)?.parse().ok(), row.get(1)?)))
+    .collect()
+}
+
+/// How many unfinished tasks of a plan nobody touched since.
+pub(crate) fn count_stale(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    plan: &str,
+    since: Timestamp,
+) -> Result<usize, DbError> {
+    db.query_row(
+        "SELECT count(*) FROM tasks_roots \
+         WHERE workspace = ?1 AND plan = ?2 AND status IN ('TODO', 'ACTIVE') AND touched_at < ?3",
+        params![workspace, plan, since],
+    )?
+    .ok_or(DbError::Internal)?
+    .get(0)
+}
+
+/// How many plans or tasks of a workspace have a status.
+pub(crate) fn count(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    kind: RootKind,
+    status: Status,
+) -> Result<usize, DbError> {
+    db.query_row(
+        "SELECT count(*) FROM tasks_roots WHERE workspace = ?1 AND kind = ?2 AND status = ?3",
+        params![workspace, kind, status],
+    )?
+    .ok_or(DbError::Internal)?
+    .get(0)
+}

@@ -1,0 +1,222 @@
+//! Several operations in one call.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::{Cx, Effect, Entry, Hints, NextCall, Tool, ToolError};
+
+use crate::error::{Reason, Refusals, clip};
+use crate::limits::{NAME, OPERATIONS};
+use crate::model::Workspace;
+use crate::tools::steps::Delete;
+
+/// Bytes of results after which further ones are told shortly.
+const AMPLE: usize = 256 << 10;
+
+/// Run several tasks_* operations in order. With `atomic=true` all of them hold or none; otherwise those that
+/// succeed hold. Batches do not nest. Each operation is judged and counted like a call of its own.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Batch {
+    /// The workspace, for operations that leave it out.
+    workspace: Workspace,
+    /// What to run, in order.
+    #[schemars(length(min = 1, max = OPERATIONS))]
+    operations: Vec<Operation>,
+    /// Any failure takes all back.
+    #[serde(default)]
+    atomic: bool,
+    /// Tell each result shortly.
+    #[serde(default)]
+    compact: bool,
+}
+
+/// One call of a tool.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Operation {
+    /// The tool's name.
+    #[schemars(length(min = 1, max = NAME))]
+    tool: String,
+    /// Its arguments.
+    #[serde(default)]
+    args: Map<String, Json>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Ran {
+    /// Whether all held together.
+    atomic: bool,
+    /// How many succeeded.
+    succeeded: usize,
+    /// How many failed and left nothing.
+    failed: usize,
+    /// The outcomes in order.
+    results: Vec<Outcome>,
+}
+
+/// What became of one operation.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Outcome {
+    /// The tool.
+    tool: String,
+    /// Whether it succeeded.
+    ok: bool,
+    /// The revision it left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<i64>,
+    /// Its reply, unless results are compact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Map<String, Json>>,
+    /// The error's code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    /// The error, unless results are compact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Map<String, Json>>,
+}
+
+impl Tool for Batch {
+    const NAME: &'static str = "tasks_batch";
+    const TITLE: &'static str = "Run several operations";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints {
+        members: Some("operations"),
+        ..Hints::DESTRUCTIVE
+    };
+    type Output = Ran;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Ran, ToolError> {
+        let tools = self.check()?;
+        let mut ran = Ran {
+            atomic: self.atomic,
+            succeeded: 0,
+            failed: 0,
+            results: Vec::new(),
+        };
+        let mut bytes = 0;
+        for (place, (operation, tool)) in self.operations.into_iter().zip(tools).enumerate() {
+            let mut arguments = operation.args;
+            arguments
+                .entry("workspace")
+                .or_insert_with(|| json!(self.workspace));
+            let outcome = (tool.call)(cx, &Json::Object(arguments).to_string());
+            match outcome {
+                Ok(reply) => {
+                    ran.succeeded += 1;
+                    bytes += reply.structured.len();
+                    ran.results.push(succeeded(
+                        tool.name,
+                        &reply.structured,
+                        self.compact || bytes > AMPLE,
+                    ));
+                }
+                // What storage refuses in the middle of a write may have left a part of it.
+                Err(err) if self.atomic || is_fatal(&err) => return Err(failure(place, tool.name, err)),
+                Err(err) => {
+                    ran.failed += 1;
+                    ran.results.push(failed(tool.name, err, self.compact));
+                }
+            }
+        }
+        Ok(ran)
+    }
+}
+
+impl Batch {
+    /// The tools of all operations. Refused, and nothing run, if any cannot be part of a batch.
+    fn check(&self) -> Result<Vec<&'static Entry>, ToolError> {
+        let mut refusals = Refusals::default();
+        refusals.workspace(&self.workspace);
+        if self.operations.is_empty() {
+            refusals.add(Reason::input("operations", "is empty"));
+        }
+        refusals.at_most("operations", self.operations.len(), OPERATIONS);
+        let mut tools = Vec::new();
+        for (place, operation) in self.operations.iter().take(OPERATIONS).enumerate() {
+            let tool = crate::PACK.tool(&operation.tool);
+            let barred = |tool: &Entry| {
+                tool.hints.members.is_some()
+                    || tool.effect == Effect::Run
+                    || (self.atomic && tool.name == Delete::NAME)
+            };
+            match tool {
+                None => refusals.add(Reason::unknown(
+                    format!("tool for operations[{place}],"),
+                    &operation.tool,
+                )),
+                Some(tool) if barred(tool) => {
+                    refusals.add(Reason::NotInBatch {
+                        place,
+                        tool: clip(&operation.tool),
+                    });
+                }
+                Some(tool) => tools.push(tool),
+            }
+            match operation.args.get("workspace") {
+                Some(workspace) if *workspace != json!(self.workspace) => {
+                    refusals.add(Reason::input(
+                        format!("operations[{place}].args.workspace"),
+                        "is another workspace",
+                    ));
+                }
+                _ => {}
+            }
+        }
+        refusals.finish()?;
+        Ok(tools)
+    }
+}
+
+/// Failures of storage itself, after which a write may be half done.
+fn is_fatal(err: &ToolError) -> bool {
+    err.code.starts_with("STORAGE")
+        || matches!(
+            err.code.as_str(),
+            "INTERNAL" | "DEADLINE_EXCEEDED" | "RESULT_TOO_LARGE"
+        )
+}
+
+fn succeeded(tool: &str, structured: &str, compact: bool) -> Outcome {
+    let result: Map<String, Json> = serde_json::from_str(structured).unwrap_or_default();
+    Outcome {
+        tool: tool.to_owned(),
+        ok: true,
+        revision: result.get("revision").and_then(Json::as_i64),
+        result: (!compact).then_some(result),
+        code: None,
+        error: None,
+    }
+}
+
+fn failed(tool: &str, err: ToolError, compact: bool) -> Outcome {
+    let error = match serde_json::to_value(&err) {
+        Ok(Json::Object(error)) => error,
+        _ => Map::new(),
+    };
+    Outcome {
+        tool: tool.to_owned(),
+        ok: false,
+        revision: None,
+        result: None,
+        code: Some(err.code),
+        error: (!compact).then_some(error),
+    }
+}
+
+/// The refusal of the whole batch for one operation, with all that it was refused for.
+fn failure(place: usize, tool: &str, err: ToolError) -> ToolError {
+    let reason = Reason::BatchFailed {
+        place,
+        tool: tool.to_owned(),
+        code: err.code.clone(),
+        message: err.message.clone(),
+    };
+    let next_call: Option<NextCall> = err.next_call.clone();
+    crate::error::refusal(reason, next_call)
+        .blockers(err.blockers)
+        .context("operation", place)
+        .context("tool", tool)
+        .context("code", err.code)
+}

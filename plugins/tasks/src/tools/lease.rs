@@ -1,0 +1,246 @@
+//! Leases on steps: claiming, renewing, releasing.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+
+use crate::error::{Reason, Refusals};
+use crate::lease::{self, LENGTH, LONGEST};
+use crate::limits::{ENTRY, NAME};
+use crate::model::{EventType, Workspace};
+use crate::record::{Lease, Step};
+use crate::reply::{StepRef, Written};
+use crate::scope::{Located, Selector};
+use crate::write::Write;
+
+/// Claim a step for yourself, for so many events of the workspace. Others cannot verify or close it meanwhile.
+/// Claiming again as the same owner renews it; taking over from another needs `force` and a `reason`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepClaim {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The step by path such as s:0.s:1.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// The step by id.
+    #[schemars(length(max = NAME))]
+    step_id: Option<String>,
+    /// Who you are.
+    #[schemars(length(min = 1, max = NAME))]
+    owner: String,
+    /// How many events it lasts; 200 if absent.
+    #[schemars(range(min = 1, max = LONGEST))]
+    events: Option<i64>,
+    /// Take it over from who holds it.
+    #[serde(default)]
+    force: bool,
+    /// Why it is taken over.
+    #[schemars(length(min = 1, max = ENTRY))]
+    reason: Option<String>,
+    /// The task's revision as you know it.
+    expected_revision: Option<i64>,
+    /// The step id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
+}
+
+impl Tool for StepClaim {
+    const NAME: &'static str = "tasks_step_claim";
+    const TITLE: &'static str = "Claim a step";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let selector = Selector {
+            path: self.path.as_deref(),
+            id: self.step_id.as_deref(),
+            expected: self.expected_target_id.as_deref(),
+        };
+        let step = write.scope.step(&task.meta.id, &selector)?;
+        let mut refusals = check(&self.owner, self.events);
+        refusals.optional("reason", self.reason.as_deref(), ENTRY);
+        refusals.step_open(&write.scope, &step);
+        if self.force && self.reason.is_none() {
+            refusals.add(Reason::input("reason", "is needed with force=true"));
+        }
+        if !self.force {
+            lease::guard(&write.scope, &step, Some(&self.owner), &mut refusals)?;
+        }
+        refusals.finish()?;
+        let held = lease::live(&write.scope, &step.record.id)?;
+        let over = held
+            .map(|lease| lease.owner)
+            .filter(|holder| *holder != self.owner);
+        let data = json!({"owner": self.owner, "taken_from": over, "reason": self.reason.filter(|_| over.is_some())});
+        grant(
+            write,
+            &step,
+            &self.owner,
+            self.events,
+            EventType::StepClaimed,
+            data,
+        )
+    }
+}
+
+/// Renew a lease that you hold, for so many events from now.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepRenew {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The step by path such as s:0.s:1.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// The step by id.
+    #[schemars(length(max = NAME))]
+    step_id: Option<String>,
+    /// Who you are.
+    #[schemars(length(min = 1, max = NAME))]
+    owner: String,
+    /// How many events it lasts from now; 200 if absent.
+    #[schemars(range(min = 1, max = LONGEST))]
+    events: Option<i64>,
+    /// The task's revision as you know it.
+    expected_revision: Option<i64>,
+}
+
+impl Tool for StepRenew {
+    const NAME: &'static str = "tasks_step_renew";
+    const TITLE: &'static str = "Renew a lease";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let selector = Selector {
+            path: self.path.as_deref(),
+            id: self.step_id.as_deref(),
+            expected: None,
+        };
+        let step = write.scope.step(&task.meta.id, &selector)?;
+        check(&self.owner, self.events).finish()?;
+        held(&write, &step, &self.owner)?;
+        let data = json!({"owner": self.owner});
+        grant(
+            write,
+            &step,
+            &self.owner,
+            self.events,
+            EventType::LeaseRenewed,
+            data,
+        )
+    }
+}
+
+/// Release a lease that you hold.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepRelease {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The step by path such as s:0.s:1.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// The step by id.
+    #[schemars(length(max = NAME))]
+    step_id: Option<String>,
+    /// Who you are.
+    #[schemars(length(min = 1, max = NAME))]
+    owner: String,
+    /// The task's revision as you know it.
+    expected_revision: Option<i64>,
+}
+
+impl Tool for StepRelease {
+    const NAME: &'static str = "tasks_step_release";
+    const TITLE: &'static str = "Release a lease";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::ADDITIVE;
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let selector = Selector {
+            path: self.path.as_deref(),
+            id: self.step_id.as_deref(),
+            expected: None,
+        };
+        let step = write.scope.step(&task.meta.id, &selector)?;
+        check(&self.owner, None).finish()?;
+        let lease = held(&write, &step, &self.owner)?;
+        write.remove(&lease)?;
+        let data = json!({"owner": self.owner});
+        write.event(
+            EventType::LeaseReleased,
+            &task.meta.id,
+            Some(&step.record.id),
+            data,
+        );
+        Ok(Written::about(&task.meta.id, write.finish()?).step(&step.record.id, &step.path))
+    }
+}
+
+fn check(owner: &str, events: Option<i64>) -> Refusals {
+    let mut refusals = Refusals::default();
+    refusals.text("owner", owner, NAME);
+    if let Some(events) = events {
+        refusals.within("events", events, 1, LONGEST);
+    }
+    refusals
+}
+
+/// The lease that somebody holds on a step.
+fn held(write: &Write<'_>, step: &Located<Step>, owner: &str) -> Result<Lease, ToolError> {
+    let mut refusals = Refusals::default();
+    lease::guard(&write.scope, step, Some(owner), &mut refusals)?;
+    refusals.finish()?;
+    lease::live(&write.scope, &step.record.id)?.ok_or_else(|| {
+        let (path, owner) = (step.path.to_string(), owner.to_owned());
+        Reason::LeaseNotHeld { path, owner }.into()
+    })
+}
+
+fn grant(
+    mut write: Write<'_>,
+    step: &Located<Step>,
+    owner: &str,
+    events: Option<i64>,
+    event: EventType,
+    mut data: Json,
+) -> Result<Written, ToolError> {
+    let lease = Lease {
+        step: step.record.id.clone(),
+        task: step.record.task.clone(),
+        owner: owner.to_owned(),
+        // The event of this call comes first and does not count.
+        expires_after: write
+            .scope
+            .counters
+            .events
+            .saturating_add(1)
+            .saturating_add(events.unwrap_or(LENGTH)),
+        claimed_at: write.scope.now(),
+    };
+    write.put(&lease)?;
+    data["expires_after"] = json!(lease.expires_after);
+    write.event(event, &lease.task, Some(&lease.step), data);
+    let mut written = Written::about(&lease.task, write.finish()?);
+    written.step = Some(StepRef::new(&lease.step, &step.path));
+    Ok(written)
+}

@@ -1,0 +1,220 @@
+//! What to work on next, across a workspace.
+
+use std::cmp::Reverse;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
+
+use super::views::bounded;
+use crate::budget::{self, Bounded, Shrink, View};
+use crate::closing;
+use crate::dependency::{self, Dependency};
+use crate::lease;
+use crate::limits::{NAME, short};
+use crate::model::{Priority, RootKind, Status, Workspace};
+use crate::record::{Step, Task};
+use crate::reply::StepRef;
+use crate::scope::{Located, Scope};
+use crate::store::root::{Wanted, page};
+use crate::view::current;
+
+/// Tasks that are looked at.
+const TASKS: usize = 200;
+
+/// Show what to work on next: ready steps across the workspace or a plan, best first, with why; and what is
+/// blocked, with what blocks it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Next {
+    /// The workspace.
+    workspace: Workspace,
+    /// Only tasks of this plan.
+    #[schemars(length(max = NAME))]
+    plan: Option<String>,
+    /// Who you are: steps that others hold are blocked for you.
+    #[schemars(length(min = 1, max = NAME))]
+    owner: Option<String>,
+    /// Entries of each list, 1 to 50; 5 if absent.
+    #[schemars(range(min = 1, max = 50))]
+    limit: Option<i64>,
+    /// Most bytes of the reply without `budget`, at least 2.
+    max_chars: Option<i64>,
+}
+
+/// Ready and blocked work.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Queue {
+    /// Steps that can be worked on, best first.
+    ready: Vec<Ready>,
+    /// Tasks with nothing to work on.
+    blocked: Vec<Waiting>,
+    /// There is more of either.
+    has_more: bool,
+}
+
+/// A step that can be worked on.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Ready {
+    /// Its task.
+    task: String,
+    /// The step.
+    step: StepRef,
+    /// What is done.
+    title: String,
+    /// Why it comes here.
+    why: String,
+    /// The call that closes it, once it is done.
+    next_call: NextCall,
+}
+
+/// A task that waits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Waiting {
+    /// The task.
+    task: String,
+    /// One line.
+    title: String,
+    /// What it waits for, everything.
+    waits_for: Vec<String>,
+}
+
+impl View for Queue {
+    const ORDER: &'static [Shrink] = &[Shrink::End("blocked"), Shrink::End("ready")];
+
+    fn settle(view: &mut serde_json::Map<String, serde_json::Value>) {
+        view.insert("has_more".to_owned(), true.into());
+    }
+}
+
+impl Tool for Next {
+    const NAME: &'static str = "tasks_next";
+    const TITLE: &'static str = "Show what to do next";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Core;
+    type Output = Bounded<Queue>;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
+        let limit = bounded("limit", self.limit, 5, 50)?;
+        let scope = Scope::known(cx, &self.workspace)?;
+        let mut tasks = self.tasks(&scope)?;
+        tasks.sort_by_key(rank);
+        let mut queue = Queue {
+            has_more: tasks.len() >= TASKS,
+            ..Queue::default()
+        };
+        for task in &tasks {
+            match look(&scope, task, self.owner.as_deref())? {
+                Ok(ready) if queue.ready.len() < limit => queue.ready.push(ready),
+                Err(waiting) if queue.blocked.len() < limit => queue.blocked.push(waiting),
+                _ => queue.has_more = true,
+            }
+            if queue.ready.len() >= limit && queue.blocked.len() >= limit {
+                queue.has_more = true;
+                break;
+            }
+        }
+        budget::fit(&queue, self.max_chars)
+    }
+}
+
+impl Next {
+    fn tasks(&self, scope: &Scope<'_>) -> Result<Vec<Task>, ToolError> {
+        if let Some(plan) = &self.plan {
+            scope.head(plan)?;
+        }
+        let mut tasks = Vec::new();
+        for statuses in [[Status::Active], [Status::Todo]] {
+            let wanted = Wanted {
+                kind: RootKind::Task,
+                plan: self.plan.as_deref(),
+                statuses: &statuses,
+                after: 0,
+                limit: TASKS - tasks.len(),
+            };
+            for head in page(scope.db(), &scope.workspace, &wanted)? {
+                tasks.extend(scope.get::<Task>(&head.id)?);
+            }
+        }
+        Ok(tasks)
+    }
+}
+
+/// What has begun comes first, then what matters more, then what was made earlier.
+fn rank(task: &Task) -> (bool, Reverse<Priority>, i64) {
+    (
+        task.meta.status != Status::Active,
+        Reverse(task.meta.priority),
+        task.meta.number,
+    )
+}
+
+fn look(scope: &Scope<'_>, task: &Task, owner: Option<&str>) -> Result<Result<Ready, Waiting>, ToolError> {
+    let open = dependency::of(scope, &task.meta)?
+        .into_iter()
+        .filter(Dependency::is_open);
+    let mut waits_for: Vec<String> = open
+        .map(|dependency| {
+            let status = dependency.status.map_or("deleted", Status::as_str);
+            format!("{}, which is {status}", dependency.id)
+        })
+        .collect();
+    let step = current::step(scope, &task.meta.id)?;
+    match &step {
+        None => waits_for.push("steps: it has none that is open".to_owned()),
+        Some(step) => obstacles(scope, step, owner, &mut waits_for)?,
+    }
+    match step {
+        Some(step) if waits_for.is_empty() => Ok(Ok(Ready {
+            task: task.meta.id.clone(),
+            step: StepRef::new(&step.record.id, &step.path),
+            title: short(&step.record.title, 200),
+            why: why(task, &step.record),
+            next_call: closing::close_call(scope, &step.record),
+        })),
+        _ => Ok(Err(Waiting {
+            task: task.meta.id.clone(),
+            title: short(&task.meta.title, 200),
+            waits_for,
+        })),
+    }
+}
+
+fn obstacles(
+    scope: &Scope<'_>,
+    step: &Located<Step>,
+    owner: Option<&str>,
+    waits_for: &mut Vec<String>,
+) -> Result<(), ToolError> {
+    if step.record.blocked {
+        let reason = step.record.block_reason.as_deref().unwrap_or("no reason given");
+        waits_for.push(short(
+            &format!("step {}, which is blocked: {reason}", step.path),
+            240,
+        ));
+    }
+    if let Some(lease) = lease::live(scope, &step.record.id)?
+        && lease::owner(scope, owner) != Some(lease.owner.as_str())
+    {
+        waits_for.push(short(
+            &format!("step {}, which {} holds", step.path, lease.owner),
+            240,
+        ));
+    }
+    Ok(())
+}
+
+fn why(task: &Task, step: &Step) -> String {
+    let meta = &task.meta;
+    let begun = if meta.status == Status::Active {
+        "it has begun"
+    } else {
+        "nothing it depends on is open"
+    };
+    let proof = if step.tests.is_empty() {
+        ", but the step says no test"
+    } else {
+        ""
+    };
+    format!("{} is {} priority and {begun}{proof}", meta.id, meta.priority)
+}

@@ -1,0 +1,227 @@
+//! Nodes: the tasks inside a step's own plan.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+
+use crate::error::Refusals;
+use crate::limits::{ENTRIES, NAME, TEXT, TITLE, short};
+use crate::model::{EventType, Priority, Status, Workspace};
+use crate::patch::redefine_node;
+use crate::record::Node;
+use crate::reply::{NodeRef, Written};
+use crate::scope::Selector;
+use crate::store::Kind;
+use crate::write::Write;
+
+/// Add a task node to the plan inside a step. The step cannot be closed before its nodes are finished.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskAdd {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The step, by id or by path such as s:0.
+    #[schemars(length(min = 1, max = NAME))]
+    parent_step: String,
+    /// One line.
+    #[schemars(length(min = 1, max = TITLE))]
+    title: String,
+    /// What it is about.
+    #[schemars(length(max = TEXT))]
+    description: Option<String>,
+    /// What somebody has to know to work on it.
+    #[schemars(length(max = TEXT))]
+    context: Option<String>,
+    /// How much it matters; MEDIUM if absent.
+    priority: Option<Priority>,
+    /// Words to find it by.
+    #[serde(default)]
+    #[schemars(length(max = ENTRIES))]
+    tags: Vec<String>,
+    /// The task's revision as you know it.
+    expected_revision: Option<i64>,
+    /// The step id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
+}
+
+impl Tool for TaskAdd {
+    const NAME: &'static str = "tasks_task_add";
+    const TITLE: &'static str = "Add a node";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let by_path = self
+            .parent_step
+            .starts_with("s:")
+            .then_some(self.parent_step.as_str());
+        let by_id = if by_path.is_none() {
+            Some(self.parent_step.as_str())
+        } else {
+            None
+        };
+        let expected = self.expected_target_id.as_deref();
+        let step = write.scope.step(
+            &task.meta.id,
+            &Selector {
+                path: by_path,
+                id: by_id,
+                expected,
+            },
+        )?;
+        let node = Node {
+            id: write.fresh_id(Kind::Node, "NODE")?,
+            task: task.meta.id.clone(),
+            step: step.record.id.clone(),
+            position: write.position(),
+            title: self.title,
+            description: self.description,
+            context: self.context,
+            status: Status::Todo,
+            priority: self.priority.unwrap_or(Priority::Medium),
+            tags: self.tags,
+            created_at: write.scope.now(),
+        };
+        let mut refusals = Refusals::default();
+        refusals.unfinished(&write.scope, &task.meta);
+        refusals.step_open(&write.scope, &step);
+        refusals.node(&node);
+        refusals.finish()?;
+        write.put(&node)?;
+        let data = json!({"step": step.path.to_string(), "title": short(&node.title, 120)});
+        write.event(EventType::NodeAdded, &task.meta.id, Some(&node.id), data);
+        let workspace = write.scope.workspace.clone();
+        let mut written = Written::about(&task.meta.id, write.finish()?).step(&step.record.id, &step.path);
+        let scope = crate::scope::Scope::known(cx, &workspace)?;
+        written.node = Some(NodeRef::new(&node.id, &scope.node_path(&node)?));
+        Ok(written)
+    }
+}
+
+/// Redefine a task node: what is given replaces what was there.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskDefine {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The node by path such as s:0.t:1.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// The node by id.
+    #[schemars(length(max = NAME))]
+    task_node_id: Option<String>,
+    /// One line.
+    #[schemars(length(min = 1, max = TITLE))]
+    title: Option<String>,
+    /// What it is about.
+    #[schemars(length(max = TEXT))]
+    description: Option<String>,
+    /// What somebody has to know to work on it.
+    #[schemars(length(max = TEXT))]
+    context: Option<String>,
+    /// How far it is.
+    status: Option<Status>,
+    /// How much it matters.
+    priority: Option<Priority>,
+    /// Words to find it by.
+    #[schemars(length(max = ENTRIES))]
+    tags: Option<Vec<String>>,
+    /// The task's revision as you know it.
+    expected_revision: Option<i64>,
+    /// The node id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
+}
+
+impl Tool for TaskDefine {
+    const NAME: &'static str = "tasks_task_define";
+    const TITLE: &'static str = "Redefine a node";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints {
+        destructive: true,
+        ..Hints::IDEMPOTENT
+    };
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let selector = Selector {
+            path: self.path.as_deref(),
+            id: self.task_node_id.as_deref(),
+            expected: self.expected_target_id.as_deref(),
+        };
+        let located = write.scope.node(&task.meta.id, &selector)?;
+        let old = located.record.clone();
+        let node = Node {
+            title: self.title.unwrap_or(old.title),
+            description: self.description.or(old.description),
+            context: self.context.or(old.context),
+            status: self.status.unwrap_or(old.status),
+            priority: self.priority.unwrap_or(old.priority),
+            tags: self.tags.unwrap_or(old.tags),
+            ..old
+        };
+        redefine_node(&mut write, &located, &node)?;
+        let mut written = Written::about(&task.meta.id, write.finish()?);
+        written.node = Some(NodeRef::new(&located.record.id, &located.path));
+        Ok(written)
+    }
+}
+
+/// Delete a task node from the plan inside a step. It can be undone.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskDelete {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The node by path such as s:0.t:1.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// The node by id.
+    #[schemars(length(max = NAME))]
+    task_node_id: Option<String>,
+    /// The task's revision as you know it.
+    expected_revision: Option<i64>,
+    /// The node id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
+}
+
+impl Tool for TaskDelete {
+    const NAME: &'static str = "tasks_task_delete";
+    const TITLE: &'static str = "Delete a node";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let selector = Selector {
+            path: self.path.as_deref(),
+            id: self.task_node_id.as_deref(),
+            expected: self.expected_target_id.as_deref(),
+        };
+        let node = write.scope.node(&task.meta.id, &selector)?;
+        write.remove(&node.record)?;
+        let data = json!({"path": node.path.to_string(), "title": short(&node.record.title, 120)});
+        write.event(EventType::NodeDeleted, &task.meta.id, Some(&node.record.id), data);
+        let mut written = Written::about(&task.meta.id, write.finish()?);
+        written.node = Some(NodeRef::new(&node.record.id, &node.path));
+        Ok(written)
+    }
+}

@@ -1,0 +1,159 @@
+//! A plan's checklist and contract.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+
+use crate::error::{Reason, Refusals};
+use crate::limits::{CHECKLIST, NAME, TEXT};
+use crate::model::{EventType, Workspace};
+use crate::record::{Plan, Root};
+use crate::reply::Written;
+use crate::write::Write;
+
+/// Update a plan's checklist: `steps` replaces it, `current` points into it, `advance` moves on by one, `doc`
+/// replaces the document beside it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlanTool {
+    /// The workspace.
+    workspace: Workspace,
+    /// The plan.
+    #[schemars(length(max = NAME))]
+    plan: String,
+    /// The new checklist.
+    #[schemars(length(max = CHECKLIST))]
+    steps: Option<Vec<String>>,
+    /// The index of the current entry, from zero; the number of entries once all are done.
+    current: Option<usize>,
+    /// The document.
+    #[schemars(length(max = TEXT))]
+    doc: Option<String>,
+    /// Move on to the next entry.
+    #[serde(default)]
+    advance: bool,
+    /// The plan's revision as you know it.
+    expected_revision: Option<i64>,
+}
+
+impl Tool for PlanTool {
+    const NAME: &'static str = "tasks_plan";
+    const TITLE: &'static str = "Update a plan's checklist";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let old = write.plan(&self.plan, self.expected_revision)?;
+        let mut plan = old.clone();
+        self.update(&mut plan)?;
+        if plan != old {
+            let data = json!({"current": plan.current, "entries": plan.steps.len()});
+            write.event(EventType::ChecklistUpdated, &plan.meta.id, None, data);
+            write.put_root(&Root::Plan(plan))?;
+        }
+        Ok(Written::about(&old.meta.id, write.finish()?))
+    }
+}
+
+impl PlanTool {
+    fn update(self, plan: &mut Plan) -> Result<(), ToolError> {
+        let mut refusals = Refusals::default();
+        plan.doc = self.doc.or(plan.doc.take());
+        if let Some(steps) = self.steps {
+            plan.current = plan.current.min(steps.len());
+            plan.steps = steps;
+        }
+        let entries = plan.steps.len();
+        match (self.current, self.advance) {
+            (Some(_), true) => refusals.add(Reason::input("advance", "is given beside current")),
+            (Some(current), false) if current > entries => {
+                refusals.add(Reason::input(
+                    "current",
+                    format!("is {current}, the checklist has {entries} entries"),
+                ));
+            }
+            (Some(current), false) => plan.current = current,
+            (None, true) if plan.current >= entries => {
+                refusals.add(Reason::input(
+                    "advance",
+                    "is too far: the checklist is at its end",
+                ));
+            }
+            (None, true) => plan.current += 1,
+            (None, false) => {}
+        }
+        refusals.root(&Root::Plan(plan.clone()));
+        refusals.finish()
+    }
+}
+
+/// Set a plan's contract, as text (`current`) and as data, or take both away with `clear=true`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Contract {
+    /// The workspace.
+    workspace: Workspace,
+    /// The plan.
+    #[schemars(length(max = NAME))]
+    plan: String,
+    /// The contract's text.
+    #[schemars(length(max = TEXT))]
+    current: Option<String>,
+    /// The contract as data.
+    contract_data: Option<Map<String, Json>>,
+    /// Take text and data away.
+    #[serde(default)]
+    clear: bool,
+    /// The plan's revision as you know it.
+    expected_revision: Option<i64>,
+}
+
+impl Tool for Contract {
+    const NAME: &'static str = "tasks_contract";
+    const TITLE: &'static str = "Set or clear a contract";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints {
+        destructive: true,
+        ..Hints::IDEMPOTENT
+    };
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let old = write.plan(&self.plan, self.expected_revision)?;
+        let mut plan = old.clone();
+        self.update(&mut plan)?;
+        if plan != old {
+            let cleared = plan.contract.is_none() && plan.contract_data.is_none();
+            let event = if cleared {
+                EventType::ContractCleared
+            } else {
+                EventType::ContractSet
+            };
+            write.event(event, &plan.meta.id, None, json!({}));
+            write.put_root(&Root::Plan(plan))?;
+        }
+        Ok(Written::about(&old.meta.id, write.finish()?))
+    }
+}
+
+impl Contract {
+    fn update(self, plan: &mut Plan) -> Result<(), ToolError> {
+        let mut refusals = Refusals::default();
+        let given = self.current.is_some() || self.contract_data.is_some();
+        match (self.clear, given) {
+            (true, true) => refusals.add(Reason::input("clear", "is given beside a contract")),
+            (false, false) => refusals.add(Reason::input("current", "or contract_data or clear is needed")),
+            (true, false) => (plan.contract, plan.contract_data) = (None, None),
+            (false, true) => {
+                plan.contract = self.current.or(plan.contract.take());
+                plan.contract_data = self.contract_data.or(plan.contract_data.take());
+            }
+        }
+        refusals.root(&Root::Plan(plan.clone()));
+        refusals.finish()
+    }
+}

@@ -1,0 +1,226 @@
+//! Coming back to work: a plan or task whole, or all that a fresh context needs in one bounded call.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+use tollgate_sdk::{Cx, DbError, Effect, Tier, Tool, ToolError};
+
+use super::views::from_zero;
+use crate::budget::{self, Bounded, Shrink, View};
+use crate::limits::{NAME, short};
+use crate::model::Workspace;
+use crate::path::Path;
+use crate::record::{Evidence, Note, Record, Root};
+use crate::scope::Scope;
+use crate::store;
+use crate::store::event::{self, Event};
+use crate::store::record::{From, of_root};
+use crate::view::radar;
+use crate::view::tree::{self, Branch};
+
+/// Steps that tasks_resume shows.
+const STEPS: usize = 100;
+
+/// Load a plan or task: what it says about itself, its first 100 steps, and with `events_limit` its latest
+/// events.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resume {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task, or a plan; what has the focus if absent.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The plan.
+    #[schemars(length(max = NAME))]
+    plan: Option<String>,
+    /// Latest events, 0 to 100; 0 if absent.
+    #[schemars(range(min = 0, max = 100))]
+    events_limit: Option<i64>,
+}
+
+/// A plan or task.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Loaded {
+    /// The plan or task.
+    task: String,
+    /// Its revision, for `expected_revision`.
+    revision: i64,
+    /// What it says about itself.
+    detail: Map<String, Json>,
+    /// Its steps and nodes, depth first.
+    steps: Vec<Branch>,
+    /// There are more steps; tasks_mirror shows them by path.
+    has_more: bool,
+    /// The latest events, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Event>,
+}
+
+impl View for Loaded {
+    const ORDER: &'static [Shrink] = &[
+        Shrink::Start("events"),
+        Shrink::End("steps"),
+        Shrink::Drop("detail.contract_data"),
+        Shrink::Drop("detail.doc"),
+        Shrink::Drop("detail.steps"),
+        Shrink::Drop("detail.context"),
+        Shrink::Drop("detail.contract"),
+        Shrink::Drop("detail.description"),
+    ];
+
+    fn settle(view: &mut Map<String, Json>) {
+        view.insert("has_more".to_owned(), Json::Bool(true));
+    }
+}
+
+impl Tool for Resume {
+    const NAME: &'static str = "tasks_resume";
+    const TITLE: &'static str = "Load a plan or task";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Bounded<Loaded>;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
+        let limit = from_zero("events_limit", self.events_limit, 0, 100)?;
+        let scope = Scope::known(cx, &self.workspace)?;
+        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let top = Path {
+            steps: Vec::new(),
+            node: None,
+        };
+        let (steps, has_more) = tree::below(&scope, &id, &top, STEPS)?;
+        let loaded = Loaded {
+            revision: scope.head(&id)?.revision,
+            detail: detail(&scope.root(&id)?)?,
+            steps,
+            has_more,
+            events: event::latest(scope.db(), &scope.workspace, Some(&id), limit)?,
+            task: id,
+        };
+        budget::fit(&loaded, None)
+    }
+}
+
+fn detail(root: &Root) -> Result<Map<String, Json>, DbError> {
+    let json = match root {
+        Root::Plan(plan) => serde_json::to_value(plan),
+        Root::Task(task) => serde_json::to_value(task),
+    };
+    match json {
+        Ok(Json::Object(mut detail)) => {
+            detail.shift_remove("number");
+            Ok(detail)
+        }
+        _ => Err(DbError::Internal),
+    }
+}
+
+/// Bring a fresh context up to date in one call: radar, timeline, decisions, evidence and blockers, bounded.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResumePack {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task, or a plan; what has the focus if absent.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The plan.
+    #[schemars(length(max = NAME))]
+    plan: Option<String>,
+    /// Latest events, 0 to 100; 10 if absent.
+    #[schemars(range(min = 0, max = 100))]
+    events_limit: Option<i64>,
+    /// Latest decisions, 0 to 50; 5 if absent.
+    #[schemars(range(min = 0, max = 50))]
+    decisions_limit: Option<i64>,
+    /// Latest pieces of evidence, 0 to 50; 5 if absent.
+    #[schemars(range(min = 0, max = 50))]
+    evidence_limit: Option<i64>,
+    /// Most bytes of the reply without `budget`, at least 2.
+    max_chars: Option<i64>,
+}
+
+/// All that a fresh context needs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Fresh {
+    /// Where it stands, with what blocks it.
+    radar: radar::Radar,
+    /// What was decided, oldest first.
+    decisions: Vec<Note>,
+    /// Latest evidence, oldest first.
+    evidence: Vec<Shown>,
+    /// The latest events, oldest first.
+    timeline: Vec<Event>,
+    /// The cursor for tasks_delta.
+    next_since: i64,
+}
+
+/// A piece of evidence with the start of its body.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Shown {
+    /// What it is.
+    item: Evidence,
+    /// How its body starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<String>,
+}
+
+impl View for Fresh {
+    const ORDER: &'static [Shrink] = &[
+        Shrink::Start("timeline"),
+        Shrink::Start("evidence"),
+        Shrink::Start("decisions"),
+        Shrink::End("radar.next_calls"),
+        Shrink::Drop("radar.horizon"),
+        Shrink::Drop("radar.progress"),
+        Shrink::End("radar.blockers"),
+        Shrink::Drop("radar.why"),
+        Shrink::Drop("radar.verify"),
+        Shrink::Drop("radar.step"),
+        Shrink::Drop("radar.next"),
+    ];
+}
+
+impl Tool for ResumePack {
+    const NAME: &'static str = "tasks_resume_pack";
+    const TITLE: &'static str = "Bring a context up to date";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Core;
+    type Output = Bounded<Fresh>;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
+        let events = from_zero("events_limit", self.events_limit, 10, 100)?;
+        let decisions = from_zero("decisions_limit", self.decisions_limit, 5, 50)?;
+        let evidence = from_zero("evidence_limit", self.evidence_limit, 5, 50)?;
+        let scope = Scope::known(cx, &self.workspace)?;
+        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let fresh = Fresh {
+            radar: radar::of(&scope, &id)?,
+            decisions: latest::<Note>(&scope, &id, "decision", decisions)?,
+            evidence: shown(&scope, &id, latest(&scope, &id, "", evidence)?)?,
+            timeline: event::latest(scope.db(), &scope.workspace, Some(&id), events)?,
+            next_since: scope.counters.events,
+        };
+        budget::fit(&fresh, self.max_chars)
+    }
+}
+
+/// The latest records of a root, oldest first.
+fn latest<T: Record>(scope: &Scope<'_>, root: &str, status: &str, limit: usize) -> Result<Vec<T>, ToolError> {
+    let latest = of_root::<T>(scope.db(), &scope.workspace, root, status, From::Latest, limit)?;
+    Ok(latest.into_iter().rev().map(|placed| placed.record).collect())
+}
+
+fn shown(scope: &Scope<'_>, root: &str, evidence: Vec<Evidence>) -> Result<Vec<Shown>, ToolError> {
+    const START: i64 = 400;
+    evidence
+        .into_iter()
+        .map(|item| {
+            let start = store::body::start(scope.db(), &scope.workspace, root, &item.id, START)?;
+            Ok(Shown {
+                start: start.map(|start| short(&start.replace(['\n', '\r'], " "), 300)),
+                item,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,296 @@
+//! The tree of steps: adding, redefining, deleting.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+
+use crate::build::{self, NewStep, declared};
+use crate::error::{Reason, Refusals};
+use crate::limits::{ENTRIES, NAME, STEPS, TITLE, short};
+use crate::model::{Checkpoint, EventType, RootKind, Status, Workspace};
+use crate::record::{Evidence, Lease, Node, Note, Root, Step, Task};
+use crate::reply::Written;
+use crate::scope::{Located, Selector};
+use crate::store::{self, record::children};
+use crate::write::Write;
+
+/// Add steps to a task, or below one of its steps if `step_id`, `parent_step` or `path` names it. They come
+/// behind those that are there.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Decompose {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The step to add below, by id.
+    #[schemars(length(max = NAME))]
+    step_id: Option<String>,
+    /// The same as `step_id`.
+    #[schemars(length(max = NAME))]
+    parent_step: Option<String>,
+    /// The step to add below, by path such as s:0.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// The steps in order.
+    #[schemars(length(min = 1, max = STEPS))]
+    steps: Vec<NewStep>,
+    /// The task's revision as you know it.
+    expected_revision: Option<i64>,
+    /// The step id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
+}
+
+impl Tool for Decompose {
+    const NAME: &'static str = "tasks_decompose";
+    const TITLE: &'static str = "Add steps";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let parent = self.parent(&write, &task)?;
+        let mut refusals = Refusals::default();
+        refusals.unfinished(&write.scope, &task.meta);
+        if let Some(parent) = &parent {
+            refusals.step_open(&write.scope, parent);
+        }
+        refusals.finish()?;
+        let steps = build::steps(&mut write, &task.meta.id, parent.as_ref(), &self.steps)?;
+        let mut written = Written::about(&task.meta.id, write.finish()?);
+        written.steps = steps;
+        Ok(written)
+    }
+}
+
+impl Decompose {
+    fn parent(&self, write: &Write<'_>, task: &Task) -> Result<Option<Located<Step>>, ToolError> {
+        let id = match (self.step_id.as_deref(), self.parent_step.as_deref()) {
+            (Some(one), Some(other)) if one != other => {
+                let (given, other) = (format!("step_id {one}"), format!("parent_step {other}"));
+                return Err(Reason::TargetMismatch { given, other }.into());
+            }
+            (one, other) => one.or(other),
+        };
+        let expected = self.expected_target_id.as_deref();
+        if id.is_none() && self.path.is_none() {
+            crate::scope::expect_target(expected, &task.meta.id)?;
+            return Ok(None);
+        }
+        let selector = Selector {
+            path: self.path.as_deref(),
+            id,
+            expected,
+        };
+        write.scope.step(&task.meta.id, &selector).map(Some)
+    }
+}
+
+/// Redefine a step: what is given replaces what was there. New criteria or tests have to be confirmed anew.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Define {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The step by path such as s:0.s:1.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// The step by id.
+    #[schemars(length(max = NAME))]
+    step_id: Option<String>,
+    /// One line that says what is done.
+    #[schemars(length(min = 1, max = TITLE))]
+    title: Option<String>,
+    /// When it counts as done.
+    #[schemars(length(max = ENTRIES))]
+    success_criteria: Option<Vec<String>>,
+    /// What shows it.
+    #[schemars(length(max = ENTRIES))]
+    tests: Option<Vec<String>>,
+    /// What stands in the way, in words.
+    #[schemars(length(max = ENTRIES))]
+    blockers: Option<Vec<String>>,
+    /// Checkpoints beyond criteria and tests that have to be confirmed.
+    checkpoints: Option<BTreeSet<Checkpoint>>,
+    /// The task's revision as you know it.
+    expected_revision: Option<i64>,
+    /// The step id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
+}
+
+impl Tool for Define {
+    const NAME: &'static str = "tasks_define";
+    const TITLE: &'static str = "Redefine a step";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints {
+        destructive: true,
+        ..Hints::IDEMPOTENT
+    };
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let selector = Selector {
+            path: self.path.as_deref(),
+            id: self.step_id.as_deref(),
+            expected: self.expected_target_id.as_deref(),
+        };
+        let located = write.scope.step(&task.meta.id, &selector)?;
+        let mut step = located.record.clone();
+        step.title = self.title.unwrap_or(step.title);
+        step.success_criteria = self.success_criteria.unwrap_or(step.success_criteria);
+        step.tests = self.tests.unwrap_or(step.tests);
+        step.blockers = self.blockers.unwrap_or(step.blockers);
+        if let Some(checkpoints) = &self.checkpoints {
+            step.required = declared(checkpoints);
+        }
+        redefine(&mut write, &located, step)?;
+        Ok(Written::about(&task.meta.id, write.finish()?).step(&located.record.id, &located.path))
+    }
+}
+
+/// Replaces a step. What its gate wants cannot change once it is closed, and new criteria or tests take
+/// their confirmation back.
+pub(crate) fn redefine(write: &mut Write<'_>, old: &Located<Step>, mut new: Step) -> Result<(), ToolError> {
+    let mut refusals = Refusals::default();
+    let criteria = new.success_criteria != old.record.success_criteria;
+    let tests = new.tests != old.record.tests;
+    if criteria || tests || new.required != old.record.required {
+        refusals.step_open(&write.scope, old);
+    }
+    refusals.step("", &new);
+    refusals.finish()?;
+    for (changed, checkpoint) in [(criteria, Checkpoint::Criteria), (tests, Checkpoint::Tests)] {
+        if changed {
+            new.confirmed.remove(&checkpoint);
+        }
+    }
+    if new != old.record {
+        write.put(&new)?;
+        let data = json!({"path": old.path.to_string(), "title": short(&new.title, 120)});
+        write.event(EventType::StepDefined, &new.task, Some(&new.id), data);
+    }
+    Ok(())
+}
+
+/// Delete a plan with its tasks, a task with its steps, or, with `path` or `step_id`, a step with all below
+/// it. Deleting a step can be undone; deleting a plan or task cannot.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Delete {
+    /// The workspace.
+    workspace: Workspace,
+    /// The plan or task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// A step by path such as s:0.s:1.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// A step by id.
+    #[schemars(length(max = NAME))]
+    step_id: Option<String>,
+    /// The revision as you know it.
+    expected_revision: Option<i64>,
+    /// The id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
+}
+
+impl Tool for Delete {
+    const NAME: &'static str = "tasks_delete";
+    const TITLE: &'static str = "Delete a plan, task or step";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
+    type Output = Written;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let root = write.root(self.task.as_deref(), self.expected_revision)?;
+        let id = root.meta().id.clone();
+        let (path, step_id) = (self.path.as_deref(), self.step_id.as_deref());
+        let expected = self.expected_target_id.as_deref();
+        if path.is_some() || step_id.is_some() {
+            let step = write.scope.step(
+                &id,
+                &Selector {
+                    path,
+                    id: step_id,
+                    expected,
+                },
+            )?;
+            remove_step(&mut write, &step.record)?;
+            let data = json!({"path": step.path.to_string(), "title": short(&step.record.title, 120)});
+            write.event(EventType::StepDeleted, &id, Some(&step.record.id), data);
+            return Ok(Written::about(&id, write.finish()?).step(&step.record.id, &step.path));
+        }
+        crate::scope::expect_target(expected, &id)?;
+        let roots = with_tasks(&write, root)?;
+        for root in roots.iter().rev() {
+            let event = match root.kind() {
+                RootKind::Plan => EventType::PlanDeleted,
+                RootKind::Task => EventType::TaskDeleted,
+            };
+            write.event(
+                event,
+                &root.meta().id,
+                None,
+                json!({"title": short(&root.meta().title, 120)}),
+            );
+            if let Root::Task(task) = root {
+                write.touch(&task.plan);
+            }
+        }
+        Ok(Written::about(&id, write.finish_deleting(&roots)?))
+    }
+}
+
+/// A plan and all its tasks, or just the task.
+fn with_tasks(write: &Write<'_>, root: Root) -> Result<Vec<Root>, ToolError> {
+    let mut roots = Vec::new();
+    if let Root::Plan(plan) = &root {
+        let wanted = store::root::Wanted {
+            kind: RootKind::Task,
+            plan: Some(&plan.meta.id),
+            statuses: Status::ALL,
+            after: 0,
+            limit: usize::MAX,
+        };
+        for head in store::root::page(write.scope.db(), &write.scope.workspace, &wanted)? {
+            roots.push(write.scope.root(&head.id)?);
+        }
+    }
+    roots.push(root);
+    Ok(roots)
+}
+
+/// Removes a step with everything below it.
+fn remove_step(write: &mut Write<'_>, step: &Step) -> Result<(), ToolError> {
+    let (db, workspace) = (*write.scope.db(), write.scope.workspace.clone());
+    for child in children::<Step>(&db, &workspace, &step.id, usize::MAX)? {
+        remove_step(write, &child.record)?;
+    }
+    for node in children::<Node>(&db, &workspace, &step.id, usize::MAX)? {
+        write.remove(&node.record)?;
+    }
+    for evidence in children::<Evidence>(&db, &workspace, &step.id, usize::MAX)? {
+        write.remove(&evidence.record)?;
+    }
+    for note in children::<Note>(&db, &workspace, &step.id, usize::MAX)? {
+        write.remove(&note.record)?;
+    }
+    if let Some(lease) = write.scope.get::<Lease>(&step.id)? {
+        write.remove(&lease)?;
+    }
+    write.remove(step)
+}

@@ -1,0 +1,254 @@
+//! Bounded views: radar, handoff, the stream of events, and packs of them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
+
+use crate::budget::{self, Bounded, Shrink, View};
+use crate::error::Refusals;
+use crate::limits::NAME;
+use crate::model::Workspace;
+use crate::scope::Scope;
+use crate::store::event::{self, Event};
+use crate::view::handoff::{self, Handoff};
+use crate::view::radar;
+
+/// Show where a plan or task stands on one screen: now, why, verify, next, blockers, with the next calls ready
+/// to run. Start here.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Radar {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task, or a plan; what has the focus if absent.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The plan.
+    #[schemars(length(max = NAME))]
+    plan: Option<String>,
+    /// Most bytes of the reply without `budget`, at least 2.
+    max_chars: Option<i64>,
+}
+
+impl Tool for Radar {
+    const NAME: &'static str = "tasks_radar";
+    const TITLE: &'static str = "Show where it stands";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Core;
+    type Output = Bounded<radar::Radar>;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
+        let scope = Scope::known(cx, &self.workspace)?;
+        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        budget::fit(&radar::of(&scope, &id)?, self.max_chars)
+    }
+}
+
+/// Write the shift report of a plan or task: what is done, what remains, what could go wrong, and the radar.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HandoffTool {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task, or a plan; what has the focus if absent.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The plan.
+    #[schemars(length(max = NAME))]
+    plan: Option<String>,
+    /// Entries of each list, 1 to 50; 10 if absent.
+    #[schemars(range(min = 1, max = 50))]
+    limit: Option<i64>,
+    /// Most bytes of the reply without `budget`, at least 2.
+    max_chars: Option<i64>,
+}
+
+impl Tool for HandoffTool {
+    const NAME: &'static str = "tasks_handoff";
+    const TITLE: &'static str = "Hand over";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Bounded<Handoff>;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
+        let limit = bounded("limit", self.limit, 10, 50)?;
+        let scope = Scope::known(cx, &self.workspace)?;
+        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        budget::fit(&handoff::of(&scope, &id, limit)?, self.max_chars)
+    }
+}
+
+/// Read what happened after a cursor, oldest first: in the workspace, or to one plan or task. Pass `next_since`
+/// as `since` of the next call.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Delta {
+    /// The workspace.
+    workspace: Workspace,
+    /// Only this plan or task.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The sequence number of the last event you know; 0 if absent.
+    #[schemars(range(min = 0))]
+    since: Option<i64>,
+    /// Events, 1 to 200; 50 if absent.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<i64>,
+    /// Most bytes of the reply without `budget`, at least 2.
+    max_chars: Option<i64>,
+}
+
+/// A part of the stream of events.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Stream {
+    /// The cursor that was given.
+    since: i64,
+    /// The cursor for the next call.
+    next_since: i64,
+    /// There are more events already.
+    has_more: bool,
+    /// What happened, oldest first.
+    events: Vec<Event>,
+}
+
+impl View for Stream {
+    const ORDER: &'static [Shrink] = &[Shrink::End("events")];
+
+    /// The cursor follows what is left, so that nothing is skipped.
+    fn settle(view: &mut Map<String, Json>) {
+        settle_stream(view);
+    }
+}
+
+fn settle_stream(stream: &mut Map<String, Json>) {
+    let last = stream
+        .get("events")
+        .and_then(Json::as_array)
+        .and_then(|events| events.last())
+        .and_then(|event| event.get("seq"))
+        .or_else(|| stream.get("since"))
+        .cloned();
+    if let Some(last) = last {
+        if stream.get("next_since") != Some(&last) {
+            stream.insert("has_more".to_owned(), json!(true));
+        }
+        stream.insert("next_since".to_owned(), last);
+    }
+}
+
+impl Tool for Delta {
+    const NAME: &'static str = "tasks_delta";
+    const TITLE: &'static str = "Read what happened";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Bounded<Stream>;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
+        let limit = bounded("limit", self.limit, 50, 200)?;
+        let since = self.since.unwrap_or(0);
+        let mut refusals = Refusals::default();
+        refusals.within("since", since, 0, i64::MAX);
+        refusals.finish()?;
+        let scope = Scope::known(cx, &self.workspace)?;
+        let stream = stream(&scope, self.task.as_deref(), since, limit)?;
+        budget::fit(&stream, self.max_chars)
+    }
+}
+
+fn stream(scope: &Scope<'_>, task: Option<&str>, since: i64, limit: usize) -> Result<Stream, ToolError> {
+    let mut events = event::after(scope.db(), &scope.workspace, task, since, limit.saturating_add(1))?;
+    let has_more = events.len() > limit;
+    events.truncate(limit);
+    let next_since = events.last().map_or(since, |event| event.seq);
+    Ok(Stream {
+        since,
+        next_since,
+        has_more,
+        events,
+    })
+}
+
+/// Get the radar of a plan or task together with its latest events.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContextPack {
+    /// The workspace.
+    workspace: Workspace,
+    /// The task, or a plan; what has the focus if absent.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// The plan.
+    #[schemars(length(max = NAME))]
+    plan: Option<String>,
+    /// Events, 0 to 100; 20 if absent.
+    #[schemars(range(min = 0, max = 100))]
+    delta_limit: Option<i64>,
+    /// Most bytes of the reply without `budget`, at least 2.
+    max_chars: Option<i64>,
+}
+
+/// A radar and the latest events.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Pack {
+    /// Where it stands.
+    radar: radar::Radar,
+    /// The latest events, oldest first; the earliest are left out first.
+    delta: Vec<Event>,
+    /// The cursor for tasks_delta.
+    next_since: i64,
+}
+
+impl View for Pack {
+    const ORDER: &'static [Shrink] = &[
+        Shrink::Start("delta"),
+        Shrink::End("radar.next_calls"),
+        Shrink::Drop("radar.horizon"),
+        Shrink::Drop("radar.progress"),
+        Shrink::End("radar.blockers"),
+        Shrink::Drop("radar.why"),
+        Shrink::Drop("radar.verify"),
+        Shrink::Drop("radar.step"),
+        Shrink::Drop("radar.next"),
+    ];
+}
+
+impl Tool for ContextPack {
+    const NAME: &'static str = "tasks_context_pack";
+    const TITLE: &'static str = "Radar with latest events";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Full;
+    type Output = Bounded<Pack>;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
+        let limit = from_zero("delta_limit", self.delta_limit, 20, 100)?;
+        let scope = Scope::known(cx, &self.workspace)?;
+        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let pack = Pack {
+            radar: radar::of(&scope, &id)?,
+            delta: event::latest(scope.db(), &scope.workspace, Some(&id), limit)?,
+            next_since: scope.counters.events,
+        };
+        budget::fit(&pack, self.max_chars)
+    }
+}
+
+/// A limit from 1.
+pub(crate) fn bounded(field: &str, limit: Option<i64>, default: i64, most: i64) -> Result<usize, ToolError> {
+    range(field, limit.unwrap_or(default), 1, most)
+}
+
+/// A limit that may be 0.
+pub(crate) fn from_zero(
+    field: &str,
+    limit: Option<i64>,
+    default: i64,
+    most: i64,
+) -> Result<usize, ToolError> {
+    range(field, limit.unwrap_or(default), 0, most)
+}
+
+fn range(field: &str, limit: i64, least: i64, most: i64) -> Result<usize, ToolError> {
+    let mut refusals = Refusals::default();
+    refusals.within(field, limit, least, most);
+    refusals.finish()?;
+    Ok(usize::try_from(limit).unwrap_or_default())
+}

@@ -1,0 +1,151 @@
+//! The shift report: done, remaining, risks.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate_sdk::ToolError;
+
+use super::radar::{self, Radar};
+use crate::budget::{Shrink, View};
+use crate::dependency::{self, Dependency};
+use crate::limits::short;
+use crate::model::{RootKind, Status};
+use crate::record::{Meta, Root, Step, step_status};
+use crate::scope::Scope;
+use crate::store::record::{From, of_root};
+use crate::store::root::{Head, Wanted, page};
+
+/// Characters of one line.
+const LINE: usize = 200;
+
+/// What the next one has to know.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Handoff {
+    /// The plan or task.
+    pub task: String,
+    /// Its revision, for `expected_revision`.
+    pub revision: i64,
+    /// What was finished.
+    pub done: Vec<String>,
+    /// What is left, in order.
+    pub remaining: Vec<String>,
+    /// What could go wrong.
+    pub risks: Vec<String>,
+    /// Where it stands.
+    pub radar: Radar,
+}
+
+impl View for Handoff {
+    const ORDER: &'static [Shrink] = &[
+        Shrink::End("radar.next_calls"),
+        Shrink::End("done"),
+        Shrink::End("remaining"),
+        Shrink::Drop("radar.horizon"),
+        Shrink::Drop("radar.progress"),
+        Shrink::End("risks"),
+        Shrink::End("radar.blockers"),
+        Shrink::Drop("radar.why"),
+        Shrink::Drop("radar.verify"),
+        Shrink::Drop("radar.step"),
+        Shrink::Drop("radar"),
+    ];
+}
+
+/// The handoff of a plan or task, each list at most `limit` long.
+pub(crate) fn of(scope: &Scope<'_>, id: &str, limit: usize) -> Result<Handoff, ToolError> {
+    let root = scope.root(id)?;
+    let radar = radar::of(scope, id)?;
+    let mut handoff = Handoff {
+        task: id.to_owned(),
+        revision: radar.revision,
+        radar,
+        ..Handoff::default()
+    };
+    handoff.risks = waiting(scope, root.meta())?;
+    match root {
+        Root::Task(_) => of_task(scope, id, limit, &mut handoff)?,
+        Root::Plan(_) => of_plan(scope, id, limit, &mut handoff)?,
+    }
+    handoff.risks.truncate(limit);
+    Ok(handoff)
+}
+
+fn waiting(scope: &Scope<'_>, meta: &Meta) -> Result<Vec<String>, ToolError> {
+    let open = dependency::of(scope, meta)?
+        .into_iter()
+        .filter(Dependency::is_open);
+    Ok(open
+        .map(|dependency| format!("waits for {}", dependency.id))
+        .collect())
+}
+
+fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> Result<(), ToolError> {
+    let steps = |status: &str, from: From| -> Result<Vec<(String, Step)>, ToolError> {
+        of_root::<Step>(scope.db(), &scope.workspace, id, status, from, limit)?
+            .into_iter()
+            .map(|step| {
+                let path = scope.placed_path(&step)?;
+                Ok((short(&format!("{path} {}", step.record.title), LINE), step.record))
+            })
+            .collect()
+    };
+    handoff.done.extend(
+        steps(step_status::DONE, From::Latest)?
+            .into_iter()
+            .map(|(line, _)| line),
+    );
+    for (line, step) in steps(step_status::FORCED, From::Latest)? {
+        let why = step.forced.as_deref().unwrap_or("unconfirmed");
+        handoff.risks.push(short(
+            &format!("{line}: closed without its checkpoints: {why}"),
+            LINE,
+        ));
+        handoff.done.push(line);
+    }
+    handoff.remaining.extend(
+        steps(step_status::OPEN, From::Oldest)?
+            .into_iter()
+            .map(|(line, _)| line),
+    );
+    for (line, step) in steps(step_status::BLOCKED, From::Oldest)? {
+        let why = step.block_reason.as_deref().unwrap_or("no reason given");
+        handoff
+            .risks
+            .push(short(&format!("{line}: blocked: {why}"), LINE));
+        handoff.remaining.push(line);
+    }
+    handoff.done.truncate(limit);
+    handoff.remaining.truncate(limit);
+    Ok(())
+}
+
+fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> Result<(), ToolError> {
+    let stale = scope.now().plus_ms(-scope.config.stale_ms());
+    let tasks = |statuses: &[Status]| {
+        let wanted = Wanted {
+            kind: RootKind::Task,
+            plan: Some(id),
+            statuses,
+            after: 0,
+            limit,
+        };
+        page(scope.db(), &scope.workspace, &wanted)
+    };
+    let line = |head: &Head| {
+        let status = head.status.map_or("", Status::as_str);
+        short(&format!("{} {status} {}", head.id, head.title), LINE)
+    };
+    for head in tasks(&[Status::Done, Status::Canceled])? {
+        handoff.done.push(line(&head));
+    }
+    for head in tasks(&[Status::Active, Status::Todo, Status::Parked])? {
+        let told = line(&head);
+        if head.touched_at < stale && head.status != Some(Status::Parked) {
+            handoff.risks.push(short(
+                &format!("{told}: not touched since {}", head.touched_at),
+                LINE,
+            ));
+        }
+        handoff.remaining.push(told);
+    }
+    Ok(())
+}

@@ -1,0 +1,344 @@
+//! Lint: what is wrong with a plan or task, each with the call that mends it.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use tollgate_sdk::{NextCall, ToolError, text_enum};
+
+use crate::budget::{Shrink, View};
+use crate::checkpoint;
+use crate::closing;
+use crate::dependency;
+use crate::limits::short;
+use crate::model::{RootKind, Status};
+use crate::path::Path;
+use crate::record::{Meta, Plan, Root, Step, Task, step_status};
+use crate::scope::Scope;
+use crate::store;
+use crate::store::record::{From, of_root};
+use crate::store::root::{Head, Wanted, page};
+
+/// Tasks of a plan that are looked into.
+const TASKS: usize = 200;
+/// Open steps of one task that are looked into.
+const STEPS: usize = 50;
+/// Steps that are looked into in all.
+const ALL_STEPS: usize = 1_000;
+
+text_enum! {
+    /// How bad it is.
+    pub(crate) enum Severity {
+        Error = "error",
+        Warning = "warning",
+        Info = "info",
+    }
+}
+
+/// Something that is wrong.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Issue {
+    /// Stable UPPER_SNAKE.
+    pub code: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The plan, task or step.
+    pub target: String,
+    /// One sentence.
+    pub message: String,
+    /// What to do about it.
+    pub recovery: String,
+    /// The call that mends it, to be filled in where it says so.
+    pub patch: NextCall,
+}
+
+/// What is wrong with a plan or task.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Lint {
+    /// The plan or task.
+    pub task: String,
+    /// Nothing is wrong that is an error.
+    pub ok: bool,
+    /// What is wrong.
+    pub issues: Vec<Issue>,
+    /// Tasks and steps beyond what one call looks into were left out.
+    pub partial: bool,
+}
+
+impl View for Lint {
+    const ORDER: &'static [Shrink] = &[Shrink::End("issues")];
+}
+
+/// Looks into a plan with its tasks, or into a task.
+pub(crate) fn of(scope: &Scope<'_>, id: &str) -> Result<Lint, ToolError> {
+    let head = scope.head(id)?;
+    let mut linter = Linter {
+        scope,
+        issues: Vec::new(),
+        steps_left: ALL_STEPS,
+        partial: false,
+    };
+    match scope.root(id)? {
+        Root::Task(task) => linter.task(&head, &task)?,
+        Root::Plan(plan) => linter.plan(&head, &plan)?,
+    }
+    linter.active_limit(&head)?;
+    Ok(Lint {
+        task: id.to_owned(),
+        ok: linter
+            .issues
+            .iter()
+            .all(|issue| issue.severity != Severity::Error),
+        issues: linter.issues,
+        partial: linter.partial,
+    })
+}
+
+struct Linter<'a> {
+    scope: &'a Scope<'a>,
+    issues: Vec<Issue>,
+    steps_left: usize,
+    partial: bool,
+}
+
+impl Linter<'_> {
+    fn add(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        target: &str,
+        message: String,
+        patch: NextCall,
+    ) {
+        self.issues.push(Issue {
+            code,
+            severity,
+            target: target.to_owned(),
+            message,
+            recovery: recovery(code).to_owned(),
+            patch,
+        });
+    }
+
+    /// A call in this workspace.
+    fn call(&self, tool: &str, mut arguments: Json) -> NextCall {
+        arguments["workspace"] = json!(self.scope.workspace);
+        NextCall::new(tool, arguments)
+    }
+
+    fn plan(&mut self, head: &Head, plan: &Plan) -> Result<(), ToolError> {
+        let id = &plan.meta.id;
+        self.root(head, &Root::Plan(plan.clone()))?;
+        if plan.current > plan.steps.len() {
+            let message = format!(
+                "current is {}, the checklist has {} entries",
+                plan.current,
+                plan.steps.len()
+            );
+            let patch = self.call("tasks_plan", json!({"plan": id, "current": plan.steps.len()}));
+            self.add(
+                "CHECKLIST_INDEX_OUT_OF_RANGE",
+                Severity::Error,
+                id,
+                message,
+                patch,
+            );
+        }
+        let wanted = Wanted {
+            kind: RootKind::Task,
+            plan: Some(id),
+            statuses: Status::ALL,
+            after: 0,
+            limit: TASKS + 1,
+        };
+        let mut tasks = page(self.scope.db(), &self.scope.workspace, &wanted)?;
+        if tasks.is_empty() {
+            let patch = self.call("tasks_create", json!({"plan": id, "title": "First task"}));
+            self.add(
+                "EMPTY_PLAN",
+                Severity::Warning,
+                id,
+                format!("{id} has no task"),
+                patch,
+            );
+        }
+        self.partial |= tasks.len() > TASKS;
+        tasks.truncate(TASKS);
+        for head in tasks {
+            if let Some(task) = self.scope.get::<Task>(&head.id)? {
+                self.task(&head, &task)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, head: &Head, task: &Task) -> Result<(), ToolError> {
+        self.root(head, &Root::Task(task.clone()))?;
+        let (scope, id) = (self.scope, &task.meta.id);
+        let counts = store::record::count_by_status(scope.db(), &scope.workspace, id, store::Kind::Step)?;
+        let open = counts
+            .iter()
+            .any(|(status, _)| [step_status::OPEN, step_status::BLOCKED].contains(&status.as_str()));
+        if counts.is_empty() && !task.meta.status.is_finished() {
+            let steps = json!([{"title": "First step", "success_criteria": ["what holds when it is done"], "tests": ["what shows it"]}]);
+            let patch = self.call("tasks_decompose", json!({"task": id, "steps": steps}));
+            self.add(
+                "NO_STEPS",
+                Severity::Warning,
+                id,
+                format!("{id} has no step"),
+                patch,
+            );
+        } else if task.meta.status == Status::Active && !open {
+            let patch = self.call("tasks_complete", json!({"task": id}));
+            self.add(
+                "ACTIVE_NO_OPEN_STEPS",
+                Severity::Info,
+                id,
+                format!("{id} is ACTIVE and every step is closed"),
+                patch,
+            );
+        }
+        for status in [step_status::OPEN, step_status::BLOCKED, step_status::FORCED] {
+            let most = STEPS.min(self.steps_left);
+            let mut steps = of_root::<Step>(
+                scope.db(),
+                &scope.workspace,
+                id,
+                status,
+                From::Oldest,
+                most.saturating_add(1),
+            )?;
+            self.partial |= steps.len() > most;
+            steps.truncate(most);
+            self.steps_left = self.steps_left.saturating_sub(steps.len());
+            for step in steps {
+                let path = scope.placed_path(&step)?;
+                self.step(&step.record, &path);
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step, path: &Path) {
+        let name = format!("step {path} {}", short(&step.title, 60));
+        let target = |extra: Json| {
+            let mut arguments = json!({"task": step.task, "step_id": step.id});
+            for (key, value) in extra.as_object().into_iter().flatten() {
+                arguments[key] = value.clone();
+            }
+            arguments
+        };
+        if step.is_done() {
+            let missing = checkpoint::missing(step, &BTreeSet::new());
+            let patch = closing::verify_call(self.scope, step, missing);
+            self.add(
+                "UNCONFIRMED_DONE",
+                Severity::Error,
+                &step.id,
+                format!("{name} is closed, but not confirmed"),
+                patch,
+            );
+            return;
+        }
+        if step.success_criteria.is_empty() {
+            let patch = self.call(
+                "tasks_define",
+                target(json!({"success_criteria": ["what holds when it is done"]})),
+            );
+            self.add(
+                "MISSING_CRITERIA",
+                Severity::Warning,
+                &step.id,
+                format!("{name} has no success criteria"),
+                patch,
+            );
+        }
+        if step.tests.is_empty() {
+            let patch = self.call("tasks_define", target(json!({"tests": ["what shows it"]})));
+            self.add(
+                "MISSING_TESTS",
+                Severity::Warning,
+                &step.id,
+                format!("{name} has no tests"),
+                patch,
+            );
+        }
+        if step.blocked {
+            let reason = step.block_reason.as_deref().unwrap_or("no reason given");
+            let message = short(&format!("{name} is blocked: {reason}"), 300);
+            let patch = self.call("tasks_block", target(json!({"blocked": false})));
+            self.add("BLOCKED_STEPS", Severity::Warning, &step.id, message, patch);
+        }
+    }
+
+    /// What can be wrong with plans and tasks alike.
+    fn root(&mut self, head: &Head, root: &Root) -> Result<(), ToolError> {
+        let (scope, meta) = (self.scope, root.meta());
+        for dependency in dependency::of(scope, meta)?
+            .iter()
+            .filter(|dependency| dependency.status.is_none())
+        {
+            let patch = dependency::without(scope, meta, &dependency.id);
+            let message = format!("{} depends on {}, which is gone", meta.id, dependency.id);
+            self.add("ORPHAN_DEPENDENCY", Severity::Error, &meta.id, message, patch);
+        }
+        if let Some(circle) = dependency::circle(scope, meta)?
+            && let Some(first) = circle.get(1)
+        {
+            let patch = dependency::without(scope, meta, first);
+            let message = format!("dependencies go in a circle: {}", circle.join(" → "));
+            self.add("DEPENDENCY_CYCLE", Severity::Error, &meta.id, message, patch);
+        }
+        let stale = scope.now().plus_ms(-scope.config.stale_ms());
+        if is_under_way(meta) && head.touched_at < stale {
+            let patch = self.call("tasks_complete", json!({"task": meta.id, "status": "PARKED"}));
+            let message = format!("{} was not touched since {}", meta.id, head.touched_at);
+            self.add("STALE_TASK", Severity::Info, &meta.id, message, patch);
+        }
+        Ok(())
+    }
+
+    fn active_limit(&mut self, head: &Head) -> Result<(), ToolError> {
+        let (scope, limit) = (self.scope, self.scope.config.active_limit);
+        let active = store::root::count(scope.db(), &scope.workspace, RootKind::Task, Status::Active)?;
+        if active > limit {
+            let wanted = Wanted {
+                kind: RootKind::Task,
+                plan: None,
+                statuses: &[Status::Active],
+                after: 0,
+                limit: TASKS,
+            };
+            let tasks = page(scope.db(), &scope.workspace, &wanted)?;
+            let stalest = tasks.iter().min_by_key(|task| (task.touched_at, task.number));
+            let park = stalest.map_or(head.id.as_str(), |task| task.id.as_str());
+            let patch = self.call("tasks_complete", json!({"task": park, "status": "PARKED"}));
+            let message = format!("{active} tasks are ACTIVE, more than {limit}");
+            self.add("ACTIVE_LIMIT_EXCEEDED", Severity::Warning, park, message, patch);
+        }
+        Ok(())
+    }
+}
+
+fn is_under_way(meta: &Meta) -> bool {
+    matches!(meta.status, Status::Todo | Status::Active)
+}
+
+fn recovery(code: &str) -> &'static str {
+    match code {
+        "NO_STEPS" => "Add steps with criteria and tests.",
+        "MISSING_CRITERIA" => "Say when the step counts as done.",
+        "MISSING_TESTS" => "Say what shows that the step is done.",
+        "BLOCKED_STEPS" => "Remove the obstacle, then unblock the step.",
+        "CHECKLIST_INDEX_OUT_OF_RANGE" => "Point current into the checklist.",
+        "ACTIVE_LIMIT_EXCEEDED" => "Finish or park a task before you begin another.",
+        "ACTIVE_NO_OPEN_STEPS" => "Complete the task, or add what is left as steps.",
+        "DEPENDENCY_CYCLE" => "Leave out one of the dependencies on the circle.",
+        "ORPHAN_DEPENDENCY" => "Leave out the dependency, or depend on what took its place.",
+        "STALE_TASK" => "Go on with it, or park it.",
+        "EMPTY_PLAN" => "Add a task, or delete the plan.",
+        _ => "Check the work and confirm what holds, or reopen the step.",
+    }
+}

@@ -1,0 +1,100 @@
+//! A task's tree as a flat list, depth first.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate_sdk::ToolError;
+
+use crate::model::Checkpoint;
+use crate::path::Path;
+use crate::record::{Node, Step};
+use crate::scope::Scope;
+use crate::store::record::children;
+
+/// A step or node in a list.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Branch {
+    /// Where it is.
+    pub path: String,
+    /// The step's or node's identifier.
+    pub id: String,
+    /// What is done.
+    pub title: String,
+    /// open, blocked, done, forced; for a node its status.
+    pub status: String,
+    /// When it counts as done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub success_criteria: Vec<String>,
+    /// What shows it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
+    /// Checkpoints that are confirmed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub confirmed: Vec<Checkpoint>,
+}
+
+/// Steps and nodes below a parent, at most `limit`. The flag says that there are more.
+pub(crate) fn below(
+    scope: &Scope<'_>,
+    parent: &str,
+    above: &Path,
+    limit: usize,
+) -> Result<(Vec<Branch>, bool), ToolError> {
+    let mut branches = Vec::new();
+    let all = walk(scope, parent, above, limit.saturating_add(1), &mut branches)?;
+    let more = !all || branches.len() > limit;
+    branches.truncate(limit);
+    Ok((branches, more))
+}
+
+/// Adds what is below a parent. Whether everything had room.
+fn walk(
+    scope: &Scope<'_>,
+    parent: &str,
+    above: &Path,
+    limit: usize,
+    branches: &mut Vec<Branch>,
+) -> Result<bool, ToolError> {
+    let room = limit.saturating_sub(branches.len());
+    for child in children::<Step>(scope.db(), &scope.workspace, parent, room)? {
+        if branches.len() >= limit {
+            return Ok(false);
+        }
+        let mut path = above.clone();
+        path.steps.push(u32::try_from(child.ordinal).unwrap_or(u32::MAX));
+        branches.push(branch(&child.record, &path));
+        if !walk(scope, &child.record.id, &path, limit, branches)? {
+            return Ok(false);
+        }
+        for node in children::<Node>(
+            scope.db(),
+            &scope.workspace,
+            &child.record.id,
+            limit.saturating_sub(branches.len()),
+        )? {
+            path.node = u32::try_from(node.ordinal).ok();
+            branches.push(Branch {
+                path: path.to_string(),
+                id: node.record.id,
+                title: node.record.title,
+                status: node.record.status.to_string(),
+                success_criteria: Vec::new(),
+                tests: Vec::new(),
+                confirmed: Vec::new(),
+            });
+        }
+    }
+    Ok(branches.len() < limit)
+}
+
+/// One step as an entry of the list.
+pub(crate) fn branch(step: &Step, path: &Path) -> Branch {
+    Branch {
+        path: path.to_string(),
+        id: step.id.clone(),
+        title: step.title.clone(),
+        status: step.status().to_owned(),
+        success_criteria: step.success_criteria.clone(),
+        tests: step.tests.clone(),
+        confirmed: step.confirmed.keys().copied().collect(),
+    }
+}

@@ -1,0 +1,441 @@
+//! The one path of every write: load, check the revision, decide, then apply records, journal, events
+//! and revision together.
+//!
+//! A tool puts whole records and names events; nothing reaches storage before [`Write::finish`]. So a
+//! call that is refused half way has written nothing, inside a batch as well as alone, and what can be
+//! undone does not depend on the tool.
+
+mod apply;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::{Cx, DbError, NextCall, ToolError};
+
+use crate::error::{Reason, refusal};
+use crate::limits::RECORD;
+use crate::model::{EventType, Workspace, short_id};
+use crate::record::{Plan, Record, Root, Task};
+use crate::reply::Warning;
+use crate::scope::Scope;
+use crate::store::event::{self, Event};
+use crate::store::operation::{self, Operation, State};
+use crate::store::root::Head;
+use crate::store::{self, Columns, Kind};
+
+/// How many kinds of changes a revision mismatch lists.
+const CHANGES_SHOWN: usize = 20;
+/// Records that one operation can place in order.
+const PLACES: i64 = 1024;
+
+/// A write that is being decided.
+pub(crate) struct Write<'a> {
+    pub scope: Scope<'a>,
+    /// What to tell beside the result.
+    pub warnings: Vec<Warning>,
+    tool: &'static str,
+    pending: Vec<Pending>,
+    heads: BTreeMap<String, Head>,
+    touched: BTreeSet<String>,
+    events: Vec<Planned>,
+    bodies: Vec<Body>,
+    places: i64,
+}
+
+/// A record that is about to change.
+struct Pending {
+    kind: Kind,
+    columns: Columns,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+/// An event without its place in the stream.
+struct Planned {
+    event_type: EventType,
+    root: String,
+    target: Option<String>,
+    data: Map<String, Json>,
+}
+
+struct Body {
+    root: String,
+    evidence: String,
+    text: String,
+}
+
+/// How the journal takes an operation.
+enum Journal {
+    Undoable,
+    /// Its changes are too many to keep.
+    Final,
+    /// It undoes or redoes another.
+    Reverts(i64, State),
+}
+
+/// What a finished write left.
+#[derive(Debug, Clone)]
+pub(crate) struct Receipt {
+    pub revisions: BTreeMap<String, i64>,
+    pub events: Vec<Event>,
+    pub warnings: Vec<Warning>,
+}
+
+impl<'a> Write<'a> {
+    /// A write in a workspace that was written to before.
+    pub(crate) fn begin(
+        cx: &'a Cx<'a>,
+        tool: &'static str,
+        workspace: &Workspace,
+    ) -> Result<Write<'a>, ToolError> {
+        Ok(Write::over(Scope::known(cx, workspace)?, tool))
+    }
+
+    /// A write that may be the first of its workspace.
+    pub(crate) fn begin_anywhere(
+        cx: &'a Cx<'a>,
+        tool: &'static str,
+        workspace: &Workspace,
+    ) -> Result<Write<'a>, ToolError> {
+        Ok(Write::over(Scope::open(cx, workspace)?, tool))
+    }
+
+    fn over(scope: Scope<'a>, tool: &'static str) -> Write<'a> {
+        Write {
+            scope,
+            warnings: Vec::new(),
+            tool,
+            pending: Vec::new(),
+            heads: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            events: Vec::new(),
+            bodies: Vec::new(),
+            places: 0,
+        }
+    }
+
+    /// The plan or task that a write is about, at the revision that the caller expects. Without `task`,
+    /// and if the configuration says so, the one that has the focus.
+    pub(crate) fn root(
+        &mut self,
+        task: Option<&str>,
+        expected_revision: Option<i64>,
+    ) -> Result<Root, ToolError> {
+        let id = match task {
+            Some(id) => id.to_owned(),
+            None if self.scope.config.focus_writes => self.scope.focus("task")?,
+            None => return Err(Reason::input("task", "is missing; writes name their target").into()),
+        };
+        self.expect_revision(&id, expected_revision)?;
+        self.scope.root(&id)
+    }
+
+    /// Like [`root`](Write::root), for what only a task can have.
+    pub(crate) fn task(
+        &mut self,
+        task: Option<&str>,
+        expected_revision: Option<i64>,
+    ) -> Result<Task, ToolError> {
+        match self.root(task, expected_revision)? {
+            Root::Task(task) => Ok(task),
+            Root::Plan(plan) => {
+                let fault = format!("names plan {}; this is about tasks", plan.meta.id);
+                Err(Reason::input("task", fault).into())
+            }
+        }
+    }
+
+    /// Like [`root`](Write::root), for what only a plan can have.
+    pub(crate) fn plan(&mut self, plan: &str, expected_revision: Option<i64>) -> Result<Plan, ToolError> {
+        match self.root(Some(plan), expected_revision)? {
+            Root::Plan(plan) => Ok(plan),
+            Root::Task(task) => {
+                let fault = format!("names task {}; this is about plans", task.meta.id);
+                Err(Reason::input("plan", fault).into())
+            }
+        }
+    }
+
+    /// Wants a root to be at a revision. `REVISION_MISMATCH` tells what changed since.
+    pub(crate) fn expect_revision(&mut self, id: &str, expected: Option<i64>) -> Result<(), ToolError> {
+        let head = self.scope.head(id)?;
+        let actual = head.revision;
+        self.heads.insert(id.to_owned(), head);
+        let Some(expected) = expected.filter(|&expected| expected != actual) else {
+            return Ok(());
+        };
+        let since = event::since_revision(
+            self.scope.db(),
+            &self.scope.workspace,
+            id,
+            expected,
+            CHANGES_SHOWN,
+        )?;
+        let changed = since
+            .iter()
+            .map(|event| match &event.target {
+                Some(target) => format!("{} {target}", event.event_type),
+                None => event.event_type.to_string(),
+            })
+            .collect();
+        let look = NextCall::new(
+            "tasks_resume",
+            json!({"workspace": self.scope.workspace, "task": id}),
+        );
+        let reason = Reason::RevisionMismatch {
+            id: id.to_owned(),
+            expected,
+            actual,
+            changed,
+        };
+        Err(refusal(reason, Some(look)))
+    }
+
+    /// A record as this write leaves it.
+    pub(crate) fn get<T: Record>(&self, id: &str) -> Result<Option<T>, ToolError> {
+        let pending = self
+            .pending
+            .iter()
+            .find(|pending| pending.kind == T::KIND && pending.columns.id == id);
+        match pending {
+            None => Ok(self.scope.get(id)?),
+            Some(pending) => Ok(pending.after.as_deref().map(parse).transpose()?),
+        }
+    }
+
+    /// An identifier that no record of the kind has.
+    pub(crate) fn fresh_id(&self, kind: Kind, prefix: &'static str) -> Result<String, DbError> {
+        loop {
+            let id = short_id(self.scope.cx, prefix);
+            let planned = self.pending.iter().any(|pending| pending.columns.id == id);
+            if !planned && store::record::body(self.scope.db(), &self.scope.workspace, kind, &id)?.is_none() {
+                return Ok(id);
+            }
+        }
+    }
+
+    /// A new record's place among its siblings: after all that were made before.
+    pub(crate) fn position(&mut self) -> i64 {
+        let place = self.places;
+        self.places += 1;
+        self.scope
+            .counters
+            .operations
+            .saturating_add(1)
+            .saturating_mul(PLACES)
+            .saturating_add(place)
+    }
+
+    /// Adds or replaces a record.
+    pub(crate) fn put<T: Record>(&mut self, record: &T) -> Result<(), ToolError> {
+        let columns = record.columns();
+        let body = serde_json::to_string(record).map_err(|_| DbError::Internal)?;
+        if body.len() > RECORD {
+            let fault = format!(
+                "is too large: {} {} has {} bytes, at most {RECORD} are kept",
+                T::KIND,
+                columns.id,
+                body.len()
+            );
+            return Err(Reason::input(T::KIND.as_str(), fault).into());
+        }
+        self.change(T::KIND, columns, Some(body))?;
+        Ok(())
+    }
+
+    /// Adds or replaces a plan or task, and what lists of them look at.
+    pub(crate) fn put_root(&mut self, root: &Root) -> Result<(), ToolError> {
+        self.follow(root)?;
+        match root {
+            Root::Plan(plan) => self.put(plan),
+            Root::Task(task) => self.put(task),
+        }
+    }
+
+    /// Removes a record.
+    pub(crate) fn remove<T: Record>(&mut self, record: &T) -> Result<(), ToolError> {
+        self.change(T::KIND, record.columns(), None)?;
+        Ok(())
+    }
+
+    /// Counts a root's revision on although its own record stays as it is.
+    pub(crate) fn touch(&mut self, root: &str) {
+        self.touched.insert(root.to_owned());
+    }
+
+    /// Keeps a piece of evidence's body.
+    pub(crate) fn keep_body(&mut self, root: &str, evidence: &str, text: String) {
+        self.bodies.push(Body {
+            root: root.to_owned(),
+            evidence: evidence.to_owned(),
+            text,
+        });
+    }
+
+    /// Plans an event about a root or a part of it.
+    pub(crate) fn event(&mut self, event_type: EventType, root: &str, target: Option<&str>, data: Json) {
+        let data = match data {
+            Json::Object(data) => data,
+            _ => Map::new(),
+        };
+        self.events.push(Planned {
+            event_type,
+            root: root.to_owned(),
+            target: target.map(str::to_owned),
+            data,
+        });
+    }
+
+    /// What this write would change, as JSON before and after.
+    pub(crate) fn preview(&self) -> impl Iterator<Item = (Kind, &str, Option<&str>, Option<&str>)> {
+        self.pending
+            .iter()
+            .filter(|pending| pending.before != pending.after)
+            .map(|pending| {
+                let (before, after) = (pending.before.as_deref(), pending.after.as_deref());
+                (pending.kind, pending.columns.id.as_str(), before, after)
+            })
+    }
+
+    /// Applies the write.
+    pub(crate) fn finish(self) -> Result<Receipt, ToolError> {
+        self.apply(Journal::Undoable)
+    }
+
+    /// Applies a write that cannot be undone: it takes away all that roots have.
+    pub(crate) fn finish_deleting(mut self, roots: &[Root]) -> Result<Receipt, ToolError> {
+        let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
+        for root in roots {
+            let id = &root.meta().id;
+            store::record::remove_content(&db, &workspace, id)?;
+            store::body::remove_of_root(&db, &workspace, id)?;
+            operation::end(&db, &workspace, id, State::Done, State::Final)?;
+            self.follow(root)?;
+            if let Some(head) = self.heads.get_mut(id) {
+                head.status = None;
+            }
+            match root {
+                Root::Plan(plan) => self.remove(plan)?,
+                Root::Task(task) => self.remove(task)?,
+            }
+            if self.scope.counters.focus.as_ref() == Some(id) {
+                self.scope.counters.focus = None;
+            }
+        }
+        self.apply(Journal::Final)
+    }
+
+    /// Puts records back as they were before an operation, or after it.
+    pub(crate) fn revert(mut self, operation: &Operation, to: State) -> Result<Receipt, ToolError> {
+        let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
+        if let Some(later) = operation::later(&db, &workspace, operation.seq)?.filter(|_| to == State::Undone)
+        {
+            let reason = Reason::UndoConflict {
+                operation: operation.seq,
+                kind: Kind::Task,
+                id: format!("changed by operation {later}"),
+            };
+            return Err(reason.into());
+        }
+        let mut changes = operation::changes(&db, &workspace, operation.seq)?;
+        if to == State::Undone {
+            changes.reverse();
+        }
+        for change in changes {
+            let (present, wanted) = match to {
+                State::Undone => (change.after, change.before),
+                _ => (change.before, change.after),
+            };
+            if store::record::body(&db, &workspace, change.kind, &change.id)? != present {
+                let reason = Reason::UndoConflict {
+                    operation: operation.seq,
+                    kind: change.kind,
+                    id: change.id,
+                };
+                return Err(reason.into());
+            }
+            self.restore(change.kind, present.as_deref(), wanted)?;
+        }
+        for root in operation::roots(&db, &workspace, operation.seq)? {
+            let event_type = if to == State::Undone {
+                EventType::Undone
+            } else {
+                EventType::Redone
+            };
+            let data = json!({"operation": operation.seq, "tool": operation.tool});
+            self.event(event_type, &root, None, data);
+            self.touch(&root);
+        }
+        self.apply(Journal::Reverts(operation.seq, to))
+    }
+
+    /// Plans a record to be as the journal has it.
+    fn restore(
+        &mut self,
+        kind: Kind,
+        present: Option<&str>,
+        wanted: Option<String>,
+    ) -> Result<(), ToolError> {
+        let Some(text) = wanted.as_deref().or(present) else {
+            return Ok(());
+        };
+        let columns = crate::record::columns(kind, text)?;
+        let root = crate::record::root(kind, text)?;
+        if let Some(root) = root {
+            self.follow(&root)?;
+            if wanted.is_none()
+                && let Some(head) = self.heads.get_mut(&root.meta().id)
+            {
+                head.status = None;
+            }
+        }
+        self.change(kind, columns, wanted)?;
+        Ok(())
+    }
+
+    /// Notes what lists of plans and tasks look at.
+    fn follow(&mut self, root: &Root) -> Result<(), ToolError> {
+        let meta = root.meta();
+        let plan = match root {
+            Root::Plan(_) => None,
+            Root::Task(task) => Some(task.plan.clone()),
+        };
+        let head = Head {
+            id: meta.id.clone(),
+            kind: root.kind(),
+            plan,
+            number: meta.number,
+            status: Some(meta.status),
+            revision: 0,
+            touched_at: self.scope.now(),
+            title: meta.title.clone(),
+        };
+        self.heads.insert(meta.id.clone(), head);
+        Ok(())
+    }
+
+    fn change(&mut self, kind: Kind, columns: Columns, after: Option<String>) -> Result<(), DbError> {
+        self.touched.insert(columns.root.clone());
+        let known = self
+            .pending
+            .iter_mut()
+            .find(|pending| pending.kind == kind && pending.columns.id == columns.id);
+        if let Some(pending) = known {
+            pending.columns = columns;
+            pending.after = after;
+            return Ok(());
+        }
+        let before = store::record::body(self.scope.db(), &self.scope.workspace, kind, &columns.id)?;
+        self.pending.push(Pending {
+            kind,
+            columns,
+            before,
+            after,
+        });
+        Ok(())
+    }
+}
+
+fn parse<T: Record>(body: &str) -> Result<T, DbError> {
+    serde_json::from_str(body).map_err(|_| DbError::Internal)
+}

@@ -1,0 +1,14 @@
+//! The pack driven natively, over SQLite, with a clock and ids that are fixed.
+
+mod bad_input;
+mod batch;
+mod delta;
+mod harness;
+mod lint;
+mod model;
+mod refusals;
+mod table;
+mod undo;
+mod views;
+mod walk;
+mod work;

@@ -1,0 +1,346 @@
+//! Every error code, each for the reason it is there.
+
+use serde_json::json;
+use tollgate_sdk::ToolError;
+
+use crate::harness::{THREE, after, follow, ok, refused};
+
+fn codes(err: &ToolError) -> Vec<&str> {
+    err.blockers.iter().map(|blocker| blocker.code.as_str()).collect()
+}
+
+#[test]
+fn targets_are_explicit() {
+    let session = after(&[THREE]);
+    for line in [
+        r#"done {"task": "TASK-001", "path": "s:0", "step_id": "STEP-00000002"}"#,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "step_id": "STEP-00000002", "checkpoints": "gate"}"#,
+        r#"block {"task": "TASK-001", "path": "s:1", "expected_target_id": "STEP-00000001"}"#,
+        r#"delete {"task": "TASK-001", "expected_target_id": "TASK-002"}"#,
+        r#"edit {"task": "TASK-001", "title": "x", "expected_target_id": "TASK-002"}"#,
+        r#"decompose {"task": "TASK-001", "step_id": "STEP-00000001", "parent_step": "STEP-00000002", "steps": [{"title": "x"}]}"#,
+        r#"create {"title": "x", "plan": "PLAN-001", "parent": "PLAN-002"}"#,
+        r#"radar {"task": "TASK-001", "plan": "PLAN-002"}"#,
+    ] {
+        assert_eq!(refused(&session, line).code, "TARGET_MISMATCH", "{line}");
+    }
+    ok(&session, r#"radar {"task": "TASK-001", "plan": "PLAN-001"}"#);
+}
+
+#[test]
+fn what_is_not_there_is_unknown() {
+    let session = after(&[THREE]);
+    for line in [
+        r#"radar {"task": "TASK-009"}"#,
+        r#"radar {"task": "nonsense"}"#,
+        r#"done {"task": "TASK-001", "path": "s:3"}"#,
+        r#"done {"task": "TASK-001", "path": "s:0.s:0"}"#,
+        r#"done {"task": "TASK-001", "path": "s:4294967295"}"#,
+        r#"done {"task": "TASK-001", "step_id": "STEP-ZZZZZZZZ"}"#,
+        r#"task_define {"task": "TASK-001", "path": "s:0.t:0", "title": "x"}"#,
+        r#"scaffold {"template": "none", "title": "x"}"#,
+        r#"edit {"task": "TASK-001", "depends_on": ["TASK-009"]}"#,
+        r#"batch {"operations": [{"tool": "tasks_nothing"}]}"#,
+    ] {
+        assert_eq!(refused(&session, line).code, "UNKNOWN_ID", "{line}");
+    }
+    let elsewhere = refused(&session, r#"radar {"workspace": "other", "task": "TASK-001"}"#);
+    assert_eq!(elsewhere.code, "UNKNOWN_WORKSPACE");
+    follow(&session, &elsewhere.next_call.unwrap());
+}
+
+#[test]
+fn nothing_crosses_workspaces() {
+    let session = after(&[THREE, r#"create {"workspace": "other", "title": "theirs"}"#]);
+    assert_eq!(
+        refused(&session, r#"radar {"workspace": "other", "task": "TASK-001"}"#).code,
+        "UNKNOWN_ID"
+    );
+    assert_eq!(
+        refused(
+            &session,
+            r#"done {"workspace": "other", "task": "TASK-001", "step_id": "STEP-00000001"}"#
+        )
+        .code,
+        "UNKNOWN_ID"
+    );
+    let theirs = ok(&session, r#"delta {"workspace": "other"}"#);
+    assert_eq!(theirs["events"].as_array().unwrap().len(), 1);
+    assert_eq!(theirs["next_since"], 1);
+    ok(&session, r#"undo {"workspace": "other"}"#);
+    assert_eq!(
+        refused(&session, r#"undo {"workspace": "other"}"#).code,
+        "NOTHING_TO_UNDO"
+    );
+    assert_eq!(ok(&session, r#"radar {"task": "TASK-001"}"#)["revision"], 1);
+    let batch = r#"batch {"operations": [{"tool": "tasks_note", "args": {"workspace": "other", "task": "PLAN-001", "note": "x"}}]}"#;
+    assert_eq!(refused(&session, batch).code, "INVALID_INPUT");
+}
+
+/// Every tool that changes a plan or task refuses a stale revision, and writes nothing.
+#[test]
+fn a_stale_revision_is_refused_by_every_write() {
+    let session = after(&[
+        THREE,
+        r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "n"}"#,
+        r#"note {"task": "PLAN-001", "note": "n"}"#,
+        r#"step_claim {"task": "TASK-001", "path": "s:1", "owner": "me"}"#,
+    ]);
+    let rows = || session.sql("SELECT * FROM tasks_records ORDER BY kind, id");
+    let before = rows();
+    for line in [
+        r#"edit {"task": "TASK-001", "title": "x""#,
+        r#"decompose {"task": "TASK-001", "steps": [{"title": "x"}]"#,
+        r#"define {"task": "TASK-001", "path": "s:0", "title": "x""#,
+        r#"note {"task": "TASK-001", "note": "x""#,
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "gate""#,
+        r#"done {"task": "TASK-001", "path": "s:0""#,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate""#,
+        r#"complete {"task": "TASK-001""#,
+        r#"close_task {"task": "TASK-001""#,
+        r#"patch {"task": "TASK-001", "kind": "task_detail", "ops": [{"op": "set", "field": "title", "value": "x"}]"#,
+        r#"delete {"task": "TASK-001""#,
+        r#"progress {"task": "TASK-001", "path": "s:0", "completed": true"#,
+        r#"block {"task": "TASK-001", "path": "s:0""#,
+        r#"plan {"plan": "PLAN-001", "steps": ["x"]"#,
+        r#"contract {"plan": "PLAN-001", "current": "x""#,
+        r#"undo {"task": "TASK-001""#,
+        r#"redo {"task": "TASK-001""#,
+        r#"evidence_capture {"task": "TASK-001", "checks": ["x"]"#,
+        r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "x""#,
+        r#"task_define {"task": "TASK-001", "path": "s:0.t:0", "title": "x""#,
+        r#"task_delete {"task": "TASK-001", "path": "s:0.t:0""#,
+        r#"step_claim {"task": "TASK-001", "path": "s:0", "owner": "me""#,
+        r#"step_renew {"task": "TASK-001", "path": "s:1", "owner": "me""#,
+        r#"step_release {"task": "TASK-001", "path": "s:1", "owner": "me""#,
+        r#"create {"title": "x", "plan": "PLAN-001""#,
+        r#"bootstrap {"plan": "PLAN-001", "task_title": "x", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]"#,
+        r#"scaffold {"plan": "PLAN-001", "template": "bug-fix", "title": "x""#,
+    ] {
+        let err = refused(&session, &format!("{line}, \"expected_revision\": 77}}"));
+        assert_eq!(err.code, "REVISION_MISMATCH", "{line}");
+        assert_eq!(err.context["expected"], 77, "{line}");
+    }
+    assert_eq!(before, rows());
+}
+
+#[test]
+fn a_mismatch_tells_what_changed_and_where_to_look() {
+    let session = after(&[THREE]);
+    ok(&session, r#"block {"task": "TASK-001", "path": "s:0"}"#);
+    ok(&session, r#"note {"task": "TASK-001", "note": "n"}"#);
+    let err = refused(
+        &session,
+        r#"edit {"task": "TASK-001", "title": "x", "expected_revision": 1}"#,
+    );
+    assert_eq!(err.context["actual"], 3);
+    assert_eq!(
+        err.context["changed"],
+        json!(["step_blocked STEP-00000001", "note_added"])
+    );
+    assert_eq!(follow(&session, &err.next_call.unwrap())["revision"], 3);
+}
+
+#[test]
+fn every_reason_not_to_close_comes_at_once() {
+    let session = after(&[
+        THREE,
+        r#"define {"task": "TASK-001", "path": "s:0", "checkpoints": ["security"]}"#,
+        r#"decompose {"task": "TASK-001", "path": "s:0", "steps": [{"title": "below"}]}"#,
+        r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "node"}"#,
+        r#"block {"task": "TASK-001", "path": "s:0", "reason": "waiting"}"#,
+        r#"step_claim {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
+    ]);
+    let err = refused(
+        &session,
+        r#"done {"task": "TASK-001", "path": "s:0", "owner": "bob"}"#,
+    );
+    assert_eq!(
+        codes(&err),
+        [
+            "STEP_LEASE_HELD",
+            "CHECKPOINTS_NOT_CONFIRMED",
+            "CHECKPOINTS_NOT_CONFIRMED",
+            "CHECKPOINTS_NOT_CONFIRMED",
+            "CHILDREN_OPEN",
+            "CHILDREN_OPEN",
+            "STEP_BLOCKED"
+        ]
+    );
+    assert!(err.blockers.iter().all(|blocker| blocker.next_call.is_some()));
+    // Each but the lease is removed by the call that comes with it.
+    for blocker in &err.blockers[1..] {
+        let mut call = blocker.next_call.clone().unwrap();
+        if call.tool == "tasks_verify" {
+            call.arguments.insert("owner".to_owned(), json!("ada"));
+        }
+        follow(&session, &call);
+    }
+    ok(
+        &session,
+        r#"done {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
+    );
+}
+
+#[test]
+fn each_gate_alone_has_its_code() {
+    let session = after(&[THREE, r#"block {"task": "TASK-001", "path": "s:0"}"#]);
+    assert_eq!(
+        refused(
+            &session,
+            r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#
+        )
+        .code,
+        "STEP_BLOCKED"
+    );
+    ok(
+        &session,
+        r#"decompose {"task": "TASK-001", "path": "s:1", "steps": [{"title": "below"}]}"#,
+    );
+    assert_eq!(
+        refused(
+            &session,
+            r#"close_step {"task": "TASK-001", "path": "s:1", "checkpoints": "gate"}"#
+        )
+        .code,
+        "CHILDREN_OPEN"
+    );
+    assert_eq!(
+        refused(&session, r#"complete {"task": "TASK-001"}"#).code,
+        "CHILDREN_OPEN"
+    );
+    ok(
+        &session,
+        r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": "gate"}"#,
+    );
+    let under = r#"decompose {"task": "TASK-001", "path": "s:2", "steps": [{"title": "x"}]}"#;
+    let err = refused(&session, under);
+    assert_eq!(err.code, "STEP_CLOSED");
+    follow(&session, &err.next_call.unwrap());
+    ok(&session, under);
+    ok(&session, r#"complete {"task": "TASK-001", "status": "PARKED"}"#);
+    let err = refused(&session, r#"done {"task": "TASK-001", "path": "s:0"}"#);
+    assert!(codes(&err).contains(&"NOT_OPEN"), "{err:?}");
+}
+
+#[test]
+fn a_task_without_steps_needs_leave_to_complete() {
+    let session = after(&[
+        r#"create {"title": "P"}"#,
+        r#"create {"title": "T", "plan": "PLAN-001"}"#,
+    ]);
+    assert_eq!(
+        refused(&session, r#"complete {"task": "TASK-001"}"#).code,
+        "NO_STEPS"
+    );
+    ok(&session, r#"complete {"task": "TASK-001", "allow_empty": true}"#);
+}
+
+#[test]
+fn dependencies_are_enforced_and_circles_refused() {
+    let session = after(&[r#"create {"title": "P"}"#]);
+    for title in ["a", "b", "c"] {
+        let steps = r#""steps": [{"title": "s", "tests": ["t"]}]"#;
+        ok(
+            &session,
+            &format!(r#"create {{"title": "{title}", "plan": "PLAN-001", {steps}}}"#),
+        );
+    }
+    ok(
+        &session,
+        r#"edit {"task": "TASK-003", "depends_on": ["TASK-001", "TASK-002"]}"#,
+    );
+    for line in [
+        r#"complete {"task": "TASK-003", "status": "ACTIVE"}"#,
+        r#"close_step {"task": "TASK-003", "path": "s:0", "checkpoints": "gate"}"#,
+        r#"verify {"task": "TASK-003", "path": "s:0", "checkpoints": "gate"}"#,
+    ] {
+        let err = refused(&session, line);
+        assert_eq!(codes(&err), ["DEPENDENCY_OPEN", "DEPENDENCY_OPEN"], "{line}");
+    }
+    let err = refused(
+        &session,
+        r#"edit {"task": "TASK-001", "depends_on": ["TASK-003"]}"#,
+    );
+    assert_eq!(err.code, "DEPENDENCY_CYCLE");
+    assert_eq!(err.context["cycle"], json!(["TASK-001", "TASK-003", "TASK-001"]));
+    assert_eq!(
+        refused(
+            &session,
+            r#"edit {"task": "TASK-001", "depends_on": ["TASK-001"]}"#
+        )
+        .code,
+        "DEPENDENCY_CYCLE"
+    );
+    assert_eq!(
+        refused(
+            &session,
+            r#"edit {"task": "TASK-001", "depends_on": ["PLAN-001"]}"#
+        )
+        .code,
+        "INVALID_INPUT"
+    );
+    // What was given up counts as finished.
+    ok(&session, r#"complete {"task": "TASK-001", "status": "CANCELED"}"#);
+    ok(
+        &session,
+        r#"close_step {"task": "TASK-002", "path": "s:0", "checkpoints": "gate"}"#,
+    );
+    ok(&session, r#"complete {"task": "TASK-002"}"#);
+    ok(&session, r#"complete {"task": "TASK-003", "status": "ACTIVE"}"#);
+}
+
+#[test]
+fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
+    let session = after(&[THREE]);
+    let claim = |owner: &str, more: &str| {
+        format!(r#"step_claim {{"task": "TASK-001", "path": "s:0", "owner": "{owner}"{more}}}"#)
+    };
+    ok(&session, &claim("ada", r#", "events": 3"#));
+    ok(&session, &claim("ada", r#", "events": 3"#));
+    let err = refused(&session, &claim("bob", ""));
+    assert_eq!(
+        (err.code.as_str(), &err.context["holder"]),
+        ("STEP_LEASE_HELD", &json!("ada"))
+    );
+    assert_eq!(
+        refused(&session, &claim("bob", r#", "force": true"#)).code,
+        "INVALID_INPUT"
+    );
+    assert_eq!(
+        refused(
+            &session,
+            r#"step_release {"task": "TASK-001", "path": "s:0", "owner": "bob"}"#
+        )
+        .code,
+        "STEP_LEASE_HELD"
+    );
+    let close = r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#;
+    assert_eq!(refused(&session, close).code, "STEP_LEASE_HELD");
+    let taken = ok(
+        &session,
+        &claim("bob", r#", "force": true, "reason": "ada left""#),
+    );
+    assert_eq!(taken["events"][0]["data"]["taken_from"], "ada");
+    ok(
+        &session,
+        r#"step_renew {"task": "TASK-001", "path": "s:0", "owner": "bob", "events": 2}"#,
+    );
+    ok(&session, r#"note {"task": "TASK-001", "note": "1"}"#);
+    assert_eq!(refused(&session, &claim("ada", "")).code, "STEP_LEASE_HELD");
+    ok(&session, r#"note {"task": "TASK-001", "note": "2"}"#);
+    assert_eq!(
+        refused(
+            &session,
+            r#"step_renew {"task": "TASK-001", "path": "s:0", "owner": "bob"}"#
+        )
+        .code,
+        "STEP_LEASE_NOT_HELD"
+    );
+    ok(&session, &claim("ada", ""));
+    ok(
+        &session,
+        r#"step_release {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
+    );
+    ok(&session, close);
+}

@@ -1,0 +1,112 @@
+//! Undo and redo beyond what the model runs.
+
+use serde_json::json;
+
+use crate::harness::{THREE, after, ok, refused};
+
+#[test]
+fn there_is_an_end_to_undoing_and_redoing() {
+    let session = after(&[THREE]);
+    assert_eq!(refused(&session, "redo {}").code, "NOTHING_TO_REDO");
+    ok(&session, "undo {}");
+    assert_eq!(refused(&session, "undo {}").code, "NOTHING_TO_UNDO");
+    assert_eq!(
+        refused(&session, r#"radar {"task": "TASK-001"}"#).code,
+        "UNKNOWN_ID"
+    );
+    ok(&session, "redo {}");
+    // The revision went on: nobody takes the task for what it was before.
+    assert_eq!(ok(&session, r#"radar {"task": "TASK-001"}"#)["revision"], 3);
+    let made = ok(&session, r#"create {"title": "next", "plan": "PLAN-001"}"#);
+    assert_eq!(made["task"], "TASK-002");
+}
+
+#[test]
+fn a_new_write_ends_redo_for_what_it_changed_only() {
+    let session = after(&[THREE, r#"create {"title": "other", "plan": "PLAN-001"}"#]);
+    ok(&session, r#"block {"task": "TASK-001", "path": "s:0"}"#);
+    ok(&session, r#"undo {"task": "TASK-001"}"#);
+    ok(&session, r#"note {"task": "TASK-002", "note": "n"}"#);
+    ok(&session, r#"redo {"task": "TASK-001"}"#);
+    ok(&session, r#"undo {"task": "TASK-001"}"#);
+    ok(&session, r#"note {"task": "TASK-001", "note": "n"}"#);
+    assert_eq!(
+        refused(&session, r#"redo {"task": "TASK-001"}"#).code,
+        "NOTHING_TO_REDO"
+    );
+    let states: Vec<String> = ok(&session, r#"history {"task": "TASK-001"}"#)["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["operation"]["state"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(states, ["done", "dropped", "done"]);
+}
+
+#[test]
+fn what_changed_since_is_a_conflict() {
+    let session = after(&[THREE, r#"edit {"task": "PLAN-001", "title": "renamed"}"#]);
+    // The task's latest operation made the plan as well, and the plan changed since.
+    let err = refused(&session, r#"undo {"task": "TASK-001"}"#);
+    assert_eq!(err.code, "UNDO_CONFLICT");
+    ok(&session, r#"block {"task": "TASK-001", "path": "s:0"}"#);
+    session.sql("UPDATE tasks_records SET body = replace(body, 'one', 'ONE') WHERE id = 'STEP-00000001'");
+    let err = refused(&session, r#"undo {"task": "TASK-001"}"#);
+    assert_eq!(
+        (err.code.as_str(), &err.context["id"]),
+        ("UNDO_CONFLICT", &json!("STEP-00000001"))
+    );
+}
+
+#[test]
+fn deleting_a_plan_or_task_is_final() {
+    let session = after(&[
+        THREE,
+        r#"evidence_capture {"task": "TASK-001", "items": [{"kind": "diff", "body": "x"}]}"#,
+    ]);
+    ok(&session, r#"delete {"task": "TASK-001"}"#);
+    assert_eq!(
+        refused(&session, r#"undo {"task": "TASK-001"}"#).code,
+        "NOTHING_TO_UNDO"
+    );
+    assert_eq!(refused(&session, "undo {}").code, "NOTHING_TO_UNDO");
+    assert_eq!(session.sql("SELECT 1 FROM tasks_bodies").len(), 0);
+    ok(&session, r#"create {"title": "second", "plan": "PLAN-001"}"#);
+    ok(&session, r#"delete {"task": "PLAN-001"}"#);
+    assert_eq!(session.sql("SELECT 1 FROM tasks_records").len(), 0);
+    assert_eq!(
+        refused(&session, r#"radar {"task": "TASK-002"}"#).code,
+        "UNKNOWN_ID"
+    );
+    let types: Vec<String> = ok(&session, "delta {}")["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(
+        types.ends_with(&["plan_deleted".to_owned(), "task_deleted".to_owned()]),
+        "{types:?}"
+    );
+}
+
+#[test]
+fn a_deleted_step_returns_to_its_place_with_all_it_had() {
+    let session = after(&[
+        THREE,
+        r#"decompose {"task": "TASK-001", "path": "s:1", "steps": [{"title": "below"}]}"#,
+        r#"task_add {"task": "TASK-001", "parent_step": "s:1", "title": "node"}"#,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:1", "items": [{"kind": "diff", "body": "proof"}]}"#,
+        r#"note {"task": "TASK-001", "path": "s:1", "note": "n"}"#,
+        r#"step_claim {"task": "TASK-001", "path": "s:1", "owner": "ada"}"#,
+    ]);
+    let mirror = || ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"].clone();
+    let before = mirror();
+    ok(&session, r#"delete {"task": "TASK-001", "path": "s:1"}"#);
+    assert_eq!(mirror().as_array().unwrap().len(), 2);
+    assert_eq!(mirror()[1]["path"], "s:1", "the step behind it moved up");
+    ok(&session, r#"undo {"task": "TASK-001"}"#);
+    assert_eq!(mirror(), before);
+    let pack = ok(&session, r#"resume_pack {"task": "TASK-001"}"#);
+    assert_eq!(pack["evidence"][0]["start"], "proof");
+}

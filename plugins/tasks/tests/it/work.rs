@@ -1,0 +1,329 @@
+//! What single tools promise.
+
+use serde_json::{Value, json};
+
+use crate::harness::{THREE, after, call_tool, ok, refused};
+
+#[test]
+fn security_perf_and_docs_are_wanted_when_declared_linked_or_named() {
+    let session = after(&[THREE]);
+    let close = |path: &str| {
+        refused(
+            &session,
+            &format!(r#"close_step {{"task": "TASK-001", "path": "{path}", "checkpoints": "gate"}}"#),
+        )
+        .message
+    };
+    ok(
+        &session,
+        r#"define {"task": "TASK-001", "path": "s:0", "checkpoints": ["perf"]}"#,
+    );
+    assert_eq!(close("s:0"), "perf of step s:0 is not confirmed");
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:1", "checkpoint": "docs", "attachments": ["README.md"]}"#,
+    );
+    assert_eq!(close("s:1"), "docs of step s:1 is not confirmed");
+    let named = r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": {"criteria": {"confirmed": true}, "tests": {"confirmed": true}, "security": {"confirmed": false}}}"#;
+    assert_eq!(
+        refused(&session, named).message,
+        "security of step s:2 is not confirmed"
+    );
+    for path in ["s:0", "s:1"] {
+        ok(
+            &session,
+            &format!(r#"close_step {{"task": "TASK-001", "path": "{path}", "checkpoints": "all"}}"#),
+        );
+    }
+    let neither =
+        r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": {"docs": {"confirmed": true}}}"#;
+    assert_eq!(refused(&session, neither).code, "INVALID_INPUT");
+    let half =
+        r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": {"criteria": {"confirmed": true}}}"#;
+    assert_eq!(
+        refused(&session, half).message,
+        "tests of step s:2 is not confirmed"
+    );
+    assert_eq!(
+        ok(&session, r#"mirror {"task": "TASK-001", "path": "s:2"}"#)["steps"][0].get("confirmed"),
+        None
+    );
+}
+
+#[test]
+fn force_is_for_progress_alone_needs_a_reason_and_does_not_complete_the_task() {
+    let session = after(&[THREE]);
+    let force = |more: &str| {
+        format!(r#"progress {{"task": "TASK-001", "path": "s:0", "completed": true, "force": true{more}}}"#)
+    };
+    assert_eq!(refused(&session, &force("")).code, "INVALID_INPUT");
+    let forced = ok(&session, &force(r#", "reason": "no time""#));
+    assert_eq!(forced["events"][1]["data"]["forced"], "no time");
+    for path in ["s:1", "s:2"] {
+        ok(
+            &session,
+            &format!(r#"close_step {{"task": "TASK-001", "path": "{path}", "checkpoints": "gate"}}"#),
+        );
+    }
+    assert_eq!(
+        refused(&session, r#"complete {"task": "TASK-001"}"#).code,
+        "CHECKPOINTS_NOT_CONFIRMED"
+    );
+    let risks = ok(&session, r#"handoff {"task": "TASK-001"}"#)["risks"].clone();
+    assert_eq!(risks, json!(["s:0 one: closed without its checkpoints: no time"]));
+    ok(
+        &session,
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+    );
+    ok(&session, r#"complete {"task": "TASK-001"}"#);
+}
+
+#[test]
+fn evidence_older_than_the_last_change_is_told() {
+    let session = after(&[THREE]);
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checkpoint": "tests", "checks": ["cargo test"]}"#,
+    );
+    let close = r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#;
+    assert_eq!(ok(&session, close).get("warnings"), None);
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:1", "checkpoint": "tests", "checks": ["cargo test"]}"#,
+    );
+    ok(&session, r#"edit {"task": "TASK-001", "title": "changed since"}"#);
+    let closed = ok(
+        &session,
+        r#"close_step {"task": "TASK-001", "path": "s:1", "checkpoints": "gate"}"#,
+    );
+    assert_eq!(closed["warnings"][0]["code"], "STALE_EVIDENCE");
+}
+
+#[test]
+fn secrets_are_not_stored() {
+    let session = after(&[THREE]);
+    let secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let noted = ok(
+        &session,
+        &format!(r#"note {{"task": "TASK-001", "note": "use {secret}"}}"#),
+    );
+    assert_eq!(noted["warnings"][0]["code"], "SECRETS_REDACTED");
+    let item = json!({"kind": "cmd_output", "title": format!("echo {secret}"), "body": format!("AKIAIOSFODNN7EXAMPLE {secret}"), "uri": format!("https://x/?token={secret}")});
+    call_tool(
+        &session,
+        "tasks_evidence_capture",
+        json!({"task": "TASK-001", "items": [item]}),
+    )
+    .unwrap();
+    for table in ["records", "bodies", "events", "changes"] {
+        for row in session.sql(&format!("SELECT * FROM tasks_{table}")) {
+            let row = format!("{row:?}");
+            assert!(
+                !row.contains(secret) && !row.contains("AKIAIOSF"),
+                "{table}: {row}"
+            );
+        }
+    }
+}
+
+#[test]
+fn new_criteria_take_their_confirmation_back() {
+    let session = after(&[THREE]);
+    ok(
+        &session,
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+    );
+    ok(
+        &session,
+        r#"define {"task": "TASK-001", "path": "s:0", "success_criteria": ["another"]}"#,
+    );
+    let step =
+        || ok(&session, r#"mirror {"task": "TASK-001", "path": "s:0"}"#)["steps"][0]["confirmed"].clone();
+    assert_eq!(step(), json!(["tests"]));
+    ok(
+        &session,
+        r#"patch {"task": "TASK-001", "kind": "step", "path": "s:0", "ops": [{"op": "append", "field": "tests", "value": "more"}]}"#,
+    );
+    assert_eq!(step(), Value::Null);
+}
+
+#[test]
+fn closing_a_task_shows_first_and_does_all_or_nothing() {
+    let session = after(&[THREE]);
+    for path in ["s:0", "s:1"] {
+        ok(
+            &session,
+            &format!(r#"close_step {{"task": "TASK-001", "path": "{path}", "checkpoints": "gate"}}"#),
+        );
+    }
+    let patches =
+        r#""patches": [{"kind": "task_detail", "ops": [{"op": "set", "field": "title", "value": "new"}]}]"#;
+    assert_eq!(
+        refused(
+            &session,
+            &format!(r#"close_task {{"task": "TASK-001", "apply": true, {patches}}}"#)
+        )
+        .code,
+        "CHILDREN_OPEN"
+    );
+    ok(
+        &session,
+        r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": "gate"}"#,
+    );
+    let shown = ok(
+        &session,
+        &format!(r#"close_task {{"task": "TASK-001", {patches}}}"#),
+    );
+    assert_eq!(
+        (&shown["applied"], &shown["revision"]),
+        (&json!(false), &json!(4))
+    );
+    let fields: Vec<&str> = shown["diff"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(fields, ["title", "status", "done_at"]);
+    assert_eq!(ok(&session, r#"radar {"task": "TASK-001"}"#)["revision"], 4);
+    let closed = ok(
+        &session,
+        &format!(r#"close_task {{"task": "TASK-001", "apply": true, "expected_revision": 4, {patches}}}"#),
+    );
+    assert_eq!(
+        (&closed["applied"], &closed["revision"]),
+        (&json!(true), &json!(5))
+    );
+    assert_eq!(closed["next_calls"][0]["arguments"]["task"], "PLAN-001");
+    ok(&session, r#"undo {"task": "TASK-001"}"#);
+    assert_eq!(
+        ok(&session, r#"resume {"task": "TASK-001"}"#)["detail"]["title"],
+        "T"
+    );
+}
+
+#[test]
+fn a_plan_has_a_checklist_and_a_contract() {
+    let session = after(&[THREE]);
+    ok(
+        &session,
+        r#"plan {"plan": "PLAN-001", "steps": ["x", "y"], "doc": "how"}"#,
+    );
+    let moved = ok(&session, r#"plan {"plan": "PLAN-001", "advance": true}"#);
+    assert_eq!(moved["events"][0]["data"], json!({"current": 1, "entries": 2}));
+    ok(&session, r#"plan {"plan": "PLAN-001", "advance": true}"#);
+    assert_eq!(
+        refused(&session, r#"plan {"plan": "PLAN-001", "advance": true}"#).code,
+        "INVALID_INPUT"
+    );
+    assert_eq!(
+        refused(&session, r#"plan {"plan": "PLAN-001", "current": 3}"#).code,
+        "INVALID_INPUT"
+    );
+    ok(
+        &session,
+        r#"contract {"plan": "PLAN-001", "current": "we promise", "contract_data": {"version": 1}}"#,
+    );
+    assert_eq!(ok(&session, r#"radar {"plan": "PLAN-001"}"#)["why"], "we promise");
+    ok(&session, r#"contract {"plan": "PLAN-001", "clear": true}"#);
+    let detail = ok(&session, r#"resume {"plan": "PLAN-001"}"#)["detail"].clone();
+    assert_eq!(
+        (detail.get("contract"), detail.get("contract_data")),
+        (None, None)
+    );
+}
+
+#[test]
+fn templates_make_work_that_can_be_gated() {
+    let session = after(&[]);
+    let names: Vec<String> = ok(&session, "templates_list {}")["templates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|template| template["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "basic-task",
+            "basic-plan",
+            "bug-fix",
+            "principal-plan",
+            "principal-task",
+            "refactor",
+            "release"
+        ]
+    );
+    for name in &names {
+        let plan = if name.ends_with("-plan") {
+            ""
+        } else {
+            r#", "plan_title": "P""#
+        };
+        let made = ok(
+            &session,
+            &format!(r#"scaffold {{"template": "{name}", "title": "T"{plan}}}"#),
+        );
+        for task in made["tasks"].as_array().unwrap() {
+            let lint = ok(&session, &format!(r#"lint {{"task": {task}}}"#));
+            assert_eq!(lint["issues"], json!([]), "{name}");
+        }
+    }
+    let steps = r#""steps": [{"task": "a", "title": "s", "success_criteria": ["c"], "tests": ["t"]},
+        {"task": "b", "title": "s", "success_criteria": ["c"], "tests": ["t"]}]"#;
+    ok(
+        &session,
+        &format!(r#"template_save {{"name": "ours", "kind": "plan", "description": "d", {steps}}}"#),
+    );
+    assert_eq!(
+        ok(&session, r#"scaffold {"template": "ours", "title": "mine"}"#)["tasks"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let other = r#"scaffold {"workspace": "other", "template": "ours", "title": "x"}"#;
+    assert_eq!(refused(&session, other).code, "UNKNOWN_ID");
+    ok(&session, r#"undo {}"#);
+    ok(&session, r#"undo {}"#);
+    assert_eq!(
+        refused(&session, r#"scaffold {"template": "ours", "title": "mine"}"#).code,
+        "UNKNOWN_ID"
+    );
+}
+
+#[test]
+fn lists_go_on_from_a_cursor() {
+    let session = after(&[r#"create {"title": "P"}"#]);
+    for n in 0..7 {
+        ok(
+            &session,
+            &format!(r#"create {{"title": "t{n}", "plan": "PLAN-001"}}"#),
+        );
+    }
+    let (mut after, mut seen) = (0, Vec::new());
+    loop {
+        let page = ok(
+            &session,
+            &format!(r#"context {{"kind": "task", "limit": 3, "after": {after}, "max_chars": 600}}"#),
+        );
+        seen.extend(
+            page["entries"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|entry| entry["number"].as_i64().unwrap()),
+        );
+        after = page["next_after"].as_i64().unwrap();
+        if page["has_more"] == json!(false) && page["budget"]["truncated"] == json!(false) {
+            break;
+        }
+    }
+    assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(
+        ok(&session, r#"context {"status": ["DONE"]}"#)["entries"],
+        json!([])
+    );
+    assert_eq!(refused(&session, r#"context {"after": 1}"#).code, "INVALID_INPUT");
+    assert_eq!(ok(&session, "storage {}")["tasks"], 7);
+}
