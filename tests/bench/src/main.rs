@@ -45,9 +45,6 @@ struct Measure {
     /// Fewer and shorter rounds
     #[arg(long)]
     quick: bool,
-    /// Only one group of figures
-    #[arg(long, value_parser = ["in-process", "stdio", "start", "memory", "scale"])]
-    only: Option<String>,
     /// Where databases go; what a commit costs depends on the disk [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -125,9 +122,6 @@ fn main() -> ExitCode {
         }
     }
 }
-
-/// A group of figures.
-type Measured = fn(&Setup, &mut Report) -> anyhow::Result<()>;
 
 fn run(measure: &Measure) -> anyhow::Result<()> {
     let executable = std::path::absolute(&measure.server).context("--server is no path")?;
