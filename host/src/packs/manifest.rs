@@ -254,6 +254,7 @@ fn check_prompt(said: wit::Prompt) -> Result<ToolSpec, Vec<String>> {
         open_world: false,
         input_schema: prompt_schema(&said.arguments, &mut problems),
         output_schema: Map::from_iter([("type".to_owned(), "object".into())]),
+        members: None,
         aliases: Vec::new(),
         name,
     };

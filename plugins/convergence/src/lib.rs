@@ -62,5 +62,6 @@ pub const PACK: Pack = Pack {
     migrations: &[migration!("../../../migrations/convergence", "0001_init")],
     tools: tollgate_sdk::tools![TestRun, Report, MutationRecord, Status],
     config_schema: Some(config_schema::<Config>),
+    ..Pack::EMPTY
 };
 tollgate_sdk::export_pack!(PACK);
