@@ -22,7 +22,7 @@ pub(crate) fn all() -> anyhow::Result<()> {
     step("clippy, components");
     run(cargo()
         .args(["clippy", "--target", WASM, "--lib"])
-        .args(["--package", "task-store", "--package", "convergence"])
+        .args(components::packages())
         .args(warnings))?;
     run(cargo()
         .args(["clippy", "--target", WASM, "--package", "guests", "--examples"])

@@ -18,6 +18,11 @@ const PACKS: &[(&str, &str)] = &[
     ("convergence", "convergence"),
 ];
 
+/// The built-in packs as arguments of cargo.
+pub(crate) fn packages() -> impl Iterator<Item = &'static str> {
+    PACKS.iter().flat_map(|(package, _)| ["--package", package])
+}
+
 /// How the host is built.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Profile {
