@@ -77,16 +77,20 @@ impl GatePart {
         let op_id = SystemClock.new_id("op");
         // No two are the same, so that nothing repeats.
         let fingerprint = hash::sha256_hex(format!("{tool}\n{args_hash}\n{op_id}").as_bytes());
-        let admission =
-            self.session
-                .admit(&self.envelope, Charge::Mutation, SystemClock.boot_ms(), &now())?;
+        let admission = self.session.admit(
+            &self.envelope,
+            Charge::Mutations(1),
+            SystemClock.boot_ms(),
+            &now(),
+        )?;
         anyhow::ensure!(
             matches!(admission, Admission::Admitted(_)),
             "an envelope without limits refused"
         );
-        let repeated = self.session.repeated_mutation(&self.envelope, &fingerprint)?;
+        let repeated =
+            self.session
+                .repeated_mutation(&self.envelope, &fingerprint, Effect::Write.as_str(), None)?;
         anyhow::ensure!(repeated.is_none(), "a new fingerprint was seen before");
-        self.session.note_mutation(&self.envelope, &fingerprint)?;
         let row = self.row(tool, op_id, args_hash, fingerprint);
         self.session.record(&row).context("a row cannot be recorded")
     }
@@ -124,6 +128,7 @@ impl GatePart {
             events: None,
             verdicts: None,
             artifact_ids: None,
+            artifacts: Vec::new(),
         }
     }
 }

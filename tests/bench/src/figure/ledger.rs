@@ -178,11 +178,7 @@ fn questions(setup: &Setup, report: &mut Report, short: &Path, long: &Path) -> a
             value,
             baseline: "1,000",
             baseline_value: Quantity(few.median(), Unit::Microseconds),
-            target: Some(Target {
-                what: "takes",
-                value,
-                limit: few.median() * LONGER,
-            }),
+            target: Some(Target::at_most("takes", value, few.median() * LONGER)),
         });
     }
     Ok(())
@@ -207,11 +203,7 @@ fn verify(setup: &Setup, report: &mut Report, data_dir: &Path) -> anyhow::Result
         value,
         baseline: "300,000 rows/s",
         baseline_value: Quantity(VERIFY, Unit::Microseconds),
-        target: Some(Target {
-            what: "takes",
-            value,
-            limit: VERIFY,
-        }),
+        target: Some(Target::at_most("takes", value, VERIFY)),
     });
     Ok(())
 }
@@ -255,11 +247,11 @@ fn prune(report: &mut Report, data_dir: &Path) -> anyhow::Result<()> {
         value: Quantity(ms(longest), Unit::Milliseconds),
         baseline: "median",
         baseline_value: Quantity(ms(middle), Unit::Milliseconds),
-        target: Some(Target {
-            what: "is",
-            value: Quantity(ms(longest), Unit::Milliseconds),
-            limit: HELD,
-        }),
+        target: Some(Target::at_most(
+            "is",
+            Quantity(ms(longest), Unit::Milliseconds),
+            HELD,
+        )),
     });
     Ok(())
 }
