@@ -38,7 +38,6 @@ BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 
 -- Few rows fail, so finding them is cheap to prepare.
 CREATE INDEX core_operations_failed ON core_operations (seq) WHERE success = 0;
-CREATE INDEX core_operations_by_failure ON core_operations (failure_fingerprint, seq) WHERE failure_fingerprint IS NOT NULL;
 
 -- Content that operations refer to by id. The file is named by `hash`; it goes at `expires_at` or when
 -- room is short, and the row stays a while longer to say so.
