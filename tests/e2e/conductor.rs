@@ -248,7 +248,19 @@ async fn the_example_runs_from_an_idea_to_a_finished_feature() {
         (&json!(true), &json!("COMPLETE")),
         "{done}"
     );
-    expect![[r#""#]].assert_eq(&executor.log);
+    expect![[r#"
+        S1 RETRY [] diff_summary has to be of type string, not null
+        S1 NEXT_STEP_AVAILABLE [] 
+        S2 RETRY [] gate changed_files_allowlist: changed outside of report/*.py: notes.txt; gate commit_exists: commit_hash is missing
+        S2 NEXT_STEP_AVAILABLE [] 
+        S3 RETRY [] changed_files claims what Git does not show: report/ghost.py
+        S3 NEXT_STEP_AVAILABLE [] 
+        S4 RETRY [] the claim is NOT_MET: fix what is missing and submit again
+        S4 RETRY [] gate tests_passed: `default`: it ended with exit code 1: …==========================
+        S4 NEXT_STEP_AVAILABLE [] 
+        S5 RETRY [] gate no_uncommitted_changes: not committed: README.md, report/export.py, tests/test_export; gate human_approval: nobody has approved the step
+        S5 JOB_COMPLETE [] 
+    "#]].assert_eq(&executor.log);
     assert_eq!(
         project.git(&["log", "--format=%s", "-2"]),
         "S5: export with tests and docs\nS2: export skeleton"

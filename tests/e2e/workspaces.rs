@@ -184,7 +184,7 @@ async fn an_envelope_remembers_the_commit_of_its_workspace() {
     );
     let text = closed["report"]["text"].as_str().unwrap();
     assert!(
-        text.contains(&format!("moved from {first} to {second}")),
+        text.contains(&format!("at {first} before, and at {second} after")),
         "{text}"
     );
     let label = session

@@ -10,8 +10,14 @@ from mcp.client.stdio import StdioServerParameters
 async def main(tollgate: str, data_dir: str, mode: str) -> None:
     server = StdioServerParameters(command=tollgate, args=["--data-dir", data_dir, "serve", "--tier", "full"])
     async with Client(server, mode=mode) as client:
-        tools = (await client.list_tools()).tools
-        assert any(tool.name == "task_create" and tool.output_schema for tool in tools), tools
+        page = await client.list_tools()
+        tools = page.tools
+        while page.next_cursor:
+            page = await client.list_tools(cursor=page.next_cursor)
+            tools += page.tools
+        listed = [tool.name for tool in tools]
+        assert len(listed) == len(set(listed)), listed
+        assert any(tool.name == "task_create" and tool.output_schema for tool in tools), listed
 
         created = await client.call_tool(
             "task_create",
