@@ -1,6 +1,6 @@
 //! The pack `tasks`: plans, tasks and trees of steps whose completion wants confirmed checkpoints.
 //!
-//! State is a set of records. Every write goes through [`write::Write`]: it plans records and events, and
+//! State is a set of records. Every write goes through `write::Write`: it plans records and events, and
 //! applies them together with the journal and the revision. So optimistic concurrency, undo and the stream of
 //! events are the same for every tool, and a refused call has written nothing.
 

@@ -100,7 +100,7 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
             (lines < u64::from(*min)).then(|| format!("{lines} lines changed, at least {min} are wanted"))
         }),
         Gate::CommitExists => with_git(facts, |git| commit(git, said.commit)),
-        Gate::CommandExit0(command) => with_run(facts, command, |run| failed(run)),
+        Gate::CommandExit0(command) => with_run(facts, command, failed),
         Gate::CommandOutputContains(command, text) => with_run(facts, command, |run| {
             (!run.output.contains(text))
                 .then(|| format!("its output does not contain {text:?}: {}", tail(run)))

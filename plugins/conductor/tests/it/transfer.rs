@@ -72,7 +72,7 @@ fn the_archive_lists_its_files_with_their_hashes() {
     );
     for file in files {
         assert_eq!(
-            file["bytes"].as_u64().unwrap() as usize,
+            usize::try_from(file["bytes"].as_u64().unwrap()).unwrap(),
             file["content"].as_str().unwrap().len()
         );
         assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
