@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The built-in packs, in the order in which they are loaded and listed.
-const BUILTIN: &[&str] = &["task-store", "tasks", "conductor", "convergence"];
+const BUILTIN: &[&str] = &["task-store", "tasks", "gsd", "conductor", "convergence"];
 
 #[allow(clippy::disallowed_methods, reason = "a build script works with files")]
 fn main() {

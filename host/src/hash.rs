@@ -1,6 +1,5 @@
-//! SHA-256 in hex, and the canonical text of JSON that is hashed.
+//! SHA-256 in hex.
 
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Lower-case hex.
@@ -34,54 +33,9 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// JSON with the keys of every object sorted, so that equal values have equal text.
-pub fn canonical(value: &Value) -> String {
-    let mut out = String::new();
-    write_canonical(value, &mut out);
-    out
-}
-
-fn write_canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(object) => {
-            let mut keys: Vec<&String> = object.keys().collect();
-            keys.sort_unstable();
-            out.push('{');
-            for (at, key) in keys.into_iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                write_canonical(&object[key], out);
-            }
-            out.push('}');
-        }
-        Value::Array(items) => {
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write_canonical(item, out);
-            }
-            out.push(']');
-        }
-        scalar => out.push_str(&scalar.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn canonical_text_does_not_depend_on_key_order() {
-        let value = json!({"b": [1, {"d": null, "c": "é\""}], "a": true});
-        assert_eq!(canonical(&value), r#"{"a":true,"b":[1,{"c":"é\"","d":null}]}"#);
-    }
 
     #[test]
     fn hex_goes_there_and_back() {

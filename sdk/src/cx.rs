@@ -1,5 +1,7 @@
 //! What a tool works with during one call.
 
+use std::cell::Cell;
+
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -12,6 +14,7 @@ pub struct Cx<'a> {
     pub db: Db<'a>,
     host: &'a dyn Host,
     call: &'a CallInfo,
+    keep_rows: Cell<bool>,
 }
 
 impl<'a> Cx<'a> {
@@ -21,6 +24,7 @@ impl<'a> Cx<'a> {
             db: Db::of_call(host),
             host,
             call,
+            keep_rows: Cell::new(false),
         }
     }
 
@@ -66,6 +70,22 @@ impl<'a> Cx<'a> {
     /// Who calls, if the transport proved it.
     pub fn identity(&self) -> Option<&str> {
         self.call.identity.as_deref()
+    }
+
+    /// The host process, as a UUID that is the same for all its calls.
+    pub fn session_id(&self) -> &str {
+        &self.call.session_id
+    }
+
+    /// In a `Write` tool: what this call wrote stays even if it returns an error. For a record of
+    /// refusals; a call that may have changed something else must not ask for it.
+    pub fn keep_rows(&self) {
+        self.keep_rows.set(true);
+    }
+
+    /// Whether [`keep_rows`](Cx::keep_rows) was called.
+    pub(crate) fn keeps_rows(&self) -> bool {
+        self.keep_rows.get()
     }
 
     /// The operation's id in the ledger.

@@ -75,6 +75,14 @@ impl Row {
             wanted: std::any::type_name::<T>(),
         })
     }
+
+    /// The value of a column of JSON text, counted from 0, as the wanted type.
+    pub fn json<T: serde::de::DeserializeOwned>(&self, column: usize) -> Result<T, DbError> {
+        serde_json::from_str(&self.get::<String>(column)?).map_err(|_| DbError::Type {
+            column,
+            wanted: std::any::type_name::<T>(),
+        })
+    }
 }
 
 /// The tables of the pack, during one call.

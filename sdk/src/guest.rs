@@ -56,6 +56,7 @@ impl<E: Exported> wit::Guest for E {
             identity: cx.identity,
             client: cx.client,
             config: cx.config,
+            session_id: cx.session_id,
         };
         let run = E::PACK.tool(&tool).map(|entry| entry.call);
         let Some(run) = run.or_else(|| E::PACK.prompt(&tool).map(|entry| entry.call)) else {
@@ -63,14 +64,15 @@ impl<E: Exported> wit::Guest for E {
                 "UNKNOWN_TOOL",
                 format!("`{tool}` is not a tool of {}", E::PACK.name),
             );
-            return Err(wire_error(err));
+            return Err(wire_error(err, false));
         };
-        match run(&Cx::new(&Imports, &call), &arguments) {
+        let cx = Cx::new(&Imports, &call);
+        match run(&cx, &arguments) {
             Ok(reply) => Ok(wit::Reply {
                 structured: reply.structured,
                 text: reply.text,
             }),
-            Err(err) => Err(wire_error(err)),
+            Err(err) => Err(wire_error(err, cx.keeps_rows())),
         }
     }
 }
@@ -159,7 +161,7 @@ fn wire_want(want: &Want) -> component::Want {
     }
 }
 
-fn wire_error(err: ToolError) -> wit::ToolError {
+fn wire_error(err: ToolError, keep_rows: bool) -> wit::ToolError {
     wit::ToolError {
         code: err.code,
         message: err.message,
@@ -176,6 +178,7 @@ fn wire_error(err: ToolError) -> wit::ToolError {
             .collect(),
         context: Json::Object(err.context).to_string(),
         next_call: err.next_call.map(wire_next_call),
+        keep_rows,
     }
 }
 

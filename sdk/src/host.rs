@@ -122,4 +122,6 @@ pub struct CallInfo {
     pub client: Option<String>,
     /// The pack's `config` table as a JSON object; empty text counts as an empty one.
     pub config: String,
+    /// The host process, as a UUID that is the same for all its calls.
+    pub session_id: String,
 }

@@ -50,6 +50,7 @@
 #![warn(missing_docs)]
 
 pub mod budget;
+mod canonical;
 #[cfg(not(target_family = "wasm"))]
 mod capture;
 mod cx;
@@ -81,6 +82,7 @@ pub mod stale;
 pub mod tree;
 
 pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};
+pub use canonical::canonical_json;
 #[cfg(not(target_family = "wasm"))]
 pub use capture::Capture;
 pub use cx::Cx;

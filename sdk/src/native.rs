@@ -33,6 +33,9 @@ use crate::{
 /// What the clock starts at: 2026-01-01T00:00:00Z.
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
 
+/// The host process, as packs see it.
+const SESSION_ID: &str = "00000000-0000-7000-8000-000000000000";
+
 /// A pack over an in-memory or file database.
 pub struct Session {
     pack: &'static Pack,
@@ -78,7 +81,10 @@ impl Session {
                 workspaces: Workspaces::new(Asked::of(pack.wants)),
                 progress: RefCell::default(),
             },
-            call: RefCell::default(),
+            call: RefCell::new(CallInfo {
+                session_id: SESSION_ID.to_owned(),
+                ..CallInfo::default()
+            }),
         }
     }
 
@@ -181,13 +187,14 @@ impl Session {
         self.pragma("query_only", if read_only { "ON" } else { "OFF" });
         self.pragma_free("SAVEPOINT call");
         let result = (entry.call)(&cx, arguments);
-        if result.is_err() && entry.effect == Effect::Write {
+        let kept = result.is_ok() || cx.keeps_rows();
+        if !kept && entry.effect == Effect::Write {
             self.pragma_free("ROLLBACK TO call");
         }
         self.pragma_free("RELEASE call");
         self.backend.run.set(false);
-        self.backend.record.leave(result.is_ok());
-        let warnings = self.backend.workspaces.leave(result.is_ok());
+        self.backend.record.leave(kept);
+        let warnings = self.backend.workspaces.leave(kept);
         result.map(|mut reply| {
             stale::mark_text(&mut reply.structured, &(entry.output_schema)(), &warnings);
             reply

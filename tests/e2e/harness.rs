@@ -99,8 +99,24 @@ impl Place {
 
     /// A client over stdio.
     pub(crate) async fn serve(&self, flags: &[&str]) -> Session {
-        let mut command = tokio::process::Command::from(self.command(&["serve"]));
+        let mut command = self.command(&["serve"]);
         command.args(flags);
+        Place::connect(command).await
+    }
+
+    /// A client over stdio to a server that another program starts.
+    pub(crate) async fn serve_by(&self, starter: &[&str]) -> Session {
+        let serve = self.command(&["serve"]);
+        let mut command = Command::new(starter[0]);
+        command
+            .args(&starter[1..])
+            .arg(serve.get_program())
+            .args(serve.get_args());
+        Place::connect(command).await
+    }
+
+    async fn connect(command: Command) -> Session {
+        let command = tokio::process::Command::from(command);
         let transport = TokioChildProcess::new(command).unwrap();
         let pid = transport.id().unwrap();
         Session {

@@ -11,6 +11,7 @@ mod conductor_tools;
 mod convergence;
 mod crash;
 mod envelopes;
+mod gsd;
 mod harness;
 mod hostile;
 mod http;

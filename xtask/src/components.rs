@@ -14,6 +14,7 @@ pub(crate) const WASM: &str = "wasm32-wasip2";
 const PACKS: &[(&str, &str)] = &[
     ("task-store", "task_store"),
     ("tasks", "tasks"),
+    ("gsd", "gsd"),
     ("conductor", "conductor"),
     ("convergence", "convergence"),
 ];

@@ -48,7 +48,8 @@ impl Draft {
     pub(super) fn finish(&mut self, settled: &Settled) -> &Operation {
         let operation = &mut self.operation;
         operation.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
-        operation.success = Some(settled.result.is_ok());
+        let refusal = settled.refusal();
+        operation.success = Some(refusal.is_none());
         operation.limit_triggered = settled
             .limit
             .filter(|limit| limit.is_limit())
@@ -56,14 +57,14 @@ impl Draft {
         let mutation = settled.mutation.as_ref();
         operation.mutation_fingerprint = mutation.map(|mutation| mutation.fingerprint.clone());
         operation.changed_paths = mutation.and_then(|mutation| serde_json::to_string(&mutation.changed).ok());
-        let result = settled.result.as_ref();
-        operation.result_hash = result.ok().map(|reply| hash::sha256_hex(reply.json.as_bytes()));
-        let code = result.err().map(|err| err.code.as_str());
+        let done = settled.result.as_ref().ok().filter(|_| refusal.is_none());
+        operation.result_hash = done.map(|reply| hash::sha256_hex(reply.json.as_bytes()));
+        let code = refusal.map(|err| err.code.as_str());
         operation.error_code = code.map(str::to_owned);
         operation.failure_class = code.map(|code| failure_class(code).to_owned());
         settled.additions.fill(operation);
         // The call did what it was asked to; what it looked at fails.
-        if settled.result.is_ok()
+        if refusal.is_none()
             && operation.op_type == OpType::TestRun
             && operation.failure_fingerprint.is_some()
         {

@@ -194,6 +194,11 @@ impl Runtime {
             }),
             // What a guest says about being cut short is no news.
             Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => Err(cancelled(call)),
+            Ok(Err(err)) if err.keep_rows && call.effect == Effect::Write => Ok(Reply {
+                held_back: std::mem::take(&mut state.held_back).into(),
+                refusal: Some(Box::new(read_error(err))),
+                ..Reply::default()
+            }),
             Ok(Err(err)) => Err(read_error(err)),
             Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
         };

@@ -181,6 +181,25 @@ impl Settled {
     fn refused(refusal: ToolError) -> Settled {
         Settled::of(Err(refusal))
     }
+
+    /// Why the call was refused, if it was.
+    fn refusal(&self) -> Option<&ToolError> {
+        match &self.result {
+            Ok(reply) => reply.refusal.as_deref(),
+            Err(refusal) => Some(refusal),
+        }
+    }
+}
+
+/// What the caller gets.
+fn answer(result: Result<Reply, ToolError>) -> Result<Reply, ToolError> {
+    match result? {
+        Reply {
+            refusal: Some(refusal),
+            ..
+        } => Err(*refusal),
+        reply => Ok(reply),
+    }
 }
 
 /// A call that never reached the gate, because it names no tool.
@@ -215,6 +234,8 @@ pub struct Gate {
     stopping: Cancel,
     lanes: Lanes,
     artifacts: Option<Arc<ArtifactStore>>,
+    /// This process, as packs know it.
+    session_id: String,
     /// Let go last: what is queued is written before this process counts as gone.
     host: Arc<Host>,
 }
@@ -245,6 +266,7 @@ impl Gate {
             connections: Connections::default(),
             stopping: Cancel::default(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
+            session_id: uuid::Uuid::new_v4().to_string(),
             clock,
             artifacts,
             host,
@@ -302,13 +324,13 @@ impl Gate {
         }
         Outcome {
             op_id,
-            result: settled.result,
             duration: started.elapsed(),
             envelope_id,
             standing: settled.standing,
             budgets: settled.budgets,
             mutation: settled.mutation,
             stale: settled.stale,
+            result: answer(settled.result),
         }
     }
 
@@ -401,6 +423,7 @@ impl Gate {
                 identity: call.caller.identity,
                 client: call.caller.client,
                 config,
+                session_id: self.session_id.clone(),
             },
             connection: call.caller.connection,
             time: match tool.spec.effect {
@@ -427,7 +450,7 @@ impl Gate {
         caller: &Caller,
         envelope_id: Option<String>,
     ) -> Draft {
-        let canonical = hash::canonical(arguments);
+        let canonical = tollgate_sdk::canonical_json(arguments);
         let args_hash = hash::sha256_hex(canonical.as_bytes());
         let artifacts = CallArtifacts::new(self.artifacts.clone());
         let described = artifacts.announce(ArtifactKind::Arguments, &canonical);

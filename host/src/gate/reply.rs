@@ -21,6 +21,9 @@ pub struct Reply {
     pub json: String,
     /// What to show instead of the JSON.
     pub text: Option<String>,
+    /// The call was refused, and what it wrote to say so is kept. Everywhere inside the gate it is a call
+    /// that went well; its row and its caller get the refusal.
+    pub refusal: Option<Box<ToolError>>,
     /// What is written to workspaces once the call is committed.
     pub held_back: Arc<[HeldBack]>,
 }
@@ -48,6 +51,7 @@ pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
         json: object(said.structured).map_err(|err| bad(format!("not a JSON object: {err}")))?,
         text: said.text.map(|said| text::clean_lines(&said)),
         held_back: Arc::default(),
+        refusal: None,
     })
 }
 

@@ -294,7 +294,7 @@ impl Writer {
     fn mutation(&mut self, draft: &Draft, settled: &Settled) -> rusqlite::Result<Option<Mutation>> {
         let session = self.session()?;
         let changes = session.take_changes();
-        if !matches!(draft.charge, Charge::Mutations(_)) || settled.result.is_err() {
+        if !matches!(draft.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
             return Ok(None);
         }
         let text = format!(

@@ -73,7 +73,7 @@ impl GatePart {
     }
 
     fn call(&self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
-        let args_hash = hash::sha256_hex(hash::canonical(arguments).as_bytes());
+        let args_hash = hash::sha256_hex(tollgate_sdk::canonical_json(arguments).as_bytes());
         let op_id = SystemClock.new_id("op");
         // No two are the same, so that nothing repeats.
         let fingerprint = hash::sha256_hex(format!("{tool}\n{args_hash}\n{op_id}").as_bytes());

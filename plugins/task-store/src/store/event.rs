@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use super::{Where, json_column};
+use super::Where;
 use crate::model::{AttemptId, EventType, TaskId};
 use crate::role::Role;
 
@@ -47,7 +47,7 @@ impl TryFrom<Row> for Event {
             event_type: row.get(3)?,
             actor: row.get(4)?,
             actor_role: row.get(5)?,
-            payload: json_column(&row, 6)?,
+            payload: row.json(6)?,
             created_at: row.get(7)?,
         })
     }

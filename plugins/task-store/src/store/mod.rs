@@ -9,19 +9,10 @@ pub(crate) mod review;
 pub(crate) mod standing;
 pub(crate) mod task;
 
-use serde::de::DeserializeOwned;
-use tollgate_sdk::{DbError, Row, ToValue, Value};
+use tollgate_sdk::{ToValue, Value};
 
 /// How many rows of each kind a snapshot of a task shows.
 pub(crate) const SHOWN: u32 = 10;
-
-/// A column of JSON text.
-fn json_column<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, DbError> {
-    serde_json::from_str(&row.get::<String>(column)?).map_err(|_| DbError::Type {
-        column,
-        wanted: std::any::type_name::<T>(),
-    })
-}
 
 /// The conditions of a query that depend on what was asked for.
 struct Where {

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use super::json_column;
 use crate::arguments::{ENTRY, PATH};
 use crate::model::{AttemptId, ReviewId, ReviewType, Severity, TaskId, Verdict};
 
@@ -106,7 +105,7 @@ impl TryFrom<Row> for Review {
     fn try_from(row: Row) -> Result<Review, DbError> {
         Ok(Review {
             line: ReviewLine::read(&row)?,
-            findings: json_column(&row, LINE_COLUMNS)?,
+            findings: row.json(LINE_COLUMNS)?,
         })
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use super::{Where, json_column};
+use super::Where;
 use crate::model::{AttemptId, CircuitStatus, TaskId};
 use crate::phase::Phase;
 use crate::retry::Candidate;
@@ -85,7 +85,7 @@ impl TaskHead {
             title: row.get(1)?,
             workspace: row.get(2)?,
             phase: row.get(3)?,
-            labels: json_column(row, 4)?,
+            labels: row.json(4)?,
             circuit_status: row.get(5)?,
             current_attempt_id: row.get(6)?,
             attempt_count: row.get(7)?,
@@ -163,7 +163,7 @@ impl TryFrom<Row> for Task {
 
     fn try_from(row: Row) -> Result<Task, DbError> {
         let head = TaskHead::read(&row)?;
-        let list = |offset| json_column(&row, HEAD_COLUMNS + offset);
+        let list = |offset| row.json(HEAD_COLUMNS + offset);
         Ok(Task {
             head,
             spec: Spec {

@@ -1,0 +1,112 @@
+//! Who holds which unit.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+/// A unit that somebody holds.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Claim {
+    /// The workspace.
+    pub workspace: String,
+    /// The unit, such as M01/S01 or M01/S01/T01.
+    pub unit: String,
+    /// Who holds it.
+    pub owner: String,
+    /// Since when.
+    pub claimed_at: Timestamp,
+    /// Until when, if not until it is released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+const COLUMNS: &str = "workspace, unit, owner, claimed_at, expires_at";
+
+impl TryFrom<Row> for Claim {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Claim, DbError> {
+        Ok(Claim {
+            workspace: row.get(0)?,
+            unit: row.get(1)?,
+            owner: row.get(2)?,
+            claimed_at: row.get(3)?,
+            expires_at: row.get(4)?,
+        })
+    }
+}
+
+/// The claim on exactly this unit, unless it is over.
+pub(crate) fn get(
+    db: &Db<'_>,
+    workspace: &str,
+    unit: &str,
+    now: Timestamp,
+) -> Result<Option<Claim>, DbError> {
+    db.query_one(
+        &format!(
+            "SELECT {COLUMNS} FROM gsd_claims WHERE workspace = ?1 AND unit = ?2 \
+             AND (expires_at IS NULL OR expires_at > ?3)"
+        ),
+        params![workspace, unit, now],
+    )
+}
+
+/// The claims on units whose key starts with a prefix, unless they are over. Without a workspace,
+/// those of all.
+pub(crate) fn list(
+    db: &Db<'_>,
+    workspace: Option<&str>,
+    prefix: &str,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Claim>, DbError> {
+    db.query_as(
+        &format!(
+            "SELECT {COLUMNS} FROM gsd_claims WHERE (?1 IS NULL OR workspace = ?1) AND substr(unit, 1, ?2) = ?3 \
+             AND (expires_at IS NULL OR expires_at > ?4) ORDER BY workspace, unit LIMIT ?5"
+        ),
+        params![
+            workspace,
+            i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX),
+            prefix,
+            now,
+            limit,
+        ],
+    )
+}
+
+/// Stores a claim in the place of the one before it.
+pub(crate) fn put(db: &Db<'_>, claim: &Claim) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO gsd_claims (workspace, unit, owner, claimed_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5) \
+         ON CONFLICT (workspace, unit) DO UPDATE SET owner = excluded.owner, claimed_at = excluded.claimed_at, \
+         expires_at = excluded.expires_at",
+        params![claim.workspace, claim.unit, claim.owner, claim.claimed_at, claim.expires_at],
+    )?;
+    Ok(())
+}
+
+/// Lets go of a unit. `false` if nobody held it.
+pub(crate) fn release(db: &Db<'_>, workspace: &str, unit: &str) -> Result<bool, DbError> {
+    let changed = db.execute(
+        "DELETE FROM gsd_claims WHERE workspace = ?1 AND unit = ?2",
+        params![workspace, unit],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Lets go of a slice and of every task in it.
+pub(crate) fn release_within(db: &Db<'_>, workspace: &str, slice: &str) -> Result<(), DbError> {
+    let below = format!("{slice}/");
+    db.execute(
+        "DELETE FROM gsd_claims WHERE workspace = ?1 AND (unit = ?2 OR substr(unit, 1, ?3) = ?4)",
+        params![
+            workspace,
+            slice,
+            i64::try_from(below.len()).unwrap_or(i64::MAX),
+            below,
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! All SQL of the pack: one file per table, each with the record that its rows are read as.
+
+pub(crate) mod claim;
+pub(crate) mod file;
+pub(crate) mod history;
+pub(crate) mod log;
+pub(crate) mod milestone;
+pub(crate) mod slice;
+pub(crate) mod task;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use tollgate_sdk::{Db, DbError, Timestamp, ToValue, Value, params};
+
+/// Why a unit was reopened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Reopen {
+    /// The reason that was given.
+    pub reason: String,
+    /// Who reopened it.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl ToValue for Reopen {
+    fn to_value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default().to_value()
+    }
+}
+
+/// What closing a unit leaves on it.
+#[derive(Debug)]
+pub(crate) struct Closing<'a> {
+    /// What the completion said; absent when the unit was skipped.
+    pub summary: Option<&'a Json>,
+    pub by: &'a str,
+    /// The event's hash.
+    pub hash: &'a str,
+}
+
+/// Who closed a unit, and with what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Closed {
+    pub by: String,
+    pub hash: String,
+}
+
+/// A list of text as a column.
+fn list(entries: &[impl Serialize]) -> Value {
+    serde_json::to_value(entries).unwrap_or_default().to_value()
+}
+
+/// The workspaces that have anything planned, by name.
+pub(crate) fn workspaces(db: &Db<'_>) -> Result<Vec<String>, DbError> {
+    db.query(
+        "SELECT workspace FROM gsd_milestones GROUP BY workspace ORDER BY workspace LIMIT 200",
+        params![],
+    )?
+    .iter()
+    .map(|row| row.get(0))
+    .collect()
+}

@@ -1,0 +1,330 @@
+//! Tasks.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+use tollgate_sdk::{Db, DbError, Row, params};
+
+use super::milestone::{closed, reopen};
+use super::{Closed, Closing, Reopen, list};
+use crate::model::{MilestoneId, SliceId, Status, TaskId};
+
+/// What a plan says about a task.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Plan {
+    pub title: String,
+    pub description: String,
+    pub estimate: String,
+    pub files: Vec<String>,
+    pub verify: String,
+    pub inputs: Vec<String>,
+    pub expected_output: Vec<String>,
+}
+
+/// A task without what may be large.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskHead {
+    pub slice: SliceId,
+    pub id: TaskId,
+    pub title: String,
+    pub estimate: String,
+    pub status: Status,
+    pub started_by: Option<String>,
+    pub closed: Option<Closed>,
+    pub reopen: Option<Reopen>,
+    /// How often it was reopened.
+    pub reopened: u32,
+}
+
+/// A task.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub head: TaskHead,
+    pub plan: Plan,
+    pub summary: Option<Json>,
+}
+
+const HEAD: &str =
+    "slice_id, id, title, estimate, status, started_by, closed_by, closed_hash, reopen_json, reopened";
+const REST: &str = "description, files_json, verify, inputs_json, expected_output_json, summary_json";
+
+impl TryFrom<Row> for TaskHead {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<TaskHead, DbError> {
+        TaskHead::read(&row)
+    }
+}
+
+impl TaskHead {
+    fn read(row: &Row) -> Result<TaskHead, DbError> {
+        Ok(TaskHead {
+            slice: row.get(0)?,
+            id: row.get(1)?,
+            title: row.get(2)?,
+            estimate: row.get(3)?,
+            status: row.get(4)?,
+            started_by: row.get(5)?,
+            closed: closed(row, 6)?,
+            reopen: reopen(row, 8)?,
+            reopened: row.get(9)?,
+        })
+    }
+}
+
+impl TryFrom<Row> for Task {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Task, DbError> {
+        let head = TaskHead::read(&row)?;
+        Ok(Task {
+            plan: Plan {
+                title: head.title.clone(),
+                estimate: head.estimate.clone(),
+                description: row.get(10)?,
+                files: row.json(11)?,
+                verify: row.get(12)?,
+                inputs: row.json(13)?,
+                expected_output: row.json(14)?,
+            },
+            head,
+            summary: row.get(15)?,
+        })
+    }
+}
+
+/// One task.
+pub(crate) fn get(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+    id: &TaskId,
+) -> Result<Option<Task>, DbError> {
+    db.query_one(
+        &format!(
+            "SELECT {HEAD}, {REST} FROM gsd_tasks \
+             WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4"
+        ),
+        params![workspace, milestone, slice, id],
+    )
+}
+
+/// Every task of a slice, by number, without what may be large. A slice has at most 999.
+pub(crate) fn heads(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+) -> Result<Vec<TaskHead>, DbError> {
+    db.query_as(
+        &format!(
+            "SELECT {HEAD} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 ORDER BY ordinal"
+        ),
+        params![workspace, milestone, slice],
+    )
+}
+
+/// Open tasks of a milestone, whatever their slice, at most `limit`.
+pub(crate) fn open(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    limit: u32,
+) -> Result<Vec<TaskHead>, DbError> {
+    db.query_as(
+        &format!(
+            "SELECT {HEAD} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 \
+             AND status IN ('pending', 'in_progress') ORDER BY slice_id, ordinal LIMIT ?3"
+        ),
+        params![workspace, milestone, limit],
+    )
+}
+
+/// How many tasks each slice of a milestone has, and how many of them are closed.
+pub(crate) fn counts(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+) -> Result<BTreeMap<SliceId, (u32, u32)>, DbError> {
+    db.query(
+        "SELECT slice_id, count(id), sum(CASE WHEN status IN ('complete', 'skipped') THEN 1 ELSE 0 END) \
+         FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 GROUP BY slice_id",
+        params![workspace, milestone],
+    )?
+    .iter()
+    .map(|row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))
+    .collect()
+}
+
+/// Every task of a slice, by number. They are read a few at a time, because each may be large.
+pub(crate) fn all(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+) -> Result<Vec<Task>, DbError> {
+    const AT_ONCE: usize = 25;
+    let mut tasks: Vec<Task> = Vec::new();
+    loop {
+        let after = tasks.last().map_or(-1, |task| i64::from(task.head.id.ordinal()));
+        let page: Vec<Task> = db.query_as(
+            &format!(
+                "SELECT {HEAD}, {REST} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 \
+                 AND ordinal > ?4 ORDER BY ordinal LIMIT {AT_ONCE}"
+            ),
+            params![workspace, milestone, slice, after],
+        )?;
+        let last = page.len() < AT_ONCE;
+        tasks.extend(page);
+        if last {
+            return Ok(tasks);
+        }
+    }
+}
+
+/// Stores a new task, or what is planned now for one that is there.
+pub(crate) fn plan(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+    id: &TaskId,
+    plan: &Plan,
+) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO gsd_tasks (workspace, milestone_id, slice_id, id, ordinal, title, description, estimate, \
+         files_json, verify, inputs_json, expected_output_json, status, reopened) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'pending', 0) \
+         ON CONFLICT (workspace, milestone_id, slice_id, id) DO UPDATE SET title = excluded.title, \
+         description = excluded.description, estimate = excluded.estimate, files_json = excluded.files_json, \
+         verify = excluded.verify, inputs_json = excluded.inputs_json, \
+         expected_output_json = excluded.expected_output_json",
+        params![
+            workspace,
+            milestone,
+            slice,
+            id,
+            id.ordinal(),
+            plan.title,
+            plan.description,
+            plan.estimate,
+            list(&plan.files),
+            plan.verify,
+            list(&plan.inputs),
+            list(&plan.expected_output),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Takes an open task out.
+pub(crate) fn remove(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+    id: &TaskId,
+) -> Result<(), DbError> {
+    db.execute(
+        "DELETE FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4 \
+         AND status IN ('pending', 'in_progress')",
+        params![workspace, milestone, slice, id],
+    )?;
+    Ok(())
+}
+
+/// Marks an open task as under way. `false` if it is closed by now.
+pub(crate) fn start(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+    id: &TaskId,
+    by: &str,
+) -> Result<bool, DbError> {
+    let changed = db.execute(
+        "UPDATE gsd_tasks SET status = 'in_progress', started_by = ?5 \
+         WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4 \
+         AND status IN ('pending', 'in_progress')",
+        params![workspace, milestone, slice, id, by],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Completes an open task. `false` if it is closed by now.
+pub(crate) fn complete(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+    id: &TaskId,
+    closing: &Closing<'_>,
+) -> Result<bool, DbError> {
+    let changed = db.execute(
+        "UPDATE gsd_tasks SET status = 'complete', summary_json = ?5, closed_by = ?6, closed_hash = ?7, \
+         reopen_json = NULL WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4 \
+         AND status IN ('pending', 'in_progress')",
+        params![
+            workspace,
+            milestone,
+            slice,
+            id,
+            closing.summary,
+            closing.by,
+            closing.hash
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Skips every open task of a slice.
+pub(crate) fn skip_open(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+    closing: &Closing<'_>,
+) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE gsd_tasks SET status = 'skipped', closed_by = ?4, closed_hash = ?5, reopen_json = NULL \
+         WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND status IN ('pending', 'in_progress')",
+        params![workspace, milestone, slice, closing.by, closing.hash],
+    )?;
+    Ok(())
+}
+
+/// Makes a closed task pending again. `false` if it is open.
+pub(crate) fn reopen_one(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+    id: &TaskId,
+    reopen: &Reopen,
+) -> Result<bool, DbError> {
+    let changed = db.execute(
+        "UPDATE gsd_tasks SET status = 'pending', started_by = NULL, summary_json = NULL, closed_by = NULL, \
+         closed_hash = NULL, reopen_json = ?5, reopened = reopened + 1 \
+         WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4 AND status IN ('complete', 'skipped')",
+        params![workspace, milestone, slice, id, reopen],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Makes every task of a slice pending, whatever it was.
+pub(crate) fn reopen_all(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+    reopen: &Reopen,
+) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE gsd_tasks SET status = 'pending', started_by = NULL, summary_json = NULL, closed_by = NULL, \
+         closed_hash = NULL, reopen_json = ?4, reopened = reopened + 1 \
+         WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3",
+        params![workspace, milestone, slice, reopen],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! Holding units: claiming, releasing, and who holds what.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, DbError, Effect, Tool, ToolError};
+
+use super::change_tool;
+use crate::act::{Act, Applied, Change, Header};
+use crate::arguments::{LINE, NAME, TEXT, TTL_SEC, WORKSPACE};
+use crate::files::Touched;
+use crate::guard::{Action, Holder};
+use crate::model::{MilestoneId, SliceId, TaskId, Unit};
+use crate::store::claim::{self, Claim};
+use crate::store::log::Event;
+use crate::violation::{Refusals, Violation};
+
+/// Most claims of one reply.
+const LISTED: u32 = 200;
+
+/// Hold a slice or a task, so that only you may start, complete, skip or reopen it. The first claim wins. A slice's
+/// claim covers those of its tasks that nobody holds. Claiming again as the same actor renews; `force` with a
+/// `reason` takes over.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClaimUnit {
+    /// The milestone, such as M01.
+    milestone_id: MilestoneId,
+    /// The slice, such as S01.
+    slice_id: SliceId,
+    /// The task, such as T01. Left out: the slice.
+    task_id: Option<TaskId>,
+    /// Who claims.
+    #[schemars(length(min = 1, max = NAME))]
+    actor_name: String,
+    /// After how many seconds the claim is over. Left out: when it is released.
+    #[schemars(range(min = 1, max = TTL_SEC))]
+    ttl_sec: Option<u32>,
+    /// Take the unit over from who holds it. Wants a reason.
+    force: Option<bool>,
+    /// Why it is taken over.
+    #[schemars(length(min = 1, max = TEXT))]
+    reason: Option<String>,
+    /// Where it belongs: a registered workspace or just a label.
+    #[schemars(length(min = 1, max = WORKSPACE))]
+    workspace: String,
+    /// What caused the call.
+    #[schemars(length(max = TEXT))]
+    trigger_reason: Option<String>,
+}
+change_tool!(
+    ClaimUnit,
+    "gsd_claim",
+    "Claim a slice or a task",
+    Standard,
+    IDEMPOTENT
+);
+
+fn unit_of(milestone: &MilestoneId, slice: &SliceId, task: Option<&TaskId>) -> Unit {
+    match task {
+        Some(task) => Unit::task(milestone, slice, task),
+        None => Unit::slice(milestone, slice),
+    }
+}
+
+impl Change for ClaimUnit {
+    const CMD: &'static str = "claim-unit";
+    /// Who held it before.
+    type Facts = Option<Holder>;
+
+    fn header(&self) -> Header<'_> {
+        Header {
+            workspace: &self.workspace,
+            actor_name: Some(&self.actor_name),
+            trigger_reason: self.trigger_reason.as_deref(),
+        }
+    }
+
+    fn unit(&self) -> Unit {
+        unit_of(&self.milestone_id, &self.slice_id, self.task_id.as_ref())
+    }
+
+    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
+        act.scene(Action::Claim, &act.unit, refusals)?;
+        let holder = act
+            .holder(&act.unit)?
+            .filter(|holder| holder.owner != self.actor_name);
+        if let Some(reason) = &self.reason {
+            refusals.text("reason", reason);
+        }
+        if let Some(ttl) = self.ttl_sec.filter(|ttl| !(1..=TTL_SEC).contains(ttl)) {
+            let fault = format!("is {ttl}, not within 1 to {TTL_SEC}");
+            refusals.add(Violation::argument("ttl_sec", fault));
+        }
+        match (&holder, self.force.unwrap_or_default(), &self.reason) {
+            (Some(_), true, None) => {
+                refusals.add(Violation::argument(
+                    "reason",
+                    "is missing, which taking over wants",
+                ));
+            }
+            (Some(_), false, _) => {
+                act.ownership(&act.unit, refusals)?;
+            }
+            _ => {}
+        }
+        Ok(Some(holder))
+    }
+
+    fn apply(&self, act: &Act<'_>, before: Self::Facts, _event: &Event) -> Result<Applied, ToolError> {
+        let ttl_ms = self.ttl_sec.map(|seconds| i64::from(seconds) * 1000);
+        let claim = Claim {
+            workspace: self.workspace.clone(),
+            unit: act.unit.to_string(),
+            owner: self.actor_name.clone(),
+            claimed_at: act.now(),
+            expires_at: ttl_ms.map(|ttl_ms| act.now().plus_ms(ttl_ms)),
+        };
+        claim::put(act.db(), &claim)?;
+        let taken = before.map(|holder| {
+            let reason: String = self
+                .reason
+                .iter()
+                .flat_map(|reason| reason.chars())
+                .take(LINE)
+                .collect();
+            format!("{} was taken over from {}: {reason}", holder.unit, holder.owner)
+        });
+        Ok(Applied {
+            status: format!("held by {}", self.actor_name),
+            warnings: taken.into_iter().collect(),
+            touched: Touched::claims(),
+            ..Applied::default()
+        })
+    }
+}
+
+/// Let go of a unit you hold. Nothing happens if nobody holds it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReleaseUnit {
+    /// The milestone, such as M01.
+    milestone_id: MilestoneId,
+    /// The slice, such as S01.
+    slice_id: SliceId,
+    /// The task, such as T01. Left out: the slice.
+    task_id: Option<TaskId>,
+    /// Who holds it.
+    #[schemars(length(min = 1, max = NAME))]
+    actor_name: String,
+    /// Where it belongs: a registered workspace or just a label.
+    #[schemars(length(min = 1, max = WORKSPACE))]
+    workspace: String,
+    /// What caused the call.
+    #[schemars(length(max = TEXT))]
+    trigger_reason: Option<String>,
+}
+change_tool!(
+    ReleaseUnit,
+    "gsd_release",
+    "Release a slice or a task",
+    Standard,
+    IDEMPOTENT
+);
+
+impl Change for ReleaseUnit {
+    const CMD: &'static str = "release-unit";
+    type Facts = ();
+
+    fn header(&self) -> Header<'_> {
+        Header {
+            workspace: &self.workspace,
+            actor_name: Some(&self.actor_name),
+            trigger_reason: self.trigger_reason.as_deref(),
+        }
+    }
+
+    fn unit(&self) -> Unit {
+        unit_of(&self.milestone_id, &self.slice_id, self.task_id.as_ref())
+    }
+
+    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
+        act.scene(Action::Release, &act.unit, refusals)?;
+        act.ownership(&act.unit, refusals)?;
+        Ok(Some(()))
+    }
+
+    fn apply(&self, act: &Act<'_>, (): (), _event: &Event) -> Result<Applied, ToolError> {
+        let released = claim::release(act.db(), act.workspace(), &act.unit.to_string())?;
+        let left = act.holder(&act.unit)?;
+        Ok(Applied {
+            status: match left {
+                Some(holder) => format!("covered by the claim of {} on {}", holder.owner, holder.unit),
+                None if released => "released".to_owned(),
+                None => "not held".to_owned(),
+            },
+            touched: Touched::claims(),
+            ..Applied::default()
+        })
+    }
+}
+
+/// List who holds which slices and tasks, and until when.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListClaims {
+    /// Only this workspace.
+    #[schemars(length(min = 1, max = WORKSPACE))]
+    workspace: Option<String>,
+    /// Only this milestone, such as M01.
+    milestone_id: Option<MilestoneId>,
+}
+
+/// Who holds what.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Claims {
+    /// The claims that are not over.
+    claims: Vec<Claim>,
+    /// There are more.
+    more: bool,
+}
+
+impl Tool for ListClaims {
+    const NAME: &'static str = "gsd_claims";
+    const TITLE: &'static str = "List claims";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Claims;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Claims, ToolError> {
+        let prefix = self.milestone_id.map_or_else(String::new, |id| format!("{id}/"));
+        let workspace = self.workspace.as_deref();
+        let mut claims = claim::list(&cx.db, workspace, &prefix, cx.now(), LISTED + 1)?;
+        let most = usize::try_from(LISTED).unwrap_or(usize::MAX);
+        let more = claims.len() > most;
+        claims.truncate(most);
+        Ok(Claims { claims, more })
+    }
+}

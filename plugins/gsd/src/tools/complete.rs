@@ -1,0 +1,437 @@
+//! Completing tasks and slices, and skipping slices.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use tollgate_sdk::{DbError, NextCall, ToolError};
+
+use super::change_tool;
+use crate::act::{Act, Applied, Change, UnitStatus, header};
+use crate::arguments::{ENTRIES, LINE, NAME, TEXT, WORKSPACE};
+use crate::files::Touched;
+use crate::guard::{self, Action};
+use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
+use crate::store::log::Event;
+use crate::store::task::TaskHead;
+use crate::store::{Closed, Closing, claim, milestone, slice, task};
+use crate::violation::Refusals;
+
+/// A check that was run.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Evidence {
+    /// What was run.
+    #[schemars(length(min = 1, max = TEXT))]
+    command: String,
+    /// What it exited with.
+    exit_code: i32,
+    /// What that means, such as `pass`.
+    #[schemars(length(min = 1, max = LINE))]
+    verdict: String,
+    /// How long it took.
+    duration_ms: Option<u32>,
+}
+
+/// Complete a task with what was done and how it was verified. Refused unless the task, its slice and its
+/// milestone are open, what they depend on is closed, and nobody else holds the task. Completing releases the
+/// claim.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CompleteTask {
+    /// The milestone, such as M01.
+    milestone_id: MilestoneId,
+    /// The slice, such as S01.
+    slice_id: SliceId,
+    /// The task, such as T01.
+    task_id: TaskId,
+    /// What was done, in one line.
+    #[schemars(length(min = 1, max = LINE))]
+    one_liner: String,
+    /// What was done, in full.
+    #[schemars(length(min = 1, max = TEXT))]
+    narrative: String,
+    /// How it was verified.
+    #[schemars(length(min = 1, max = TEXT))]
+    verification: String,
+    /// The checks that were run.
+    #[serde(default)]
+    #[schemars(length(max = ENTRIES))]
+    verification_evidence: Vec<Evidence>,
+    /// Where it departs from the plan.
+    #[schemars(length(max = TEXT))]
+    deviations: Option<String>,
+    /// What is known not to work.
+    #[schemars(length(max = TEXT))]
+    known_issues: Option<String>,
+    /// Files that matter for who reads on.
+    #[schemars(length(max = ENTRIES))]
+    key_files: Option<Vec<String>>,
+    /// Decisions that matter for who reads on.
+    #[schemars(length(max = ENTRIES))]
+    key_decisions: Option<Vec<String>>,
+    /// Something was found that the rest of the slice's plan does not survive; gsd_replan_slice is next.
+    blocker_discovered: Option<bool>,
+    /// Where it belongs: a registered workspace or just a label.
+    #[schemars(length(min = 1, max = WORKSPACE))]
+    workspace: String,
+    /// Who calls.
+    #[schemars(length(min = 1, max = NAME))]
+    actor_name: Option<String>,
+    /// What caused the call.
+    #[schemars(length(max = TEXT))]
+    trigger_reason: Option<String>,
+}
+change_tool!(CompleteTask, "gsd_task_complete", "Complete a task", Core, ADDITIVE, alias "gsd_complete_task");
+
+/// Says whether what is complete already was completed by the same actor with the same content, so that
+/// a call that was sent twice can be told from a second opinion.
+pub(super) fn same_content(act: &Act<'_>, closed: Option<&Closed>, refusals: &mut Refusals) {
+    if let Some(Closed { by, hash }) = closed.filter(|_| refusals.has("ALREADY_COMPLETE")) {
+        refusals.fact("same_content", *hash == act.hash && by == act.actor());
+        refusals.fact("completed_by", by.as_str());
+    }
+}
+
+/// What a completion says, to be kept beside the unit.
+pub(super) fn summary(call: &impl Serialize, act: &Act<'_>) -> Json {
+    let mut summary = serde_json::to_value(call).unwrap_or_default();
+    if let Some(summary) = summary.as_object_mut() {
+        summary.retain(|name, value| {
+            !value.is_null()
+                && !matches!(
+                    name.as_str(),
+                    "workspace" | "actor_name" | "trigger_reason" | "milestone_id" | "slice_id" | "task_id"
+                )
+        });
+        summary.insert("completed_by".to_owned(), json!(act.actor()));
+        summary.insert("completed_at".to_owned(), json!(act.now()));
+    }
+    summary
+}
+
+impl CompleteTask {
+    fn check_text(&self, refusals: &mut Refusals) {
+        refusals.line("one_liner", &self.one_liner, LINE);
+        refusals.text("narrative", &self.narrative);
+        refusals.text("verification", &self.verification);
+        refusals.at_most("verification_evidence", self.verification_evidence.len(), ENTRIES);
+        for (index, evidence) in self.verification_evidence.iter().enumerate().take(ENTRIES) {
+            refusals.text(
+                &format!("verification_evidence[{index}].command"),
+                &evidence.command,
+            );
+            refusals.line(
+                &format!("verification_evidence[{index}].verdict"),
+                &evidence.verdict,
+                LINE,
+            );
+        }
+        for (field, text) in [
+            ("deviations", &self.deviations),
+            ("known_issues", &self.known_issues),
+        ] {
+            refusals.prose(field, text.as_deref().unwrap_or_default());
+        }
+        for (field, list) in [
+            ("key_files", &self.key_files),
+            ("key_decisions", &self.key_decisions),
+        ] {
+            refusals.lines(field, list.as_deref().unwrap_or_default());
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let unit = self.unit();
+        let mut warnings = Vec::new();
+        if self.verification_evidence.is_empty() {
+            warnings.push(format!("{unit} was completed without evidence"));
+        }
+        for evidence in self
+            .verification_evidence
+            .iter()
+            .filter(|evidence| evidence.exit_code != 0)
+        {
+            let command: String = evidence.command.chars().take(80).collect();
+            warnings.push(format!("{unit}: `{command}` exited with {}", evidence.exit_code));
+        }
+        if self.blocker_discovered == Some(true) {
+            warnings.push(format!(
+                "{unit} found a blocker: replan the slice with gsd_replan_slice"
+            ));
+        }
+        warnings
+    }
+}
+
+impl Change for CompleteTask {
+    const CMD: &'static str = "complete-task";
+    type Facts = ();
+
+    header!();
+
+    fn unit(&self) -> Unit {
+        Unit::task(&self.milestone_id, &self.slice_id, &self.task_id)
+    }
+
+    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
+        let found = act.scene(Action::CompleteTask, &act.unit, refusals)?;
+        if let Some(milestone) = &found.milestone {
+            act.dependencies(Action::CompleteTask, &milestone.plan.depends_on, refusals)?;
+        }
+        if let Some(slice) = &found.slice {
+            act.slice_dependencies(slice, refusals)?;
+        }
+        act.ownership(&act.unit, refusals)?;
+        self.check_text(refusals);
+        same_content(
+            act,
+            found.task.as_ref().and_then(|task| task.head.closed.as_ref()),
+            refusals,
+        );
+        Ok(Some(()))
+    }
+
+    fn apply(&self, act: &Act<'_>, (): (), event: &Event) -> Result<Applied, ToolError> {
+        let (db, workspace) = (act.db(), act.workspace());
+        let summary = summary(self, act);
+        let closing = Closing {
+            summary: Some(&summary),
+            by: act.actor(),
+            hash: &event.hash,
+        };
+        if !task::complete(
+            db,
+            workspace,
+            &self.milestone_id,
+            &self.slice_id,
+            &self.task_id,
+            &closing,
+        )? {
+            return Err(DbError::Internal.into());
+        }
+        let began = slice::begin(db, workspace, &self.milestone_id, &self.slice_id)?;
+        let claims = claim::release(db, workspace, &act.unit.to_string())?;
+        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        let tasks = task::heads(db, workspace, &self.milestone_id, &self.slice_id)?;
+        Ok(Applied {
+            status: Status::Complete.to_string(),
+            also: began_slice(began, &self.milestone_id, &self.slice_id),
+            warnings: self.warnings(),
+            next_call: self.next_call(act, &tasks),
+            touched: Touched {
+                summaries: vec![(self.slice_id.clone(), self.task_id.clone())],
+                claims,
+                ..Touched::slice(&self.slice_id)
+            },
+        })
+    }
+}
+
+impl CompleteTask {
+    /// The next task of the slice that nobody has begun, if no blocker was found.
+    fn next_call(&self, act: &Act<'_>, tasks: &[TaskHead]) -> Option<NextCall> {
+        let pending = tasks.iter().find(|task| task.status == Status::Pending)?;
+        (self.blocker_discovered != Some(true)).then(|| {
+            NextCall::new(
+                "gsd_task_start",
+                json!({"workspace": act.workspace(), "milestone_id": self.milestone_id,
+                    "slice_id": self.slice_id, "task_id": pending.id}),
+            )
+        })
+    }
+}
+
+/// The slice as something else that changed, if it began with its first task.
+pub(super) fn began_slice(began: bool, milestone: &MilestoneId, slice: &SliceId) -> Vec<UnitStatus> {
+    let status = began.then(|| UnitStatus {
+        unit: Unit::slice(milestone, slice).to_string(),
+        status: Status::InProgress.to_string(),
+    });
+    status.into_iter().collect()
+}
+
+/// Complete a slice whose tasks are all closed. Refused without tasks, while a slice it depends on is open, and if
+/// somebody else holds it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CompleteSlice {
+    /// The milestone, such as M01.
+    milestone_id: MilestoneId,
+    /// The slice, such as S01.
+    slice_id: SliceId,
+    /// What was done, in one line.
+    #[schemars(length(min = 1, max = LINE))]
+    one_liner: String,
+    /// What was done, in full.
+    #[schemars(length(min = 1, max = TEXT))]
+    narrative: String,
+    /// How it was verified.
+    #[schemars(length(min = 1, max = TEXT))]
+    verification: String,
+    /// How a person can try it.
+    #[schemars(length(min = 1, max = TEXT))]
+    uat_content: String,
+    /// Where it belongs: a registered workspace or just a label.
+    #[schemars(length(min = 1, max = WORKSPACE))]
+    workspace: String,
+    /// Who calls.
+    #[schemars(length(min = 1, max = NAME))]
+    actor_name: Option<String>,
+    /// What caused the call.
+    #[schemars(length(max = TEXT))]
+    trigger_reason: Option<String>,
+}
+change_tool!(CompleteSlice, "gsd_slice_complete", "Complete a slice", Core, ADDITIVE, alias "gsd_complete_slice");
+
+impl Change for CompleteSlice {
+    const CMD: &'static str = "complete-slice";
+    type Facts = ();
+
+    header!();
+
+    fn unit(&self) -> Unit {
+        Unit::slice(&self.milestone_id, &self.slice_id)
+    }
+
+    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
+        let found = act.scene(Action::CompleteSlice, &act.unit, refusals)?;
+        if let Some(milestone) = &found.milestone {
+            act.dependencies(Action::CompleteSlice, &milestone.plan.depends_on, refusals)?;
+        }
+        if let Some(slice) = found.slice.as_ref().filter(|slice| !slice.status.is_closed()) {
+            act.slice_dependencies(slice, refusals)?;
+            let tasks = task::heads(act.db(), act.workspace(), &self.milestone_id, &self.slice_id)?;
+            let tasks: Vec<_> = tasks
+                .into_iter()
+                .map(|task| (task.slice, task.id, task.status))
+                .collect();
+            refusals.extend(guard::tasks_closed(&act.unit, &tasks));
+        }
+        act.ownership(&act.unit, refusals)?;
+        refusals.line("one_liner", &self.one_liner, LINE);
+        refusals.text("narrative", &self.narrative);
+        refusals.text("verification", &self.verification);
+        refusals.text("uat_content", &self.uat_content);
+        same_content(
+            act,
+            found.slice.as_ref().and_then(|slice| slice.closed.as_ref()),
+            refusals,
+        );
+        Ok(Some(()))
+    }
+
+    fn apply(&self, act: &Act<'_>, (): (), event: &Event) -> Result<Applied, ToolError> {
+        let (db, workspace) = (act.db(), act.workspace());
+        let summary = summary(self, act);
+        let closing = Closing {
+            summary: Some(&summary),
+            by: act.actor(),
+            hash: &event.hash,
+        };
+        if !slice::close(
+            db,
+            workspace,
+            &self.milestone_id,
+            &self.slice_id,
+            Status::Complete,
+            &closing,
+        )? {
+            return Err(DbError::Internal.into());
+        }
+        claim::release_within(db, workspace, &act.unit.to_string())?;
+        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        Ok(Applied {
+            status: Status::Complete.to_string(),
+            touched: Touched {
+                claims: true,
+                ..Touched::slice(&self.slice_id)
+            },
+            ..Applied::default()
+        })
+    }
+}
+
+/// Skip a slice that is not worth doing, with its open tasks. Skipped counts as closed; reopening works on it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SkipSlice {
+    /// The milestone, such as M01.
+    milestone_id: MilestoneId,
+    /// The slice, such as S01.
+    slice_id: SliceId,
+    /// Why.
+    #[schemars(length(min = 1, max = TEXT))]
+    reason: String,
+    /// Where it belongs: a registered workspace or just a label.
+    #[schemars(length(min = 1, max = WORKSPACE))]
+    workspace: String,
+    /// Who calls.
+    #[schemars(length(min = 1, max = NAME))]
+    actor_name: Option<String>,
+    /// What caused the call.
+    #[schemars(length(max = TEXT))]
+    trigger_reason: Option<String>,
+}
+change_tool!(SkipSlice, "gsd_slice_skip", "Skip a slice", Standard, ADDITIVE, alias "gsd_skip_slice");
+
+impl Change for SkipSlice {
+    const CMD: &'static str = "skip-slice";
+    type Facts = Vec<TaskHead>;
+
+    header!();
+
+    fn unit(&self) -> Unit {
+        Unit::slice(&self.milestone_id, &self.slice_id)
+    }
+
+    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
+        act.scene(Action::SkipSlice, &act.unit, refusals)?;
+        act.ownership(&act.unit, refusals)?;
+        let mut open = task::heads(act.db(), act.workspace(), &self.milestone_id, &self.slice_id)?;
+        open.retain(|task| !task.status.is_closed());
+        for task in &open {
+            act.ownership(
+                &Unit::task(&self.milestone_id, &self.slice_id, &task.id),
+                refusals,
+            )?;
+        }
+        refusals.text("reason", &self.reason);
+        Ok(Some(open))
+    }
+
+    fn apply(&self, act: &Act<'_>, open: Self::Facts, event: &Event) -> Result<Applied, ToolError> {
+        let (db, workspace) = (act.db(), act.workspace());
+        let summary = summary(self, act);
+        let closing = Closing {
+            summary: Some(&summary),
+            by: act.actor(),
+            hash: &event.hash,
+        };
+        if !slice::close(
+            db,
+            workspace,
+            &self.milestone_id,
+            &self.slice_id,
+            Status::Skipped,
+            &closing,
+        )? {
+            return Err(DbError::Internal.into());
+        }
+        task::skip_open(db, workspace, &self.milestone_id, &self.slice_id, &closing)?;
+        claim::release_within(db, workspace, &act.unit.to_string())?;
+        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        let skipped = open.iter().map(|task| UnitStatus {
+            unit: Unit::task(&self.milestone_id, &self.slice_id, &task.id).to_string(),
+            status: Status::Skipped.to_string(),
+        });
+        Ok(Applied {
+            status: Status::Skipped.to_string(),
+            also: skipped.collect(),
+            touched: Touched {
+                claims: true,
+                ..Touched::slice(&self.slice_id)
+            },
+            ..Applied::default()
+        })
+    }
+}

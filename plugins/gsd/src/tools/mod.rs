@@ -1,0 +1,33 @@
+//! The tools, by what they do, and what several of them share.
+
+pub(crate) mod claim;
+pub(crate) mod complete;
+pub(crate) mod log;
+pub(crate) mod milestone;
+pub(crate) mod plan;
+pub(crate) mod render;
+pub(crate) mod reopen;
+pub(crate) mod revise;
+pub(crate) mod roadmap;
+pub(crate) mod start;
+pub(crate) mod status;
+
+/// Lets a [`Change`](crate::act::Change) run as a tool that replies with what changed.
+macro_rules! change_tool {
+    ($tool:ty, $name:literal, $title:literal, $tier:ident, $hints:ident $(, alias $alias:literal)?) => {
+        impl tollgate_sdk::Tool for $tool {
+            const NAME: &'static str = $name;
+            const TITLE: &'static str = $title;
+            const EFFECT: tollgate_sdk::Effect = tollgate_sdk::Effect::Write;
+            const TIER: tollgate_sdk::Tier = tollgate_sdk::Tier::$tier;
+            const HINTS: tollgate_sdk::Hints = tollgate_sdk::Hints::$hints;
+            const ALIASES: &'static [&'static str] = &[$($alias)?];
+            type Output = $crate::act::Changed;
+
+            fn run(self, cx: &tollgate_sdk::Cx<'_>) -> Result<$crate::act::Changed, tollgate_sdk::ToolError> {
+                $crate::act::change(cx, &self)
+            }
+        }
+    };
+}
+use change_tool;

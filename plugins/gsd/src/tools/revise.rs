@@ -1,0 +1,338 @@
+//! Changing plans because of what was learnt: after a completed slice, and around a blocker.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{DbError, ToolError};
+
+use super::change_tool;
+use super::plan::{TaskPlan, check_tasks};
+use super::roadmap::{SlicePlan, check_slices};
+use crate::act::{Act, Applied, Change, header};
+use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS, WORKSPACE};
+use crate::files::Touched;
+use crate::guard::{self, Action};
+use crate::model::{MilestoneId, Risk, SliceId, TaskId, Unit};
+use crate::store::history::{self, Assessment, Replan};
+use crate::store::log::Event;
+use crate::store::slice::{self, Slice};
+use crate::store::{claim, milestone, task};
+use crate::violation::{Refusals, Violation};
+
+/// What is to change about a slice. What is left out stays.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SliceEdit {
+    /// Which slice.
+    slice_id: SliceId,
+    /// What it is called.
+    #[schemars(length(min = 1, max = LINE))]
+    title: Option<String>,
+    /// How likely it is to go wrong.
+    risk: Option<Risk>,
+    /// Slices that have to be closed before it starts.
+    #[schemars(length(max = ENTRIES))]
+    depends: Option<Vec<SliceId>>,
+    /// What can be shown once it is complete.
+    #[schemars(length(max = LINE))]
+    demo: Option<String>,
+    /// What it is to achieve.
+    #[schemars(length(max = TEXT))]
+    goal: Option<String>,
+}
+
+impl SliceEdit {
+    fn on(&self, plan: &slice::Plan) -> slice::Plan {
+        slice::Plan {
+            title: self.title.clone().unwrap_or_else(|| plan.title.clone()),
+            risk: self.risk.unwrap_or(plan.risk),
+            depends: self.depends.clone().unwrap_or_else(|| plan.depends.clone()),
+            demo: self.demo.clone().unwrap_or_else(|| plan.demo.clone()),
+            goal: self.goal.clone().unwrap_or_else(|| plan.goal.clone()),
+        }
+    }
+}
+
+/// What is to change about the slices of a milestone.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SliceChanges {
+    /// New slices.
+    #[schemars(length(max = UNITS))]
+    added: Vec<SlicePlan>,
+    /// Open slices with what changes about them.
+    #[schemars(length(max = UNITS))]
+    modified: Vec<SliceEdit>,
+    /// Open slices to take out, with their open tasks.
+    #[schemars(length(max = UNITS))]
+    removed: Vec<SliceId>,
+}
+
+/// Record what a completed slice means for the rest of the roadmap, and add, change or remove open slices. There
+/// is one assessment for each completed slice: sending it again replaces it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReassessRoadmap {
+    /// The milestone, such as M01.
+    milestone_id: MilestoneId,
+    /// The slice that was completed.
+    completed_slice_id: SliceId,
+    /// What follows for the roadmap, in a word or two, such as `confirmed` or `adjusted`.
+    #[schemars(length(min = 1, max = NAME))]
+    verdict: String,
+    /// Why.
+    #[schemars(length(min = 1, max = TEXT))]
+    assessment: String,
+    /// What changes.
+    #[serde(default)]
+    slice_changes: SliceChanges,
+    /// Where it belongs: a registered workspace or just a label.
+    #[schemars(length(min = 1, max = WORKSPACE))]
+    workspace: String,
+    /// Who calls.
+    #[schemars(length(min = 1, max = NAME))]
+    actor_name: Option<String>,
+    /// What caused the call.
+    #[schemars(length(max = TEXT))]
+    trigger_reason: Option<String>,
+}
+change_tool!(
+    ReassessRoadmap, "gsd_reassess_roadmap", "Reassess the roadmap", Standard, DESTRUCTIVE, alias "gsd_roadmap_reassess"
+);
+
+impl ReassessRoadmap {
+    /// What is planned for each slice that is added or modified.
+    fn planned<'a>(&'a self, known: &'a [Slice]) -> Vec<(&'a SliceId, slice::Plan)> {
+        let added = self
+            .slice_changes
+            .added
+            .iter()
+            .map(|slice| (&slice.slice_id, slice.plan()));
+        let modified = self.slice_changes.modified.iter().filter_map(|edit| {
+            let there = known.iter().find(|slice| slice.id == edit.slice_id)?;
+            Some((&edit.slice_id, edit.on(&there.plan)))
+        });
+        added.chain(modified).collect()
+    }
+
+    fn check_changes(&self, act: &Act<'_>, known: &[Slice], refusals: &mut Refusals) -> Result<(), DbError> {
+        let SliceChanges {
+            added,
+            modified,
+            removed,
+        } = &self.slice_changes;
+        let is_known = |id: &SliceId| known.iter().any(|slice| slice.id == *id);
+        for slice in added.iter().filter(|slice| is_known(&slice.slice_id)) {
+            refusals.add(Violation::argument(
+                "slice_changes.added",
+                format!("names {}, which exists; modify it instead", slice.slice_id),
+            ));
+        }
+        let missing = modified.iter().map(|edit| &edit.slice_id).chain(removed);
+        for id in missing.filter(|id| !is_known(id)) {
+            refusals.add(Violation::NotFound(Unit::slice(&self.milestone_id, id)));
+        }
+        for (field, count) in [
+            ("added", added.len()),
+            ("modified", modified.len()),
+            ("removed", removed.len()),
+        ] {
+            refusals.at_most(&format!("slice_changes.{field}"), count, UNITS);
+        }
+        for edit in modified.iter().filter(|edit| removed.contains(&edit.slice_id)) {
+            refusals.add(Violation::argument(
+                "slice_changes",
+                format!("modifies and removes {}", edit.slice_id),
+            ));
+        }
+        for id in removed {
+            for task in task::heads(act.db(), act.workspace(), &self.milestone_id, id)? {
+                let unit = Unit::task(&self.milestone_id, id, &task.id);
+                act.ownership(&unit, refusals)?;
+                refusals.extend(guard::protected(unit, task.status, true));
+            }
+            act.ownership(&Unit::slice(&self.milestone_id, id), refusals)?;
+        }
+        Ok(())
+    }
+}
+
+impl Change for ReassessRoadmap {
+    const CMD: &'static str = "reassess-roadmap";
+    type Facts = Vec<Slice>;
+
+    header!();
+
+    fn unit(&self) -> Unit {
+        Unit::slice(&self.milestone_id, &self.completed_slice_id)
+    }
+
+    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
+        act.scene(Action::Reassess, &act.unit, refusals)?;
+        refusals.line("verdict", &self.verdict, NAME);
+        refusals.text("assessment", &self.assessment);
+        let known = slice::all(act.db(), act.workspace(), &self.milestone_id)?;
+        self.check_changes(act, &known, refusals)?;
+        let planned = self.planned(&known);
+        for (id, plan) in &planned {
+            refusals.slice_plan(&format!("slice_changes.{id}."), plan);
+        }
+        check_slices(
+            &self.milestone_id,
+            &known,
+            planned,
+            &self.slice_changes.removed,
+            refusals,
+        );
+        Ok(Some(known))
+    }
+
+    fn apply(&self, act: &Act<'_>, known: Self::Facts, event: &Event) -> Result<Applied, ToolError> {
+        let (db, workspace, milestone) = (act.db(), act.workspace(), &self.milestone_id);
+        for (id, plan) in self.planned(&known) {
+            slice::plan(db, workspace, milestone, id, &plan)?;
+        }
+        for id in &self.slice_changes.removed {
+            for head in task::heads(db, workspace, milestone, id)? {
+                task::remove(db, workspace, milestone, id, &head.id)?;
+            }
+            claim::release_within(db, workspace, &Unit::slice(milestone, id).to_string())?;
+            slice::remove(db, workspace, milestone, id)?;
+        }
+        let assessment = Assessment {
+            milestone,
+            completed_slice: &self.completed_slice_id,
+            verdict: &self.verdict,
+            assessment: &self.assessment,
+            slice_changes: serde_json::to_value(&self.slice_changes).unwrap_or_default(),
+        };
+        let first = history::assess(db, workspace, &assessment, act.now())?;
+        milestone::touch(db, workspace, milestone, event.id)?;
+        Ok(Applied {
+            status: if first { "assessed" } else { "assessed again" }.to_owned(),
+            touched: Touched {
+                slices: self
+                    .slice_changes
+                    .modified
+                    .iter()
+                    .map(|edit| edit.slice_id.clone())
+                    .collect(),
+                claims: !self.slice_changes.removed.is_empty(),
+                ..Touched::roadmap()
+            },
+            ..Applied::default()
+        })
+    }
+}
+
+/// Plan an open slice anew because a completed task found a blocker: add or change open tasks, remove others.
+/// There is one record for each blocker: sending it again replaces it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReplanSlice {
+    /// The milestone, such as M01.
+    milestone_id: MilestoneId,
+    /// The slice, such as S01.
+    slice_id: SliceId,
+    /// The completed task that found the blocker.
+    blocker_task_id: TaskId,
+    /// What blocks.
+    #[schemars(length(min = 1, max = TEXT))]
+    blocker_description: String,
+    /// What changes in the plan.
+    #[schemars(length(min = 1, max = TEXT))]
+    what_changed: String,
+    /// New tasks, and open ones with their new plan.
+    #[serde(default)]
+    #[schemars(length(max = UNITS))]
+    updated_tasks: Vec<TaskPlan>,
+    /// Open tasks to take out.
+    #[serde(default)]
+    #[schemars(length(max = UNITS))]
+    removed_task_ids: Vec<TaskId>,
+    /// Where it belongs: a registered workspace or just a label.
+    #[schemars(length(min = 1, max = WORKSPACE))]
+    workspace: String,
+    /// Who calls.
+    #[schemars(length(min = 1, max = NAME))]
+    actor_name: Option<String>,
+    /// What caused the call.
+    #[schemars(length(max = TEXT))]
+    trigger_reason: Option<String>,
+}
+change_tool!(ReplanSlice, "gsd_replan_slice", "Replan a slice", Standard, DESTRUCTIVE, alias "gsd_slice_replan");
+
+impl Change for ReplanSlice {
+    const CMD: &'static str = "replan-slice";
+    type Facts = (Slice, Vec<String>);
+
+    header!();
+
+    fn unit(&self) -> Unit {
+        Unit::slice(&self.milestone_id, &self.slice_id)
+    }
+
+    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
+        let blocker = Unit::task(&self.milestone_id, &self.slice_id, &self.blocker_task_id);
+        let found = act.scene(Action::Replan, &blocker, refusals)?;
+        if let Some(milestone) = &found.milestone {
+            act.dependencies(Action::Replan, &milestone.plan.depends_on, refusals)?;
+        }
+        refusals.text("blocker_description", &self.blocker_description);
+        refusals.text("what_changed", &self.what_changed);
+        refusals.at_most("updated_tasks", self.updated_tasks.len(), UNITS);
+        refusals.at_most("removed_task_ids", self.removed_task_ids.len(), UNITS);
+        for task in &self.updated_tasks {
+            if self.removed_task_ids.contains(&task.task_id) {
+                refusals.add(Violation::argument(
+                    "removed_task_ids",
+                    format!("removes {}, which updated_tasks changes", task.task_id),
+                ));
+            }
+        }
+        let (updated, removed) = (&self.updated_tasks, &self.removed_task_ids);
+        let warnings = check_tasks(act, &self.slice_id, updated, removed, refusals)?;
+        Ok(found.slice.map(|slice| (slice, warnings)))
+    }
+
+    fn apply(
+        &self,
+        act: &Act<'_>,
+        (slice, warnings): Self::Facts,
+        event: &Event,
+    ) -> Result<Applied, ToolError> {
+        let (db, workspace, milestone, slice_id) =
+            (act.db(), act.workspace(), &self.milestone_id, &self.slice_id);
+        for planned in &self.updated_tasks {
+            task::plan(
+                db,
+                workspace,
+                milestone,
+                slice_id,
+                &planned.task_id,
+                &planned.plan(),
+            )?;
+        }
+        for id in &self.removed_task_ids {
+            task::remove(db, workspace, milestone, slice_id, id)?;
+            claim::release(db, workspace, &Unit::task(milestone, slice_id, id).to_string())?;
+        }
+        let record = Replan {
+            milestone,
+            slice: slice_id,
+            blocker_task: &self.blocker_task_id,
+            blocker_description: &self.blocker_description,
+            what_changed: &self.what_changed,
+        };
+        history::replan(db, workspace, &record, act.now())?;
+        milestone::touch(db, workspace, milestone, event.id)?;
+        Ok(Applied {
+            status: slice.status.to_string(),
+            warnings,
+            touched: Touched {
+                claims: !self.removed_task_ids.is_empty(),
+                ..Touched::slice(slice_id)
+            },
+            ..Applied::default()
+        })
+    }
+}

@@ -1,0 +1,389 @@
+//! Why a change is refused, and the gathering of every reason before it is.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+use tollgate_sdk::{Blocker, NextCall, ToolError};
+
+use crate::model::{MilestoneStatus, Status, Unit, Verdict};
+
+/// What is wrong with the validation that completing a milestone wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unvalidated {
+    /// There is none.
+    Missing,
+    /// It did not pass.
+    Verdict(Verdict),
+    /// Something changed since.
+    Stale,
+}
+
+/// One reason why a change is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Violation {
+    /// An argument no schema can judge.
+    Argument { field: String, fault: String },
+    /// The unit does not exist.
+    NotFound(Unit),
+    /// The unit is closed already; `replan` says that planning it anew was tried.
+    AlreadyClosed {
+        unit: Unit,
+        status: Status,
+        replan: bool,
+    },
+    /// The milestone is complete already.
+    MilestoneComplete { unit: Unit, replan: bool },
+    /// The unit around the one in question is closed.
+    ParentClosed {
+        unit: Unit,
+        status: Status,
+        replan: bool,
+    },
+    /// The milestone around the unit in question is complete.
+    ParentMilestoneComplete { unit: Unit, replan: bool },
+    /// The milestone is set aside.
+    Parked(Unit),
+    /// Only what is closed can be reopened.
+    NotClosed { unit: Unit, status: Status },
+    /// Only a complete or parked milestone can be reopened.
+    MilestoneNotClosed(Unit),
+    /// Somebody else works on the task.
+    AlreadyStarted { unit: Unit, by: String, actor: String },
+    /// A task that has to be closed first.
+    TaskOpen { unit: Unit, status: Status },
+    /// A slice that has to be closed first.
+    SliceOpen { unit: Unit, status: Status },
+    /// A slice has to have tasks before it can be complete.
+    SliceEmpty(Unit),
+    /// A milestone has to have slices before it can be complete.
+    MilestoneEmpty(Unit),
+    /// A milestone this one depends on is not complete.
+    DependencyIncomplete {
+        unit: Unit,
+        on: Unit,
+        status: Option<MilestoneStatus>,
+    },
+    /// A slice this one depends on is not closed.
+    SliceDependencyOpen {
+        unit: Unit,
+        on: Unit,
+        status: Option<Status>,
+    },
+    /// What depends on itself, possibly through others.
+    DependencyCycle(Vec<Unit>),
+    /// The task that is said to block is not complete.
+    BlockerNotComplete { unit: Unit, status: Status },
+    /// Somebody else holds the unit.
+    NotClaimOwner {
+        unit: Unit,
+        owner: String,
+        actor: String,
+    },
+    /// A held unit takes no call that does not say who calls.
+    ActorRequired { unit: Unit, owner: String },
+    /// Closed work would be changed or dropped.
+    ClosedWorkProtected {
+        unit: Unit,
+        status: Status,
+        dropped: bool,
+    },
+    /// Completing wants a validation.
+    ValidationMissing { unit: Unit, why: Unvalidated },
+    /// The caller says that verification did not pass.
+    VerificationNotPassed(Unit),
+}
+
+/// `Task T01`, `Slice S01`, `Milestone M01`.
+fn named(unit: &Unit) -> String {
+    match (&unit.slice, &unit.task) {
+        (_, Some(task)) => format!("task {task}"),
+        (Some(slice), None) => format!("slice {slice}"),
+        (None, None) => format!("milestone {}", unit.milestone),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn already(f: &mut fmt::Formatter<'_>, unit: &Unit, status: &str, replan: bool) -> fmt::Result {
+    if replan {
+        write!(f, "Cannot re-plan: {} is already {status}", named(unit))
+    } else {
+        write!(f, "{} is already {status}", capital(&named(unit)))
+    }
+}
+
+/// The sentence people read.
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::Argument { field, fault } => write!(f, "{field} {fault}"),
+            Violation::NotFound(unit) => write!(f, "{} does not exist ({unit})", capital(&named(unit))),
+            Violation::AlreadyClosed { unit, status, replan }
+            | Violation::ParentClosed { unit, status, replan } => already(f, unit, status.as_str(), *replan),
+            Violation::MilestoneComplete { unit, replan }
+            | Violation::ParentMilestoneComplete { unit, replan } => already(f, unit, "complete", *replan),
+            Violation::Parked(unit) => write!(f, "{} is parked", capital(&named(unit))),
+            Violation::NotClosed { unit, status } => {
+                write!(f, "Cannot reopen: {} is {status}, not closed", named(unit))
+            }
+            Violation::MilestoneNotClosed(unit) => {
+                write!(f, "Cannot reopen: {} is active, not complete", named(unit))
+            }
+            Violation::AlreadyStarted { unit, by, actor } => {
+                write!(
+                    f,
+                    "{} was already started by {by}, not {actor}",
+                    capital(&named(unit))
+                )
+            }
+            Violation::TaskOpen { unit, status } | Violation::SliceOpen { unit, status } => {
+                write!(
+                    f,
+                    "{} is not complete: it is {status} ({unit})",
+                    capital(&named(unit))
+                )
+            }
+            Violation::SliceEmpty(unit) => write!(f, "{} has no tasks", capital(&named(unit))),
+            Violation::MilestoneEmpty(unit) => write!(f, "{} has no slices", capital(&named(unit))),
+            Violation::DependencyIncomplete { unit, on, status } => write!(
+                f,
+                "{} depends on {}, which {}",
+                capital(&named(unit)),
+                named(on),
+                status.map_or("does not exist".to_owned(), |status| format!(
+                    "is {status}, not complete"
+                ))
+            ),
+            Violation::SliceDependencyOpen { unit, on, status } => write!(
+                f,
+                "{} depends on {}, which {}",
+                capital(&named(unit)),
+                named(on),
+                status.map_or("does not exist".to_owned(), |status| format!(
+                    "is {status}, not complete"
+                ))
+            ),
+            Violation::DependencyCycle(way) => {
+                let way: Vec<String> = way.iter().map(Unit::to_string).collect();
+                write!(f, "The dependencies go round in a circle: {}", way.join(" → "))
+            }
+            Violation::BlockerNotComplete { unit, status } => {
+                write!(f, "Blocker {} is not complete: it is {status}", named(unit))
+            }
+            Violation::NotClaimOwner { unit, owner, actor } => {
+                write!(f, "Unit {unit} is owned by {owner}, not {actor}")
+            }
+            Violation::ActorRequired { unit, owner } => {
+                write!(
+                    f,
+                    "Unit {unit} is owned by {owner}; actor_name must say who calls"
+                )
+            }
+            Violation::ClosedWorkProtected {
+                unit,
+                status,
+                dropped,
+            } => write!(
+                f,
+                "Cannot {} {}: it is already {status}",
+                if *dropped { "remove" } else { "change" },
+                named(unit)
+            ),
+            Violation::ValidationMissing { unit, why } => match why {
+                Unvalidated::Missing => write!(f, "{} was not validated", capital(&named(unit))),
+                Unvalidated::Verdict(verdict) => {
+                    write!(f, "The validation of {} says {verdict}", named(unit))
+                }
+                Unvalidated::Stale => {
+                    write!(
+                        f,
+                        "The validation of {} is older than its last change",
+                        named(unit)
+                    )
+                }
+            },
+            Violation::VerificationNotPassed(unit) => {
+                write!(
+                    f,
+                    "{} cannot be complete while verification_passed is false",
+                    capital(&named(unit))
+                )
+            }
+        }
+    }
+}
+
+impl Violation {
+    /// A fault of one argument.
+    pub(crate) fn argument(field: impl Into<String>, fault: impl Into<String>) -> Violation {
+        Violation::Argument {
+            field: field.into(),
+            fault: fault.into(),
+        }
+    }
+
+    /// Stable UPPER_SNAKE.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Violation::Argument { .. } => "INVALID_ARGUMENTS",
+            Violation::NotFound(_) => "NOT_FOUND",
+            Violation::AlreadyClosed { .. } | Violation::MilestoneComplete { .. } => "ALREADY_COMPLETE",
+            Violation::ParentClosed { .. } | Violation::ParentMilestoneComplete { .. } => "PARENT_CLOSED",
+            Violation::Parked(_) => "MILESTONE_PARKED",
+            Violation::NotClosed { .. } | Violation::MilestoneNotClosed(_) => "NOT_CLOSED",
+            Violation::AlreadyStarted { .. } => "ALREADY_STARTED",
+            Violation::TaskOpen { .. } => "TASKS_OPEN",
+            Violation::SliceOpen { .. } => "SLICES_OPEN",
+            Violation::SliceEmpty(_) => "SLICE_EMPTY",
+            Violation::MilestoneEmpty(_) => "MILESTONE_EMPTY",
+            Violation::DependencyIncomplete { .. } => "DEPENDENCY_INCOMPLETE",
+            Violation::SliceDependencyOpen { .. } => "SLICE_DEPENDENCY_OPEN",
+            Violation::DependencyCycle(_) => "DEPENDENCY_CYCLE",
+            Violation::BlockerNotComplete { .. } => "BLOCKER_NOT_COMPLETE",
+            Violation::NotClaimOwner { .. } => "NOT_CLAIM_OWNER",
+            Violation::ActorRequired { .. } => "ACTOR_REQUIRED",
+            Violation::ClosedWorkProtected { .. } => "CLOSED_WORK_PROTECTED",
+            Violation::ValidationMissing { .. } => "VALIDATION_MISSING",
+            Violation::VerificationNotPassed(_) => "VERIFICATION_NOT_PASSED",
+        }
+    }
+
+    /// What to do about it.
+    const fn remediation(&self) -> &'static str {
+        match self {
+            Violation::Argument { .. } => "Correct the argument.",
+            Violation::NotFound(_) => "Look the unit up with gsd_status; plan it first if it is new.",
+            Violation::AlreadyClosed { .. } | Violation::MilestoneComplete { .. } => {
+                "Leave it, or reopen it with a reason if the work has to be done again."
+            }
+            Violation::ParentClosed { .. } | Violation::ParentMilestoneComplete { .. } => {
+                "Reopen the unit around it first, with a reason."
+            }
+            Violation::Parked(_) => "Take the milestone up again with gsd_milestone_reopen.",
+            Violation::NotClosed { .. } | Violation::MilestoneNotClosed(_) => {
+                "Nothing has to be reopened; go on with the work."
+            }
+            Violation::AlreadyStarted { .. } => "Work on another task, or claim this one and start it again.",
+            Violation::TaskOpen { .. } => "Complete the tasks that are open, or skip the slice.",
+            Violation::SliceOpen { .. } => "Complete or skip the slices that are open.",
+            Violation::SliceEmpty(_) => "Plan tasks with gsd_plan_slice, or skip the slice.",
+            Violation::MilestoneEmpty(_) => "Plan slices with gsd_plan_milestone.",
+            Violation::DependencyIncomplete { .. } => "Complete the milestones it depends on first.",
+            Violation::SliceDependencyOpen { .. } => "Complete or skip the slices it depends on first.",
+            Violation::DependencyCycle(_) => "Take one of the dependencies out.",
+            Violation::BlockerNotComplete { .. } => {
+                "Complete the task that found the blocker, then replan around it."
+            }
+            Violation::NotClaimOwner { .. } => {
+                "Leave it to its owner; gsd_claim with force and a reason takes it over."
+            }
+            Violation::ActorRequired { .. } => "Call again with your name in actor_name.",
+            Violation::ClosedWorkProtected { .. } => "Leave closed work out, or reopen it first.",
+            Violation::ValidationMissing { .. } => {
+                "Validate the milestone as it is now with gsd_validate_milestone."
+            }
+            Violation::VerificationNotPassed(_) => "Make verification pass, then complete the milestone.",
+        }
+    }
+
+    /// The argument it is about.
+    fn field(&self) -> Option<&str> {
+        match self {
+            Violation::Argument { field, .. } => Some(field),
+            Violation::NotClaimOwner { .. } | Violation::ActorRequired { .. } => Some("actor_name"),
+            Violation::VerificationNotPassed(_) => Some("verification_passed"),
+            _ => None,
+        }
+    }
+
+    /// The call that shows more about it.
+    fn next_call(&self, workspace: Option<&str>) -> Option<NextCall> {
+        let mut arguments = Map::new();
+        if let Some(workspace) = workspace {
+            arguments.insert("workspace".to_owned(), json!(workspace));
+        }
+        let tool = match self {
+            Violation::NotFound(_) => "gsd_status",
+            Violation::SliceDependencyOpen { on: unit, .. }
+            | Violation::SliceOpen { unit, .. }
+            | Violation::TaskOpen { unit, .. } => {
+                arguments.insert("milestone_id".to_owned(), json!(unit.milestone));
+                "gsd_status"
+            }
+            Violation::NotClaimOwner { .. } => "gsd_claims",
+            _ => return None,
+        };
+        Some(NextCall::new(tool, Value::Object(arguments)))
+    }
+}
+
+/// Every reason found so far, and facts for the caller.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    found: Vec<Violation>,
+    context: Map<String, Value>,
+}
+
+impl Refusals {
+    /// Adds a reason.
+    pub(crate) fn add(&mut self, violation: Violation) {
+        if !self.found.contains(&violation) {
+            self.found.push(violation);
+        }
+    }
+
+    /// Adds reasons.
+    pub(crate) fn extend(&mut self, violations: impl IntoIterator<Item = Violation>) {
+        violations.into_iter().for_each(|violation| self.add(violation));
+    }
+
+    /// Adds a fact, by name.
+    pub(crate) fn fact(&mut self, name: &str, value: impl Into<Value>) {
+        self.context.insert(name.to_owned(), value.into());
+    }
+
+    pub(crate) fn has(&self, code: &str) -> bool {
+        self.found.iter().any(|violation| violation.code() == code)
+    }
+
+    /// Refuses the call if anything was found. The error has the code of the first reason and all of
+    /// them as blockers.
+    pub(crate) fn finish(self, workspace: Option<&str>) -> Result<(), ToolError> {
+        let Some(first) = self.found.first() else {
+            return Ok(());
+        };
+        let message = match self.found.len() {
+            1 => first.to_string(),
+            2 => format!("{first}; and 1 more reason"),
+            many => format!("{first}; and {} more reasons", many - 1),
+        };
+        let mut remediation: Vec<&str> = Vec::new();
+        for violation in &self.found {
+            if !remediation.contains(&violation.remediation()) {
+                remediation.push(violation.remediation());
+            }
+        }
+        let mut err = ToolError::new(first.code(), message).remediation(remediation.join(" "));
+        err.context = self.context;
+        err.next_call = self
+            .found
+            .iter()
+            .find_map(|violation| violation.next_call(workspace));
+        Err(err.blockers(self.found.iter().map(|violation| {
+            let blocker = Blocker::new(violation.code(), violation.to_string());
+            let blocker = match violation.next_call(workspace) {
+                Some(call) => blocker.next_call(call),
+                None => blocker,
+            };
+            match violation.field() {
+                Some(field) => blocker.field(field),
+                None => blocker,
+            }
+        })))
+    }
+}

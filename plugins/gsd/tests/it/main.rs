@@ -1,0 +1,13 @@
+//! The pack through its tools, over SQLite.
+
+mod harness;
+
+mod claims;
+mod files;
+mod input;
+mod life;
+mod logs;
+mod plans;
+mod random;
+mod reopen;
+mod table;
