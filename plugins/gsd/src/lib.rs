@@ -68,5 +68,6 @@ pub const PACK: Pack = Pack {
         RenderFiles,
     ],
     config_schema: Some(config_schema::<Config>),
+    ..Pack::EMPTY
 };
 tollgate_sdk::export_pack!(PACK);
