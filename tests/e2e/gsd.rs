@@ -367,11 +367,12 @@ async fn without_a_workspace_to_write_to_everything_else_works() {
     assert_eq!(error["code"], "WORKSPACE_UNKNOWN");
     // Registered, but nothing may be written.
     let place = Place::new();
-    let config = format!("[workspaces.app]\npath = {:?}\n", place.path());
-    std::fs::write(place.config(), config).unwrap();
+    let app = place.path().join("app");
+    std::fs::create_dir(&app).unwrap();
+    std::fs::write(place.config(), format!("[workspaces.app]\npath = {app:?}\n")).unwrap();
     let client = place.serve(&[]).await;
     plan(&client, "M01").await;
-    assert!(!place.path().join(".gsd").exists());
+    assert!(!app.join(".gsd").exists());
     let error = client.refused("gsd_render", json!({"workspace": "app"})).await;
     assert_eq!(error["code"], "WORKSPACE_DENIED");
 }

@@ -85,7 +85,7 @@ impl Tool for JobGet {
     const NAME: &'static str = "job_get";
     const TITLE: &'static str = "Show a job";
     const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Core;
+    const TIER: Tier = Tier::Standard;
     type Output = JobView;
 
     fn run(self, cx: &Cx<'_>) -> Result<JobView, ToolError> {

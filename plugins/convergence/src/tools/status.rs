@@ -96,7 +96,7 @@ impl Tool for Status {
     const NAME: &'static str = "convergence_status";
     const TITLE: &'static str = "Show progress";
     const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Core;
+    const TIER: Tier = Tier::Standard;
     type Output = StatusView;
 
     fn run(self, cx: &Cx<'_>) -> Result<StatusView, ToolError> {

@@ -45,7 +45,7 @@ pub(crate) struct CompleteMilestone {
     trigger_reason: Option<String>,
 }
 change_tool!(
-    CompleteMilestone, "gsd_milestone_complete", "Complete a milestone", Core, ADDITIVE, alias "gsd_complete_milestone"
+    CompleteMilestone, "gsd_milestone_complete", "Complete a milestone", Standard, ADDITIVE, alias "gsd_complete_milestone"
 );
 
 impl Change for CompleteMilestone {

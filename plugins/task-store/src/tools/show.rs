@@ -76,7 +76,7 @@ impl Tool for TaskGet {
     const NAME: &'static str = "task_get";
     const TITLE: &'static str = "Show a task";
     const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Core;
+    const TIER: Tier = Tier::Standard;
     type Output = Snapshot;
 
     fn run(self, cx: &Cx<'_>) -> Result<Snapshot, ToolError> {

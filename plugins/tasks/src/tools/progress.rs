@@ -236,7 +236,7 @@ impl Tool for AddNote {
     const NAME: &'static str = "tasks_note";
     const TITLE: &'static str = "Add a note";
     const EFFECT: Effect = Effect::Write;
-    const TIER: Tier = Tier::Core;
+    const TIER: Tier = Tier::Standard;
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
