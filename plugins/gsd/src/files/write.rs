@@ -161,7 +161,7 @@ pub(crate) fn render(
         Ok(_) => WorkspaceError::Denied(format!("`.gsd/` of workspace `{name}` may not be written")),
         Err(err) => err,
     })?;
-    let config: Config = cx.config().map_err(RenderError::Config)?;
+    let config: Config = cx.config().map_err(|err| RenderError::Config(Box::new(err)))?;
     let mut round = 0;
     loop {
         let rendering = cx.transaction(|db| rendering(&db, &config, name, only, cx.now()))?;
@@ -185,7 +185,7 @@ pub(crate) fn render(
 /// Why nothing was rendered.
 #[derive(Debug)]
 pub(crate) enum RenderError {
-    Config(tollgate_sdk::ToolError),
+    Config(Box<tollgate_sdk::ToolError>),
     Db(DbError),
     Workspace(WorkspaceError),
 }
@@ -205,7 +205,7 @@ impl From<WorkspaceError> for RenderError {
 impl From<RenderError> for tollgate_sdk::ToolError {
     fn from(err: RenderError) -> tollgate_sdk::ToolError {
         match err {
-            RenderError::Config(err) => err,
+            RenderError::Config(err) => *err,
             RenderError::Db(err) => err.into(),
             RenderError::Workspace(err) => err.into(),
         }
