@@ -95,11 +95,11 @@ fn a_tool_that_another_pack_has() {
 fn wants_that_were_not_granted() {
     let said = refusal("greedy", &guest("greedy"));
     assert!(
-        said.contains(r#"add `grants.process = ["cargo"]` to [packs.greedy]"#),
+        said.contains(r#"set `grants.process = ["cargo"]` in [packs.greedy]"#),
         "{said}"
     );
     assert!(
-        said.contains("add `grants.ledger = true` to [packs.greedy]"),
+        said.contains("set `grants.ledger = true` in [packs.greedy]"),
         "{said}"
     );
 }

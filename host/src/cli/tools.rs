@@ -22,7 +22,8 @@ impl Tools {
         let mut choice = self.filters.choice(&config)?;
         choice.selection.tier = self.filters.tier.or(Some(Tier::Full));
         let gate = super::open(global, &config, &choice).await?;
-        let tools = gate.catalog().listed();
+        let catalog = gate.catalog();
+        let tools = catalog.listed();
         if global.json {
             let tools: Vec<_> = tools
                 .map(|tool| {
