@@ -91,7 +91,8 @@ impl Watch {
                     // Files are not watched.
                     std::future::pending::<()>().await;
                 }
-                let more = async { while let Ok(Some(())) = tokio::time::timeout(QUIET, changes.recv()).await {} };
+                let more =
+                    async { while let Ok(Some(())) = tokio::time::timeout(QUIET, changes.recv()).await {} };
                 let _ = tokio::time::timeout(PATIENCE, more).await;
             };
             let cause = tokio::select! {

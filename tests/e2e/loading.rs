@@ -46,6 +46,17 @@ fn bytes_that_are_no_component() {
 }
 
 #[test]
+fn a_file_too_large_to_be_one_is_not_read() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(200 << 20).unwrap();
+    let said = refusal("prober", file.path());
+    assert!(
+        said.contains("it has 209715200 bytes, more than the 67108864"),
+        "{said}"
+    );
+}
+
+#[test]
 fn flipped_bits_are_refused_or_harmless() {
     let length = std::fs::read(guest("prober")).unwrap().len();
     let place = Place::new();

@@ -48,7 +48,12 @@ impl Reload {
     async fn again(&mut self, watch: &mut Watch) -> anyhow::Result<()> {
         let config = Config::load(self.global.config.as_deref())?;
         let files = files(&self.global, &config);
-        watch.follow(files.union(&self::files(&self.global, &self.config)).cloned().collect());
+        watch.follow(
+            files
+                .union(&self::files(&self.global, &self.config))
+                .cloned()
+                .collect(),
+        );
         let (site, gate, global) = (
             Arc::clone(&self.site),
             Arc::clone(&self.gate),

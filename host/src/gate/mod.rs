@@ -12,6 +12,7 @@ mod guest;
 mod keeper;
 mod lanes;
 mod members;
+mod mutation;
 mod projector;
 mod queue;
 mod reply;
@@ -40,7 +41,7 @@ use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
-use crate::storage::{Database, Operation, Session};
+use crate::storage::{Database, Operation};
 
 use admission::Connections;
 use draft::{Draft, Recording, content};
@@ -50,6 +51,7 @@ use lanes::Lanes;
 
 pub use generation::Generation;
 pub use keeper::Keeping;
+pub use mutation::Mutation;
 pub use reply::Reply;
 
 /// One call as it comes in.
@@ -105,49 +107,6 @@ pub struct Outcome {
     pub mutation: Option<Mutation>,
     /// Why files in workspaces are not what the call wanted them to be, though it is committed.
     pub stale: Vec<String>,
-}
-
-/// What a call changed, as far as the host sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mutation {
-    /// What the component says, or SHA-256 over tool, arguments and the rows changed in each table.
-    pub fingerprint: String,
-    /// The entities that the component names, or the tables.
-    pub changed: Vec<String>,
-    /// How many mutations ago the same was done in this envelope, 1 being the one before.
-    pub repeated: Option<usize>,
-}
-
-impl Mutation {
-    /// What a call changed: what its component says, else what the host saw.
-    fn of(
-        session: &Session,
-        draft: &Draft,
-        additions: &Additions,
-        seen: Option<(String, Vec<String>)>,
-    ) -> rusqlite::Result<Option<Mutation>> {
-        let said = additions.mutation_fingerprint().map(str::to_owned);
-        let (seen, tables) = seen.unzip();
-        let Some(fingerprint) = said.or(seen) else {
-            return Ok(None);
-        };
-        let changed = match additions.changed() {
-            [] => tables.unwrap_or_default(),
-            named => named.to_vec(),
-        };
-        let repeated = match &draft.operation.envelope_id {
-            Some(envelope) => {
-                let effect = draft.operation.effect.as_str();
-                session.repeated_mutation(envelope, &fingerprint, effect, None)?
-            }
-            None => None,
-        };
-        Ok(Some(Mutation {
-            fingerprint,
-            changed,
-            repeated,
-        }))
-    }
 }
 
 /// How a call ended, with what the ledger and the reply say beside the result.

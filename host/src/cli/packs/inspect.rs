@@ -119,7 +119,10 @@ pub(super) fn tell(inspection: &Inspection) -> String {
 
 /// `wasi:io` once, whatever is imported of it.
 fn packages(imports: &[String]) -> String {
-    let mut packages: Vec<&str> = imports.iter().filter_map(|import| import.split('/').next()).collect();
+    let mut packages: Vec<&str> = imports
+        .iter()
+        .filter_map(|import| import.split('/').next())
+        .collect();
     packages.dedup();
     packages.join(", ")
 }

@@ -33,8 +33,10 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
+#[allow(clippy::disallowed_methods, reason = "the configuration is the bench's own")]
 fn write(config: &Path, tier: &str) -> anyhow::Result<()> {
-    std::fs::write(config, format!("[server]\ntier = {tier:?}\n")).context("the configuration cannot be written")
+    std::fs::write(config, format!("[server]\ntier = {tier:?}\n"))
+        .context("the configuration cannot be written")
 }
 
 /// Milliseconds until the client has heard of the new list, with one call after the other meanwhile.
@@ -45,7 +47,9 @@ fn reload(client: &mut Client) -> anyhow::Result<f64> {
         arguments: json!({"limit": 5}),
     }];
     let started = Instant::now();
-    let process = i32::try_from(client.process()).ok().and_then(rustix::process::Pid::from_raw);
+    let process = i32::try_from(client.process())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
     let process = process.context("the server has no number")?;
     rustix::process::kill_process(process, rustix::process::Signal::HUP)?;
     while client.notes() == heard {
