@@ -6,10 +6,13 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 
 use crate::components::{self, Profile};
+use crate::python;
 use crate::run::{cargo, root, run, say, target};
 
 /// What the server in TypeScript consists of.
 const TYPESCRIPT: [&str; 3] = ["package.json", "package-lock.json", "server.mjs"];
+/// What the server on FastMCP needs.
+const FASTMCP: &[&str] = &["fastmcp==4.1.2"];
 
 /// Builds what is measured and the bench, and runs it.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
@@ -17,13 +20,15 @@ pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
     run(cargo().args(["build", "--quiet", "--release", "--package", "bench"]))?;
     let mut bench = Command::new(Profile::Release.folder().join("bench"));
     bench.arg("--server").arg(tollgate);
-    match typescript() {
-        Ok(folder) => {
-            bench.arg("--typescript").arg(folder);
+    for (flag, peer) in [("--typescript", typescript()), ("--fastmcp", fastmcp())] {
+        match peer {
+            Ok(folder) => {
+                bench.arg(flag).arg(folder);
+            }
+            Err(err) => say(&format!(
+                "what {flag} names is left out, because it cannot be installed: {err:#}"
+            )),
         }
-        Err(err) => say(&format!(
-            "the server in TypeScript is left out, because it cannot be installed: {err:#}"
-        )),
     }
     run(bench.args(flags))
 }
@@ -54,4 +59,14 @@ fn typescript() -> anyhow::Result<PathBuf> {
         std::fs::write(to.join("installed"), "")?;
     }
     Ok(to)
+}
+
+/// The server on FastMCP with what it depends on.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn fastmcp() -> anyhow::Result<PathBuf> {
+    python::with("fastmcp", FASTMCP)?;
+    let folder = target().join("fastmcp");
+    let server = root().join("tests/bench/fastmcp/server.py");
+    std::fs::copy(server, folder.join("server.py")).context("server.py cannot be copied")?;
+    Ok(folder)
 }

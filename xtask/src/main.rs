@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod components;
+mod python;
 mod run;
 mod test;
 mod torture;
