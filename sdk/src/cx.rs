@@ -5,7 +5,8 @@ use std::cell::Cell;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, Timestamp, ToolError, Workspace, WorkspaceError,
+    ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, Timestamp,
+    ToolError, Workspace, WorkspaceError,
 };
 
 /// One call's storage, workspaces, clock, ids, log and configuration.
@@ -101,6 +102,15 @@ impl<'a> Cx<'a> {
     /// The record of this call, and past ones if granted.
     pub fn ledger(&self) -> Ledger<'a> {
         Ledger::new(self.host)
+    }
+
+    /// Keeps content with this operation, as far as the operator keeps such content at all, and returns the
+    /// id to read it by with `artifact_get`. Content goes after a while, so what has to stay belongs into
+    /// the pack's own tables.
+    ///
+    /// In a `Write` tool an error takes the artifact back with the rows.
+    pub fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
+        self.host.keep_artifact(kind, content)
     }
 
     /// The limits of the envelope around this call, and named budgets.
