@@ -16,6 +16,8 @@ pub struct Cx<'a> {
     host: &'a dyn Host,
     call: &'a CallInfo,
     keep_rows: Cell<bool>,
+    /// Mutations that are counted for calls beside this one which did not begin yet.
+    mutations_ahead: u64,
 }
 
 impl<'a> Cx<'a> {
@@ -26,6 +28,17 @@ impl<'a> Cx<'a> {
             host,
             call,
             keep_rows: Cell::new(false),
+            mutations_ahead: 0,
+        }
+    }
+
+    /// The context of one of the calls that this call runs. The envelope counted them all before the first;
+    /// this one does not see the `mutations_ahead` of those that come after it.
+    #[must_use]
+    pub fn member(&self, mutations_ahead: u64) -> Cx<'a> {
+        Cx {
+            mutations_ahead,
+            ..Cx::new(self.host, self.call)
         }
     }
 
@@ -115,7 +128,7 @@ impl<'a> Cx<'a> {
 
     /// The limits of the envelope around this call, and named budgets.
     pub fn budget(&self) -> Budget<'a> {
-        Budget::new(self.host)
+        Budget::new(self.host, self.mutations_ahead)
     }
 
     /// Writes a line to the operator's log.

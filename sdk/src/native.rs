@@ -27,7 +27,8 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Envelope, Event, Host as _, Operation, Pack, Reply, Row, ToolError, stale,
+    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Host as _, Operation, Pack, Reply, Row, ToolError,
+    stale,
 };
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
@@ -140,6 +141,11 @@ impl Session {
         }));
     }
 
+    /// Counts mutations of other packs in the envelope.
+    pub fn mutate_elsewhere(&self, mutations: u64) {
+        self.backend.record.count("mutations", mutations);
+    }
+
     /// Gives the envelope a named budget.
     pub fn set_budget(&self, name: &str, limit: u64) {
         self.backend.record.set_budget(name, limit);
@@ -191,7 +197,9 @@ impl Session {
             .set(self.backend.now.get() + self.backend.step.get());
         let call = self.call.borrow().clone();
         let cx = Cx::new(&self.backend, &call);
-        self.backend.record.enter(entry.name, entry.effect);
+        self.backend
+            .record
+            .enter(entry.name, entry.effect, self.mutations(entry, arguments));
         self.backend.run.set(entry.effect == Effect::Run);
         self.backend.workspaces.enter(entry.effect);
         let read_only = entry.effect == Effect::Read;
@@ -210,6 +218,18 @@ impl Session {
             stale::mark_text(&mut reply.structured, &(entry.output_schema)(), &warnings);
             reply
         })
+    }
+
+    /// What a call that writes costs its envelope: one, or one for each of its members that writes.
+    fn mutations(&self, entry: &Entry, arguments: &str) -> u64 {
+        let arguments: Json = serde_json::from_str(arguments).unwrap_or_default();
+        let members = entry.hints.members.map(|name| &arguments[name]);
+        let members = members.and_then(Json::as_array).into_iter().flatten();
+        let writes = members.filter(|member| {
+            let tool = member["tool"].as_str().and_then(|name| self.pack.tool(name));
+            tool.is_some_and(|tool| tool.effect != Effect::Read)
+        });
+        writes.count().max(1) as u64
     }
 
     /// What a prompt says.

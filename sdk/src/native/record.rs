@@ -61,23 +61,27 @@ impl Record {
     }
 
     /// A call begins. Like the host, it counts in its envelope whatever becomes of it.
-    pub(super) fn enter(&self, tool: &str, effect: Effect) {
+    pub(super) fn enter(&self, tool: &str, effect: Effect, mutations: u64) {
         self.effect.set(effect);
         self.before.replace(self.budgets.borrow().clone());
         self.artifacts_before.set(self.artifacts.borrow().len());
         self.allowance.take();
-        let counted = match (effect, tool) {
-            (Effect::Read, _) => return,
-            (_, "test_run" | "test_report") => "test_runs",
-            _ => "mutations",
-        };
+        match (effect, tool) {
+            (Effect::Read, _) => {}
+            (_, "test_run" | "test_report") => self.count("test_runs", 1),
+            _ => self.count("mutations", mutations),
+        }
+    }
+
+    /// Counts in the envelope, if there is one.
+    pub(super) fn count(&self, counted: &str, units: u64) {
         if let Some(envelope) = &mut *self.envelope.borrow_mut()
             && let Some(counter) = envelope
                 .counters
                 .iter_mut()
                 .find(|counter| counter.name == counted)
         {
-            counter.used += 1;
+            counter.used += units;
         }
     }
 
