@@ -19,6 +19,7 @@ const PROGRAM: &str = "server/tollgate";
 const TOOL: [&str; 2] = ["package.json", "package-lock.json"];
 
 /// Builds the host, packs it with its manifest and its bill of materials, and tries what came of it.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(crate) fn make(profile: Profile) -> anyhow::Result<()> {
     let tollgate = components::build_host(profile)?;
     let folder = target().join("bundle");
