@@ -76,6 +76,8 @@ pub struct Manifest {
     pub prompts: Vec<ToolSpec>,
     /// The JSON Schema of its `config` table.
     pub config_schema: Option<Value>,
+    /// The tool that writes its files in a workspace anew.
+    pub render_tool: Option<String>,
 }
 
 /// One tool.
@@ -151,6 +153,16 @@ impl Manifest {
             }
         }
         problems.extend(repeated_names(tools.iter().chain(&prompts)));
+        if let Some(name) = &said.render_tool
+            && !tools
+                .iter()
+                .any(|tool| tool.name == *name && tool.effect == Effect::Run)
+        {
+            let name = text::cut(name, 64);
+            problems.push(format!(
+                "{name:?}, which is to write its files, is no `run` tool of its own"
+            ));
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -171,6 +183,7 @@ impl Manifest {
             tools,
             prompts,
             config_schema,
+            render_tool: said.render_tool,
         })
     }
 
