@@ -335,6 +335,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn files_are_written_by_a_tool_that_runs() {
+        let said = |render_tool: Option<&str>| wit::Manifest {
+            name: "notes".to_owned(),
+            version: "1.0.0".to_owned(),
+            summary: String::new(),
+            instructions: String::new(),
+            wants: Vec::new(),
+            migrations: Vec::new(),
+            tools: Vec::new(),
+            prompts: Vec::new(),
+            config_schema: None,
+            render_tool: render_tool.map(str::to_owned),
+        };
+        assert!(Manifest::check(said(None)).is_ok());
+        let problems = Manifest::check(said(Some("notes_render"))).unwrap_err();
+        assert_eq!(
+            problems,
+            ["\"notes_render\", which is to write its files, is no `run` tool of its own"]
+        );
+    }
+
+    #[test]
     fn prefixes_that_start_alike_clash() {
         assert!(prefixes_clash("task", "task-store"));
         assert!(prefixes_clash("core", "core"));
