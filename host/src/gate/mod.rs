@@ -6,6 +6,7 @@
 mod admission;
 mod arguments;
 mod backlog;
+mod catch_up;
 mod draft;
 mod guest;
 mod keeper;
