@@ -113,6 +113,10 @@ fn wants_that_were_not_granted() {
         said.contains("set `grants.ledger = true` in [packs.greedy]"),
         "{said}"
     );
+    assert!(
+        said.contains("add `grants.artifacts = true` to [packs.greedy]"),
+        "{said}"
+    );
 }
 
 #[test]

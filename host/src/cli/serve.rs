@@ -36,6 +36,10 @@ impl Serve {
         }
         let listings = Arc::new(Listings::new(listing));
         let address = self.http.or(config.server.http);
+        let catching_up = {
+            let gate = Arc::clone(&gate);
+            tokio::spawn(async move { gate.catch_up().await })
+        };
         let reload = Reload {
             global: global.clone(),
             filters: self.filters,
@@ -50,6 +54,7 @@ impl Serve {
         // It lets go of the gate, which ends here.
         let _ = reloading.await;
         gate.stop();
+        let _ = catching_up.await;
         gate.flush().await;
         Ok(ExitCode::SUCCESS)
     }

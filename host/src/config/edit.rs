@@ -101,6 +101,7 @@ fn fill(table: &mut dyn TableLike, entry: &Entry) -> Result<(), EditError> {
         workspaces,
         process,
         ledger,
+        artifacts,
         budgets,
     } = &entry.grants;
     let lists = [
@@ -111,8 +112,11 @@ fn fill(table: &mut dyn TableLike, entry: &Entry) -> Result<(), EditError> {
     let lists = lists
         .into_iter()
         .filter_map(|(key, names)| Some((key, Value::Array(names.as_ref()?.iter().collect::<Array>()))));
-    let ledger = ledger.map(|ledger| ("ledger", ledger.into()));
-    let granted: Vec<(&str, Value)> = lists.chain(ledger).collect();
+    let flags = [("ledger", ledger), ("artifacts", artifacts)];
+    let flags = flags
+        .into_iter()
+        .filter_map(|(key, is_granted)| Some((key, Value::from((*is_granted)?))));
+    let granted: Vec<(&str, Value)> = lists.chain(flags).collect();
     if granted.is_empty() {
         return Ok(());
     }

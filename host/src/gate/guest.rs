@@ -152,6 +152,7 @@ impl Runtime {
             connection: &call.connection,
             artifacts: self.artifacts.as_deref(),
             workspaces: &call.generation.workspaces,
+            catalog: &call.generation.catalog,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);

@@ -6,6 +6,7 @@
 mod admission;
 mod arguments;
 mod backlog;
+mod catch_up;
 mod draft;
 mod generation;
 mod guest;
@@ -15,6 +16,7 @@ mod members;
 mod mutation;
 mod projector;
 mod queue;
+mod relay;
 mod reply;
 mod writer;
 
@@ -264,10 +266,13 @@ impl Gate {
     }
 
     /// Lets one call through, or refuses it. Either way the ledger gets its row.
-    pub async fn call(&self, call: Call) -> Result<Outcome, UnknownTool> {
+    pub async fn call(&self, mut call: Call) -> Result<Outcome, UnknownTool> {
         let generation = self.generation();
         match generation.catalog.find(&call.tool) {
-            Some(tool) => Ok(self.pass(&generation, tool, call).await),
+            Some(tool) => {
+                let tool = relay::follow(&generation.catalog, tool, &mut call);
+                Ok(self.pass(&generation, tool, call).await)
+            }
             None => Err(UnknownTool {
                 nearest: generation.catalog.nearest(&call.tool).map(str::to_owned),
                 name: call.tool,
@@ -342,15 +347,16 @@ impl Gate {
         let result = artifacts
             .wants(ArtifactKind::Result)
             .then(|| content(result).into_owned());
-        if arguments.is_none() && result.is_none() {
+        if arguments.is_none() && result.is_none() && !artifacts.has_given() {
             return;
         }
         let stored = tokio::task::spawn_blocking(move || {
+            artifacts.store_given();
             if let Some((_, arguments)) = arguments {
-                artifacts.store(&arguments);
+                artifacts.store(arguments.as_bytes());
             }
             if let Some(result) = result {
-                artifacts.store(&result);
+                artifacts.store(result.as_bytes());
             }
         });
         let _ = stored.await;

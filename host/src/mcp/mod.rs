@@ -5,6 +5,7 @@ mod http;
 mod lines;
 mod listing;
 mod listings;
+mod resources;
 mod stdio;
 pub mod wire;
 

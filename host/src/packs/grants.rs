@@ -23,15 +23,19 @@ pub struct Grants {
     pub process: Option<Vec<String>>,
     /// Whether it may query past operations. Absent: if a built-in pack asks for it.
     pub ledger: Option<bool>,
+    /// Whether it may keep artifacts. Absent: if a built-in pack asks for it.
+    pub artifacts: Option<bool>,
     /// Named budgets it may reserve from. Absent: those that a built-in pack asks for, none for others.
     pub budgets: Option<Vec<String>>,
 }
 
-/// What a component may use of ledger and budgets: what it asks for and was granted.
+/// What a component may use of ledger, artifacts and budgets: what it asks for and was granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
     /// It may query past operations.
     pub ledger_query: bool,
+    /// It may keep artifacts.
+    pub artifacts: bool,
     /// Budgets it may reserve from, `*` being all.
     pub budgets: Vec<String>,
 }
@@ -43,6 +47,7 @@ impl Granted {
         for want in wants {
             match want {
                 Want::LedgerQuery => granted.ledger_query = grants.ledger(trust),
+                Want::Artifacts => granted.artifacts = grants.artifacts(trust),
                 Want::Budget(name) if grants.budget(name, trust) => granted.budgets.push(name.clone()),
                 _ => {}
             }
@@ -85,6 +90,10 @@ impl Grants {
         self.ledger.unwrap_or(trust == Trust::Builtin)
     }
 
+    fn artifacts(&self, trust: Trust) -> bool {
+        self.artifacts.unwrap_or(trust == Trust::Builtin)
+    }
+
     fn budget(&self, name: &str, trust: Trust) -> bool {
         match &self.budgets {
             Some(granted) => lists(granted, name),
@@ -106,7 +115,7 @@ impl Grants {
                 Want::Git(access) if self.program(GIT, trust) => {
                     asked.git = asked.git.max(Some(git_access(*access)));
                 }
-                Want::Process(_) | Want::Git(_) | Want::LedgerQuery | Want::Budget(_) => {}
+                Want::Process(_) | Want::Git(_) | Want::LedgerQuery | Want::Budget(_) | Want::Artifacts => {}
             }
         }
         asked
@@ -158,17 +167,25 @@ enum Key {
     Workspaces,
     Process,
     Ledger,
+    Artifacts,
     Budgets,
 }
 
 impl Key {
-    const ALL: [Key; 4] = [Key::Workspaces, Key::Process, Key::Ledger, Key::Budgets];
+    const ALL: [Key; 5] = [
+        Key::Workspaces,
+        Key::Process,
+        Key::Ledger,
+        Key::Artifacts,
+        Key::Budgets,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
             Key::Workspaces => "workspaces",
             Key::Process => "process",
             Key::Ledger => "ledger",
+            Key::Artifacts => "artifacts",
             Key::Budgets => "budgets",
         }
     }
@@ -178,15 +195,15 @@ impl Key {
             Key::Workspaces => &grants.workspaces,
             Key::Process => &grants.process,
             Key::Budgets => &grants.budgets,
-            Key::Ledger => &None,
+            Key::Ledger | Key::Artifacts => &None,
         };
         list.as_deref().unwrap_or_default()
     }
 
     /// The line that grants these names beside those that are granted already.
     fn line<'a>(self, grants: &'a Grants, names: impl Iterator<Item = &'a str>) -> String {
-        if self == Key::Ledger {
-            return "grants.ledger = true".to_owned();
+        if matches!(self, Key::Ledger | Key::Artifacts) {
+            return format!("grants.{} = true", self.name());
         }
         let mut all: Vec<String> = Vec::new();
         for name in self.granted(grants).iter().map(String::as_str).chain(names) {
@@ -235,6 +252,7 @@ impl Wish {
             Want::Tests => wish(Key::Process, TESTS, false, "run registered tests".to_owned()),
             Want::Git(_) => wish(Key::Process, GIT, false, "run git".to_owned()),
             Want::LedgerQuery => wish(Key::Ledger, "", false, "query the ledger".to_owned()),
+            Want::Artifacts => wish(Key::Artifacts, "", false, "keep artifacts".to_owned()),
             Want::Budget(name) => wish(Key::Budgets, name, false, format!("reserve from budget `{name}`")),
         }
     }
@@ -248,6 +266,7 @@ impl Wish {
     fn is_granted(&self, grants: &Grants) -> bool {
         match self.key {
             Key::Ledger => grants.ledger == Some(true),
+            Key::Artifacts => grants.artifacts == Some(true),
             key if self.any => !key.granted(grants).is_empty(),
             key => lists(key.granted(grants), &self.name),
         }
@@ -260,7 +279,7 @@ impl Wish {
 }
 
 impl Grants {
-    /// Grants what a flag says: `KEY=NAME,…`, or `ledger`.
+    /// Grants what a flag says: `KEY=NAME,…`, `ledger` or `artifacts`.
     pub fn add(&mut self, flag: &str) -> Result<(), String> {
         let (key, names) = flag.split_once('=').unwrap_or((flag, ""));
         let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -269,13 +288,18 @@ impl Grants {
             "workspaces" => &mut self.workspaces,
             "process" => &mut self.process,
             "budgets" => &mut self.budgets,
-            "ledger" if names.is_empty() || names == ["true"] => {
-                self.ledger = Some(true);
+            "ledger" | "artifacts" if names.is_empty() || names == ["true"] => {
+                let is_granted = if key == "ledger" {
+                    &mut self.ledger
+                } else {
+                    &mut self.artifacts
+                };
+                *is_granted = Some(true);
                 return Ok(());
             }
             _ => {
                 return Err(format!(
-                    "{flag:?} grants nothing; write workspaces=NAME,… process=NAME,… budgets=NAME,… or ledger"
+                    "{flag:?} grants nothing; write workspaces=NAME,… process=NAME,… budgets=NAME,… ledger or artifacts"
                 ));
             }
         };
@@ -298,6 +322,7 @@ impl Grants {
                 Key::Process => self.process.get_or_insert_default().push(name),
                 Key::Budgets => self.budgets.get_or_insert_default().push(name),
                 Key::Ledger => self.ledger = Some(true),
+                Key::Artifacts => self.artifacts = Some(true),
             }
         }
     }
@@ -306,13 +331,16 @@ impl Grants {
     pub(super) fn unasked(&self, wishes: &[Wish]) -> Vec<String> {
         let lists = [Key::Workspaces, Key::Process, Key::Budgets].into_iter();
         let names = lists.flat_map(|key| key.granted(self).iter().map(move |name| (key, name.as_str())));
-        let ledger = (self.ledger == Some(true)).then_some((Key::Ledger, ""));
+        let flags = [(Key::Ledger, self.ledger), (Key::Artifacts, self.artifacts)];
+        let flags = flags
+            .into_iter()
+            .filter(|(_, is_granted)| *is_granted == Some(true));
         names
-            .chain(ledger)
+            .chain(flags.map(|(key, _)| (key, "")))
             .filter(|(key, name)| !wishes.iter().any(|wish| wish.explains(*key, name)))
-            .map(|(key, name)| match key {
-                Key::Ledger => "ledger".to_owned(),
-                key => format!("{}={name}", key.name()),
+            .map(|(key, name)| match name {
+                "" => key.name().to_owned(),
+                name => format!("{}={name}", key.name()),
             })
             .collect()
     }
@@ -322,13 +350,14 @@ impl Grants {
 mod tests {
     use super::*;
 
-    fn wants() -> [Want; 6] {
+    fn wants() -> [Want; 7] {
         [
             Want::WorkspaceRead("*".into()),
             Want::WorkspaceWrite(".gsd/".into()),
             Want::Process("cargo".into()),
             Want::Tests,
             Want::LedgerQuery,
+            Want::Artifacts,
             Want::Budget("approvals".into()),
         ]
     }
@@ -350,6 +379,7 @@ mod tests {
                 "read workspaces and write below `.gsd/` in its workspaces: grants.workspaces = [\"default\"]",
                 "run `cargo` and run registered tests: grants.process = [\"make\", \"cargo\", \"tests\"]",
                 "query the ledger: grants.ledger = true",
+                "keep artifacts: grants.artifacts = true",
             ]
         );
     }
@@ -363,6 +393,7 @@ mod tests {
             "process=cargo,tests",
             "process=make",
             "ledger",
+            "artifacts",
             "budgets=approvals",
         ] {
             grants.add(flag).unwrap();
@@ -406,6 +437,7 @@ mod tests {
             ledger: Some(false),
             ..Grants::default()
         };
-        assert!(!Granted::of(&wants(), &less, Trust::Builtin).ledger_query);
+        let granted = Granted::of(&wants(), &less, Trust::Builtin);
+        assert_eq!((granted.ledger_query, granted.artifacts), (false, true));
     }
 }

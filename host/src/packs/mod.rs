@@ -12,6 +12,8 @@ mod load;
 mod manifest;
 mod origin;
 mod other_forms;
+mod resources;
+pub mod search;
 mod version;
 
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, Tables, ToolEntry};
@@ -22,4 +24,5 @@ pub use inspect::{Inspection, Wanted, anatomy_of};
 pub use load::{LoadError, Loader, Pack, Source};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};
 pub use origin::{Origin, read};
+pub use resources::{Resource, Source as ValueSource, Values};
 pub use version::Anatomy;

@@ -25,7 +25,8 @@ pub(in crate::cli) struct Add {
     /// The SHA-256 it must have; needed for an address
     #[arg(long, value_name = "HEX", value_parser = sha256)]
     sha256: Option<String>,
-    /// Grant it something: workspaces=NAME,… process=NAME,… budgets=NAME,… ledger, or all that it asks for
+    /// Grant it something: workspaces=NAME,… process=NAME,… budgets=NAME,… ledger artifacts, or all that it
+    /// asks for
     #[arg(long = "grant", value_name = "GRANT|all")]
     grants: Vec<String>,
     /// Change the source, the hash and the grants of a pack that is there
