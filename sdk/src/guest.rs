@@ -1,10 +1,12 @@
 //! The wasm side: the component's exports over a [`Pack`], and a [`Host`] over its imports.
 
+pub mod policy;
+
 use serde_json::Value as Json;
 
 use crate::{
-    CallInfo, Cx, DbError, Effect, Host, Level, NextCall, Pack, Row, Tier, ToolError, Transaction, Value,
-    Want,
+    CallInfo, Cx, DbError, Effect, Host, Level, Migration, NextCall, Pack, Row, Tier, ToolError, Transaction,
+    Value, Want,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -75,14 +77,7 @@ fn manifest(pack: &Pack) -> wit::Manifest {
         summary: pack.summary.to_owned(),
         instructions: pack.instructions.to_owned(),
         wants: pack.wants.iter().map(wire_want).collect(),
-        migrations: pack
-            .migrations
-            .iter()
-            .map(|step| wit::Migration {
-                name: step.name.to_owned(),
-                sql: step.sql.to_owned(),
-            })
-            .collect(),
+        migrations: pack.migrations.iter().map(wire_migration).collect(),
         tools: pack.tools.iter().map(wire_tool).collect(),
         config_schema: pack.config_schema.map(|make| make().to_string()),
     }
@@ -118,6 +113,13 @@ fn wire_tool(entry: &crate::Entry) -> wit::Tool {
         input_schema: input.to_string(),
         output_schema: (entry.output_schema)().to_string(),
         aliases: entry.aliases.iter().map(|&alias| alias.to_owned()).collect(),
+    }
+}
+
+fn wire_migration(step: &Migration) -> component::Migration {
+    component::Migration {
+        name: step.name.to_owned(),
+        sql: step.sql.to_owned(),
     }
 }
 

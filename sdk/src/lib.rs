@@ -59,6 +59,7 @@ mod text;
 mod timestamp;
 mod tool;
 
+pub mod policy;
 pub mod sql;
 
 #[cfg(target_family = "wasm")]

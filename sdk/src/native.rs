@@ -5,6 +5,10 @@
 //! back, a `Read` tool without the right to write. [`check`](Session::script) style tests feed it
 //! lines of `tool {arguments}` and compare what comes back.
 
+mod judge;
+
+pub use judge::{Judge, Judged};
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
