@@ -4,7 +4,7 @@
 //! workspace reads it: relative, with `/`; one that climbs out with `..` or is absolute is denied
 //! whatever the globs say.
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use fast_glob::glob_match;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -55,7 +55,7 @@ impl Policy for PathGuard {
             problems.extend(
                 globs
                     .iter()
-                    .filter_map(|text| Some(Problem::new(key, glob(text).err()?.to_string()))),
+                    .filter_map(|glob| Some(Problem::new(key, mistake(glob)?))),
             );
         }
         if self.allow.is_empty() && self.deny.is_empty() {
@@ -65,17 +65,13 @@ impl Policy for PathGuard {
     }
 
     fn before(&self, _cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
-        let (allow, deny) = (globs(&self.allow)?, globs(&self.deny)?);
         let mut paths = Vec::new();
         for (key, value) in &request.arguments {
             self.collect(key, value, &mut paths);
         }
         let refused: Vec<String> = paths
             .into_iter()
-            .filter(|path| match inside(path) {
-                None => true,
-                Some(path) => deny.is_match(&path) || !(self.allow.is_empty() || allow.is_match(&path)),
-            })
+            .filter(|path| !self.allows(path))
             .take(NAMED)
             .map(|path| format!("`{path}`"))
             .collect();
@@ -91,6 +87,14 @@ impl Policy for PathGuard {
 export_policy!(PathGuard);
 
 impl PathGuard {
+    fn allows(&self, path: &str) -> bool {
+        let Some(path) = inside(path) else {
+            return false;
+        };
+        let one_of = |globs: &[String]| globs.iter().any(|glob| glob_match(glob, &path));
+        !one_of(&self.deny) && (self.allow.is_empty() || one_of(&self.allow))
+    }
+
     /// Every string at or below a key that holds paths.
     fn collect<'a>(&self, key: &str, value: &'a Value, paths: &mut Vec<&'a str>) {
         match value {
@@ -131,16 +135,23 @@ fn inside(path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-fn glob(text: &str) -> Result<Glob, globset::Error> {
-    GlobBuilder::new(text).literal_separator(true).build()
-}
-
-fn globs(texts: &[String]) -> Result<GlobSet, globset::Error> {
-    let mut set = GlobSetBuilder::new();
-    for text in texts {
-        set.add(glob(text)?);
+/// What is wrong with a glob: matching treats a broken one as one that matches nothing.
+fn mistake(glob: &str) -> Option<String> {
+    let mut open = Vec::new();
+    let mut chars = glob.chars();
+    while let Some(c) = chars.next() {
+        match (c, open.last()) {
+            ('\\', _) if chars.next().is_none() => return Some(format!("`{glob}` ends in an escape")),
+            (']', Some('[')) | ('}', Some('{')) => {
+                open.pop();
+            }
+            ('[' | '{', last) if last != Some(&'[') => open.push(c),
+            ('}', None) => return Some(format!("`{glob}` closes what it never opened")),
+            _ => {}
+        }
     }
-    set.build()
+    open.last()
+        .map(|open| format!("`{glob}` never closes its `{open}`"))
 }
 
 #[cfg(test)]
@@ -202,10 +213,10 @@ mod tests {
 
     #[test]
     fn every_bad_glob_is_named() {
-        let problems = Judge::<PathGuard>::new(r#"{"allow": ["[", "a"], "deny": ["{"]}"#)
+        let problems = Judge::<PathGuard>::new(r#"{"allow": ["[", "a"], "deny": ["{", "a}", "{[}]}"]}"#)
             .err()
             .unwrap();
         let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
-        assert_eq!(keys, ["allow", "deny"]);
+        assert_eq!(keys, ["allow", "deny", "deny"]);
     }
 }
