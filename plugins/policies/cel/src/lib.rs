@@ -145,13 +145,14 @@ impl Cel {
 }
 
 /// Names that an expression uses and nobody gives it.
-fn unknown_names(program: &Program) -> Vec<&str> {
+fn unknown_names(program: &Program) -> Vec<String> {
     let mut known = NAMES.to_vec();
     add_bound(program.expression(), &mut known);
-    let mut unknown = program.references().variables();
+    let references = program.references();
+    let mut unknown = references.variables();
     unknown.retain(|name| !known.contains(name));
     unknown.sort_unstable();
-    unknown
+    unknown.into_iter().map(str::to_owned).collect()
 }
 
 /// Adds the names that `exists`, `map` and the like bind.
