@@ -18,3 +18,21 @@ wasmtime::component::bindgen!({
         "tollgate:host/storage.transaction": crate::view::storage::Transaction,
     },
 });
+
+/// The world of policies. Its imports are those of the packs' world.
+pub mod policy {
+    wasmtime::component::bindgen!({
+        world: "policy",
+        path: "../wit",
+        imports: { default: trappable },
+        with: {
+            "tollgate:host/component": crate::sandbox::bindings::tollgate::host::component,
+            "tollgate:host/storage": crate::sandbox::bindings::tollgate::host::storage,
+            "tollgate:host/budget": crate::sandbox::bindings::tollgate::host::budget,
+            "tollgate:host/ledger": crate::sandbox::bindings::tollgate::host::ledger,
+            "tollgate:host/workspace": crate::sandbox::bindings::tollgate::host::workspace,
+            "tollgate:host/clock-and-ids": crate::sandbox::bindings::tollgate::host::clock_and_ids,
+            "tollgate:host/log": crate::sandbox::bindings::tollgate::host::log,
+        },
+    });
+}
