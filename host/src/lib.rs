@@ -3,6 +3,7 @@
 //! Every call takes one path through [`gate`]. See `docs/ARCHITECTURE.md` for the map.
 
 pub mod builtin;
+pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod core_tools;

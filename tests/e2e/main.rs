@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cli;
+mod clients;
 mod crash;
 mod envelopes;
 mod harness;

@@ -1,6 +1,7 @@
 //! The command line: one file for each command.
 
 mod call;
+mod clients;
 mod ledger;
 mod out;
 mod packs;
@@ -77,6 +78,9 @@ enum Command {
     /// Show and check packs
     #[command(subcommand)]
     Packs(packs::Packs),
+    /// Connect MCP clients
+    #[command(subcommand)]
+    Clients(clients::Clients),
     /// Look into the ledger
     #[command(subcommand)]
     Ledger(ledger::Ledger),
@@ -157,6 +161,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Call(call) => call.run(global).await,
         Command::Tools(tools) => tools.run(global).await,
         Command::Packs(packs) => packs.run(global).await,
+        Command::Clients(clients) => clients.run(global),
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
