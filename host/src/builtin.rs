@@ -1,5 +1,9 @@
 //! The components that are part of this binary.
 
+use std::time::Duration;
+
+use crate::sandbox::Limits;
+
 include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
 /// The names of the built-in packs.
@@ -13,4 +17,18 @@ pub fn component(name: &str) -> Option<&'static [u8]> {
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, bytes)| *bytes)
+}
+
+/// What a pack's calls may use unless the operator says otherwise: more than usual where a built-in
+/// pack's work is long.
+pub fn limits(name: &str) -> Limits {
+    let run = match name {
+        // Somebody's whole test suite.
+        "convergence" => Duration::from_secs(600),
+        _ => Limits::default().run,
+    };
+    Limits {
+        run,
+        ..Limits::default()
+    }
 }

@@ -41,6 +41,11 @@ impl Deadline {
         self.cancel.is_cancelled() || Instant::now() >= self.at
     }
 
+    /// How long it still may take.
+    pub fn remaining(&self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+
     /// Whether it was cancelled rather than late.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()

@@ -15,8 +15,10 @@ use crate::gate::Gate;
 use crate::liveness::Host;
 use crate::packs::compile::Compiler;
 use crate::packs::{Catalog, Loader, Origin, Selection, Source};
+use crate::process::{Environment, Launcher};
 use crate::sandbox::Sandbox;
 use crate::storage::Database;
+use crate::workspaces::Workspaces;
 
 /// Which packs to load, and which of their tools exist.
 #[derive(Debug, Clone, Default)]
@@ -27,14 +29,34 @@ pub struct Choice {
     pub selection: Selection,
 }
 
+/// What the process gives the host to work with, taken up once by `main`.
+#[derive(Debug)]
+pub struct Authority {
+    /// This program, which compiles components and supervises programs in processes of its own.
+    pub executable: PathBuf,
+    /// What programs get.
+    pub environment: Environment,
+    /// The user's own umask, for what programs and packs create in workspaces.
+    pub umask: u32,
+    /// The directories the operator registered.
+    pub workspaces: Workspaces,
+}
+
 /// Opens the data directory and loads the packs. Packs that do not load are in the catalog's
 /// failures, and the rest works.
 pub async fn open(
     config: &Config,
     data_dir: &Path,
-    executable: PathBuf,
+    authority: Authority,
     choice: &Choice,
 ) -> anyhow::Result<Gate> {
+    let Authority {
+        executable,
+        environment,
+        umask,
+        workspaces,
+    } = authority;
+    let launcher = Arc::new(Launcher::new(executable.clone(), environment, umask));
     let data = DataDir::open(data_dir)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let sandbox = Arc::new(Sandbox::new()?);
@@ -45,6 +67,8 @@ pub async fn open(
         Compiler::new(executable),
         database.clone(),
         Arc::clone(&clock),
+        workspaces,
+        Arc::clone(&launcher),
     )?;
     let sources = sources(config, &choice.packs)?;
     let catalog = Catalog::load(&loader, sources, &choice.selection).await;
@@ -53,6 +77,7 @@ pub async fn open(
     let gate = Gate::open(
         Arc::new(catalog),
         sandbox,
+        launcher,
         &database,
         clock,
         config.envelope.settings(),
@@ -104,7 +129,7 @@ fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {
         origin,
         sha256: settings.sha256.clone(),
         grants: settings.grants.clone(),
-        limits: settings.limits.limits(),
+        limits: settings.limits.limits(&builtin::limits(name)),
         config: settings.config.clone(),
         exclude: settings.exclude.clone(),
     })

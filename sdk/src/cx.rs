@@ -2,9 +2,9 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::{CallInfo, Db, DbError, Host, Id, Level, Timestamp, ToolError};
+use crate::{CallInfo, Db, DbError, Host, Id, Level, Timestamp, ToolError, Workspace, WorkspaceError};
 
-/// One call's storage, clock, ids, log and configuration.
+/// One call's storage, workspaces, clock, ids, log and configuration.
 pub struct Cx<'a> {
     /// The pack's own tables.
     pub db: Db<'a>,
@@ -79,5 +79,21 @@ impl<'a> Cx<'a> {
     /// Writes a line to the operator's log.
     pub fn log(&self, level: Level, message: &str) {
         self.host.log(level, message);
+    }
+
+    /// Tells the client how far a `Run` tool is, if it asked to be told. `done` never falls; what comes
+    /// too often is dropped.
+    pub fn progress(&self, done: u64, total: Option<u64>, message: &str) {
+        self.host.progress(done, total, message);
+    }
+
+    /// The workspaces the pack may use, sorted. Empty without a grant.
+    pub fn workspaces(&self) -> Vec<String> {
+        self.host.workspace_names()
+    }
+
+    /// One workspace, for its files and for programs that run in it.
+    pub fn workspace(&self, name: &str) -> Result<Workspace<'a>, WorkspaceError> {
+        Workspace::open(self.host, name)
     }
 }

@@ -5,8 +5,8 @@ pub mod policy;
 use serde_json::Value as Json;
 
 use crate::{
-    CallInfo, Cx, DbError, Effect, Host, Level, Migration, NextCall, Pack, Row, Tier, ToolError, Transaction,
-    Value, Want,
+    CallInfo, Command, Cx, DbError, Effect, FileEntry, GitAccess, Host, Level, Migration, NextCall, Outcome, Pack,
+    ProcessError, Row, Tier, ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -28,6 +28,9 @@ pub mod bindings {
         default_bindings_module: "tollgate_sdk::guest::bindings",
     });
 }
+
+mod process;
+mod workspace;
 
 pub use bindings::export_component;
 
@@ -128,6 +131,9 @@ fn wire_want(want: &Want) -> component::Want {
         Want::WorkspaceRead(name) => component::Want::WorkspaceRead(name.to_owned()),
         Want::WorkspaceWrite(prefix) => component::Want::WorkspaceWrite(prefix.to_owned()),
         Want::Process(program) => component::Want::Process(program.to_owned()),
+        Want::Tests => component::Want::Tests,
+        Want::Git(GitAccess::Read) => component::Want::Git(component::GitAccess::Read),
+        Want::Git(GitAccess::Write) => component::Want::Git(component::GitAccess::Write),
         Want::LedgerQuery => component::Want::LedgerQuery,
         Want::Budget(name) => component::Want::Budget(name.to_owned()),
     }
@@ -195,6 +201,54 @@ impl Host for Imports {
             Level::Error => log::Level::Error,
         };
         log::write(level, message);
+    }
+
+    fn progress(&self, done: u64, total: Option<u64>, message: &str) {
+        log::progress(done, total, message);
+    }
+
+    fn workspace_names(&self) -> Vec<String> {
+        workspace::names()
+    }
+
+    fn describe_workspace(&self, workspace: &str) -> Result<WorkspaceInfo, WorkspaceError> {
+        workspace::describe(workspace)
+    }
+
+    fn list_files(
+        &self,
+        workspace: &str,
+        directory: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        workspace::list(workspace, directory, after, limit)
+    }
+
+    fn stat_file(&self, workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError> {
+        workspace::stat(workspace, path)
+    }
+
+    fn read_file(
+        &self,
+        workspace: &str,
+        path: &str,
+        offset: u64,
+        limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        workspace::read(workspace, path, offset, limit)
+    }
+
+    fn write_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+        workspace::write(workspace, path, content)
+    }
+
+    fn append_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+        workspace::append(workspace, path, content)
+    }
+
+    fn run_process(&self, workspace: &str, command: &Command) -> Result<Outcome, ProcessError> {
+        process::run(workspace, command)
     }
 }
 

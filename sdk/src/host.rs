@@ -1,6 +1,6 @@
 //! What a backend provides: the component's imports on wasm, SQLite and fixed values natively.
 
-use crate::{DbError, Row, Value};
+use crate::{Command, DbError, FileEntry, Outcome, ProcessError, Row, Value, WorkspaceError, WorkspaceInfo};
 
 /// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable
 /// side of it; a pack never calls it itself.
@@ -18,6 +18,36 @@ pub trait Host {
     fn new_id(&self, prefix: &str) -> String;
     /// A line for the operator's log.
     fn log(&self, level: Level, message: &str);
+    /// How far the call is, for the client.
+    fn progress(&self, done: u64, total: Option<u64>, message: &str);
+    /// The workspaces the pack may use.
+    fn workspace_names(&self) -> Vec<String>;
+    /// What the pack may do in one.
+    fn describe_workspace(&self, workspace: &str) -> Result<WorkspaceInfo, WorkspaceError>;
+    /// See [`Workspace::list`](crate::Workspace::list).
+    fn list_files(
+        &self,
+        workspace: &str,
+        directory: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<FileEntry>, WorkspaceError>;
+    /// See [`Workspace::stat`](crate::Workspace::stat).
+    fn stat_file(&self, workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError>;
+    /// See [`Workspace::read_at`](crate::Workspace::read_at).
+    fn read_file(
+        &self,
+        workspace: &str,
+        path: &str,
+        offset: u64,
+        limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError>;
+    /// See [`Workspace::write`](crate::Workspace::write).
+    fn write_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError>;
+    /// See [`Workspace::append`](crate::Workspace::append).
+    fn append_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError>;
+    /// See [`Workspace::run`](crate::Workspace::run).
+    fn run_process(&self, workspace: &str, command: &Command) -> Result<Outcome, ProcessError>;
 }
 
 /// Storage inside a transaction of a `Run` tool.

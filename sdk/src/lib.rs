@@ -49,15 +49,19 @@
 //! ```
 #![warn(missing_docs)]
 
+#[cfg(not(target_family = "wasm"))]
+mod capture;
 mod cx;
 mod db;
 mod error;
 mod host;
 mod pack;
+pub mod process;
 mod schema;
 mod text;
 mod timestamp;
 mod tool;
+pub mod workspace;
 
 pub mod policy;
 pub mod sql;
@@ -67,16 +71,26 @@ pub mod sql;
 pub mod guest;
 #[cfg(not(target_family = "wasm"))]
 pub mod native;
+#[cfg(not(target_family = "wasm"))]
+pub mod permit;
+#[cfg(not(target_family = "wasm"))]
+pub mod stale;
+#[cfg(not(target_family = "wasm"))]
+pub mod tree;
 
+#[cfg(not(target_family = "wasm"))]
+pub use capture::Capture;
 pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};
 pub use host::{CallInfo, Host, Level, Transaction};
 pub use pack::{Migration, Pack, Want};
+pub use process::{Command, Ending, Outcome, Output, ProcessError};
 pub use schema::{config_schema, input_schema, output_schema};
 pub use text::{Id, ParseTextError};
 pub use timestamp::Timestamp;
 pub use tool::{Effect, Entry, Hints, Reply, Tier, Tool};
+pub use workspace::{FileEntry, FileKind, GitAccess, TestCommand, Workspace, WorkspaceError, WorkspaceInfo};
 
 #[doc(hidden)]
 pub mod reexport {

@@ -3,7 +3,11 @@
 //!
 //! [`Session`] runs each call as the host does: a `Write` tool in a transaction that an error rolls
 //! back, a `Read` tool without the right to write. [`check`](Session::script) style tests feed it
-//! lines of `tool {arguments}` and compare what comes back.
+//! lines of `tool {arguments}` and compare what comes back. A [`Workspace`] is a real directory, and
+//! programs are really run, as far as the pack asked for them and the session allows them.
+
+mod spawn;
+mod workspaces;
 
 mod judge;
 
@@ -17,7 +21,14 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value as Json;
 
-use crate::{CallInfo, Cx, DbError, Effect, Host, Level, Pack, Reply, Row, ToolError, Transaction, Value};
+pub use workspaces::Workspace;
+use workspaces::Workspaces;
+
+use crate::permit::Asked;
+use crate::{
+    CallInfo, Command, Cx, DbError, Effect, FileEntry, Host, Level, Outcome, Pack, ProcessError, Reply, Row,
+    ToolError, Transaction, Value, WorkspaceError, WorkspaceInfo, stale,
+};
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -63,9 +74,31 @@ impl Session {
                 ids: RefCell::new(BTreeMap::new()),
                 run: Cell::new(false),
                 in_transaction: Cell::new(false),
+                workspaces: Workspaces::new(Asked::of(pack.wants)),
+                progress: RefCell::default(),
             },
             call: RefCell::default(),
         }
+    }
+
+    /// Registers a directory. The pack gets of it what it asked for in its `wants`.
+    #[must_use]
+    pub fn workspace(mut self, workspace: Workspace) -> Session {
+        self.backend.workspaces.add(workspace);
+        self
+    }
+
+    /// Grants a program that the pack asked for.
+    #[must_use]
+    pub fn allow_program(mut self, program: &str) -> Session {
+        self.backend.workspaces.allow(program);
+        self
+    }
+
+    /// What the calls so far said about their progress, as `done/total message`.
+    #[must_use]
+    pub fn progress(&self) -> Vec<String> {
+        self.backend.progress.borrow().clone()
     }
 
     /// Sets the pack's `config` table.
@@ -104,6 +137,7 @@ impl Session {
         let call = self.call.borrow().clone();
         let cx = Cx::new(&self.backend, &call);
         self.backend.run.set(entry.effect == Effect::Run);
+        self.backend.workspaces.enter(entry.effect);
         let read_only = entry.effect == Effect::Read;
         self.pragma("query_only", if read_only { "ON" } else { "OFF" });
         self.pragma_free("SAVEPOINT call");
@@ -113,7 +147,11 @@ impl Session {
         }
         self.pragma_free("RELEASE call");
         self.backend.run.set(false);
-        result
+        let warnings = self.backend.workspaces.leave(result.is_ok());
+        result.map(|mut reply| {
+            stale::mark_text(&mut reply.structured, &(entry.output_schema)(), &warnings);
+            reply
+        })
     }
 
     /// Runs lines of `tool {arguments}` and returns a line of each outcome: `ok` with the structured
@@ -202,6 +240,8 @@ pub struct Sqlite {
     /// The call is a `Run` tool's, which reaches storage through a transaction only.
     run: Cell<bool>,
     in_transaction: Cell<bool>,
+    workspaces: Workspaces,
+    progress: RefCell<Vec<String>>,
 }
 
 impl Sqlite {
@@ -263,6 +303,60 @@ impl Host for Sqlite {
     }
 
     fn log(&self, _level: Level, _message: &str) {}
+
+    fn progress(&self, done: u64, total: Option<u64>, message: &str) {
+        let total = total.map(|total| format!("/{total}")).unwrap_or_default();
+        self.progress
+            .borrow_mut()
+            .push(format!("{done}{total} {message}"));
+    }
+
+    fn workspace_names(&self) -> Vec<String> {
+        self.workspaces.names()
+    }
+
+    fn describe_workspace(&self, workspace: &str) -> Result<WorkspaceInfo, WorkspaceError> {
+        self.workspaces.describe(workspace)
+    }
+
+    fn list_files(
+        &self,
+        workspace: &str,
+        directory: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        self.workspaces.list(workspace, directory, after, limit)
+    }
+
+    fn stat_file(&self, workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError> {
+        self.workspaces.stat(workspace, path)
+    }
+
+    fn read_file(
+        &self,
+        workspace: &str,
+        path: &str,
+        offset: u64,
+        limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        self.workspaces.read(workspace, path, offset, limit)
+    }
+
+    fn write_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+        self.workspaces.write(workspace, path, content, false)
+    }
+
+    fn append_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+        self.workspaces.write(workspace, path, content, true)
+    }
+
+    fn run_process(&self, workspace: &str, command: &Command) -> Result<Outcome, ProcessError> {
+        if self.in_transaction.get() {
+            return Err(ProcessError::TransactionOpen);
+        }
+        self.workspaces.run(workspace, command)
+    }
 }
 
 /// The transaction of a `Run` tool.

@@ -1,6 +1,6 @@
 //! What a pack declares about itself.
 
-use crate::Entry;
+use crate::{Entry, GitAccess};
 
 /// A tool pack: its name, what it wants, its tables and its tools.
 #[derive(Debug, Clone, Copy)]
@@ -58,8 +58,12 @@ pub enum Want {
     WorkspaceRead(&'static str),
     /// Writes below a prefix of its workspaces, such as `.gsd/`.
     WorkspaceWrite(&'static str),
-    /// Runs this program.
+    /// Runs this program, with any arguments.
     Process(&'static str),
+    /// Runs the test commands that the operator registered, exactly as registered.
+    Tests,
+    /// Runs git, within what each workspace allows.
+    Git(GitAccess),
     /// Reads past operations of every pack.
     LedgerQuery,
     /// Reserves from the named budget.

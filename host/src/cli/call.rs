@@ -10,6 +10,7 @@ use tollgate::config::Config;
 use tollgate::deadline::Cancel;
 use tollgate::gate::{self, Caller};
 use tollgate::host::Choice;
+use tollgate::progress::Progress;
 
 use super::{Global, out};
 
@@ -39,6 +40,7 @@ impl Call {
                 ..Caller::default()
             },
             cancel: Cancel::default(),
+            progress: Progress::default(),
         };
         let outcome = gate.call(call).await?;
         gate.flush().await;

@@ -16,8 +16,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tollgate::config::Config;
 use tollgate::core_tools;
 use tollgate::gate::Gate;
-use tollgate::host::{self, Choice};
+use tollgate::host::{self, Authority, Choice};
 use tollgate::packs::{Selection, Tier, compile};
+use tollgate::process::{self, Environment};
+use tollgate::workspaces::Workspaces;
 use tracing_subscriber::EnvFilter;
 
 /// An MCP server that hosts tool packs as sandboxed WebAssembly components.
@@ -59,6 +61,9 @@ struct Global {
         value_name = "FILTER"
     )]
     log: String,
+    /// The user's own umask.
+    #[arg(skip)]
+    umask: u32,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -89,6 +94,9 @@ enum Command {
     /// Compile a component from standard input to standard output
     #[command(name = compile::SUBCOMMAND, hide = true)]
     CompileComponent,
+    /// Run the program that standard input names, and leave nothing of it behind
+    #[command(name = process::SUBCOMMAND, hide = true)]
+    SuperviseProgram,
 }
 
 /// Which tools exist and are listed.
@@ -138,11 +146,13 @@ impl Filters {
 /// Runs the command line.
 pub(crate) fn main() -> ExitCode {
     // Whatever this process creates is its user's alone, the database too.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let cli = Cli::parse();
+    let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let mut cli = Cli::parse();
+    cli.global.umask = umask.as_raw_mode();
     log_to_stderr(&cli.global);
     let result = match cli.command {
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
+        Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
         command => tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -165,6 +175,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
+        Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
     }
 }
 
@@ -180,8 +191,13 @@ async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Resu
 /// Opens the gate as the flags and the configuration say.
 async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
-    let executable = std::env::current_exe().context("this program does not know its own file")?;
-    host::open(config, &data_dir, executable, choice).await
+    let authority = Authority {
+        executable: std::env::current_exe().context("this program does not know its own file")?,
+        environment: Environment::new(|name| std::env::var(name).ok()),
+        umask: global.umask,
+        workspaces: Workspaces::default(),
+    };
+    host::open(config, &data_dir, authority, choice).await
 }
 
 fn log_to_stderr(global: &Global) {

@@ -185,6 +185,7 @@ mod tests {
 
     use super::super::Config;
     use super::*;
+    use crate::sandbox::Limits;
 
     #[test]
     fn every_mistake_is_reported_with_its_place() {
@@ -248,6 +249,9 @@ process = "cargo"
         "#;
         let config = Config::parse(text, Path::new("/etc/tollgate.toml")).unwrap();
         assert_eq!(config.packs["mine"].source.as_deref(), Some("/etc/mine.wasm"));
-        assert_eq!(config.packs["mine"].limits.limits().memory, 1 << 20);
+        assert_eq!(
+            config.packs["mine"].limits.limits(&Limits::default()).memory,
+            1 << 20
+        );
     }
 }

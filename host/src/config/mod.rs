@@ -128,8 +128,7 @@ pub struct LimitsConfig {
 
 impl LimitsConfig {
     /// The limits, with defaults for what is absent.
-    pub fn limits(&self) -> Limits {
-        let default = Limits::default();
+    pub fn limits(&self, default: &Limits) -> Limits {
         let time = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
         Limits {
             memory: self.memory_mib.map_or(default.memory, |mib| mib << 20),

@@ -12,10 +12,12 @@ use super::Reply;
 use crate::clock::Clock;
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
-use crate::packs::{Body, Pack};
+use crate::packs::{Body, Effect, Pack};
+use crate::process::Launcher;
+use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
-use crate::sandbox::state::{CallState, Transactions};
+use crate::sandbox::state::{CallState, Setup, Transactions};
 use crate::sandbox::{Exceeded, Sandbox};
 use crate::storage::Session;
 use crate::text;
@@ -35,14 +37,17 @@ pub(super) struct GuestCall {
     pub(super) arguments: String,
     pub(super) context: wit::Context,
     pub(super) connection: String,
+    pub(super) effect: Effect,
     pub(super) time: Duration,
     pub(super) cancel: Cancel,
+    pub(super) progress: Progress,
 }
 
 /// What guests run with.
 #[derive(Clone)]
 pub(super) struct Runtime {
     pub(super) sandbox: Arc<Sandbox>,
+    pub(super) launcher: Arc<Launcher>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) settings: Arc<EnvelopeSettings>,
     pub(super) host_id: Arc<str>,
@@ -122,21 +127,28 @@ impl Runtime {
     ) -> (Box<Session>, Result<Reply, ToolError>) {
         let deadline = Deadline::after(call.time, call.cancel.clone());
         session.enter(&pack.namespace, &deadline);
-        let state = CallState::new(
-            pack.namespace.clone(),
-            session,
-            deadline.clone(),
-            Arc::clone(&self.clock),
+        let setup = Setup {
+            namespace: pack.namespace.clone(),
+            deadline: deadline.clone(),
+            clock: Arc::clone(&self.clock),
             transactions,
-            &pack.limits,
-        );
-        let mut store = state.into_store(&self.sandbox);
+            effect: call.effect,
+            access: Arc::clone(&pack.access),
+            launcher: Arc::clone(&self.launcher),
+            progress: call.progress.clone(),
+        };
+        let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.sandbox);
         let running = self.sandbox.running();
         let called = invoke(call, pack, &mut store);
         drop(running);
-        let state = store.into_data();
+        let mut state = store.into_data();
         let result = match called {
-            Ok(Ok(reply)) => read_reply(&pack.manifest.name, reply),
+            Ok(Ok(reply)) => read_reply(&pack.manifest.name, reply).map(|reply| Reply {
+                held_back: std::mem::take(&mut state.held_back).into(),
+                ..reply
+            }),
+            // What a guest says about being cut short is no news.
+            Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => Err(cancelled(call)),
             Ok(Err(err)) => Err(read_error(err)),
             Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
         };
@@ -234,6 +246,7 @@ fn read_reply(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
     Ok(Reply {
         structured,
         json: said.structured,
+        held_back: Arc::default(),
         text: said.text.map(|said| text::clean_lines(&said)),
     })
 }

@@ -23,9 +23,12 @@ use crate::envelope::{Charge, Refusal, Standing};
 use crate::hash;
 use crate::liveness::Host;
 use crate::packs::{Body, Catalog, Effect, ToolEntry};
+use crate::process::Launcher;
+use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
 use crate::storage::{Database, OpenError, Operation};
+use crate::workspaces::HeldBack;
 
 use admission::Connections;
 use guest::{GuestCall, Runtime};
@@ -46,6 +49,8 @@ pub struct Call {
     pub caller: Caller,
     /// Lets the caller give up.
     pub cancel: Cancel,
+    /// Tells the caller how far it is.
+    pub progress: Progress,
 }
 
 /// Who calls, as far as the host knows.
@@ -124,6 +129,8 @@ pub struct Reply {
     pub json: String,
     /// What to show instead of the JSON.
     pub text: Option<String>,
+    /// What is written to workspaces once the call is committed.
+    pub held_back: Arc<[HeldBack]>,
 }
 
 /// A call that never reached the gate, because it names no tool.
@@ -152,6 +159,7 @@ impl Gate {
     pub fn open(
         catalog: Arc<Catalog>,
         sandbox: Arc<Sandbox>,
+        launcher: Arc<Launcher>,
         database: &Database,
         clock: Arc<dyn Clock>,
         settings: EnvelopeSettings,
@@ -160,6 +168,7 @@ impl Gate {
         let settings = Arc::new(settings);
         let runtime = Runtime {
             sandbox,
+            launcher,
             clock: Arc::clone(&clock),
             settings: Arc::clone(&settings),
             host_id: host.id().into(),
@@ -294,7 +303,9 @@ impl Gate {
                 Effect::Write => limits.write,
                 Effect::Run => limits.run,
             },
+            effect: tool.spec.effect,
             cancel: call.cancel,
+            progress: call.progress,
         };
         (draft, Ok(guest))
     }

@@ -15,6 +15,7 @@ use super::listing::Listing;
 use super::wire;
 use crate::deadline::Cancel;
 use crate::gate::{Call, Caller, Gate, Outcome, Reply};
+use crate::progress::Progress;
 
 /// Longest text of a result, in bytes. The structured result beside it is whole.
 const MAX_TEXT: usize = 40 << 10;
@@ -94,6 +95,7 @@ impl ServerHandler for Handler {
             envelope: context.meta.get("tollgate/envelope_id").cloned(),
             caller: self.caller(&context),
             cancel: cancel.clone(),
+            progress: Progress::default(),
         };
         let running = self.gate.call(call);
         tokio::pin!(running);

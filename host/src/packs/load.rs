@@ -9,17 +9,20 @@ use wasmtime::component::Component;
 
 use super::cache::Cache;
 use super::compile::{CompileError, Compiler};
-use super::grants::{self, Grants};
-use super::manifest::Manifest;
+use super::grants::{self, Grants, Trust};
+use super::manifest::{Effect, Manifest};
 use super::version;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::deadline::{Cancel, Deadline};
+use crate::process::Launcher;
+use crate::progress::Progress;
 use crate::sandbox::bindings::ToolPackPre;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
-use crate::sandbox::state::Transactions;
+use crate::sandbox::state::{Setup, Transactions};
 use crate::sandbox::{CallState, Limits, Sandbox};
 use crate::storage::{Database, Namespace};
+use crate::workspaces::{Access, Workspaces};
 
 /// How long a component may take to describe itself.
 const DESCRIBE_TIME: Duration = Duration::from_secs(5);
@@ -52,6 +55,15 @@ pub enum Origin {
     File(PathBuf),
 }
 
+impl Origin {
+    fn trust(&self) -> Trust {
+        match self {
+            Origin::Builtin(_) => Trust::Builtin,
+            Origin::File(_) => Trust::Foreign,
+        }
+    }
+}
+
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -79,6 +91,8 @@ pub struct Pack {
     pub exclude: Vec<String>,
     /// Its tables.
     pub namespace: Namespace,
+    /// Workspaces and programs it may use.
+    pub access: Arc<Access>,
     pre: ToolPackPre<CallState>,
 }
 
@@ -118,6 +132,8 @@ pub struct Loader {
     compiler: Compiler,
     database: Database,
     clock: Arc<dyn Clock>,
+    workspaces: Workspaces,
+    launcher: Arc<Launcher>,
 }
 
 impl Loader {
@@ -128,6 +144,8 @@ impl Loader {
         compiler: Compiler,
         database: Database,
         clock: Arc<dyn Clock>,
+        workspaces: Workspaces,
+        launcher: Arc<Launcher>,
     ) -> Result<Loader, DataDirError> {
         Ok(Loader {
             sandbox,
@@ -135,6 +153,8 @@ impl Loader {
             compiler,
             database,
             clock,
+            workspaces,
+            launcher,
         })
     }
 
@@ -186,13 +206,19 @@ impl Loader {
                 manifest.name
             )]);
         }
-        let mut problems = missing_grants(&manifest, &source.grants);
+        let trust = source.origin.trust();
+        let mut problems = missing_grants(&manifest, &source.grants, trust);
         problems.extend(config_problems(&manifest, &source.config));
         if !problems.is_empty() {
             return Err(problems);
         }
         Ok(Pack {
             namespace: Namespace::of_pack(&manifest.name),
+            access: Arc::new(Access::new(
+                &self.workspaces,
+                &source.grants.asked(&manifest.wants, trust),
+                |name| source.grants.workspace(name, trust),
+            )),
             manifest,
             origin: source.origin.to_string(),
             hash,
@@ -224,14 +250,17 @@ impl Loader {
         let failed = |err: wasmtime::Error| vec![format!("it does not describe itself: {err:#}")];
         let session = self.database.read_session().map_err(one)?;
         let deadline = Deadline::after(DESCRIBE_TIME, Cancel::default());
-        let state = CallState::new(
-            Namespace::of_pack("-"),
-            Box::new(session),
+        let setup = Setup {
+            namespace: Namespace::of_pack("-"),
             deadline,
-            Arc::clone(&self.clock),
-            Transactions::None,
-            &Limits::default(),
-        );
+            clock: Arc::clone(&self.clock),
+            transactions: Transactions::None,
+            effect: Effect::Read,
+            access: Arc::default(),
+            launcher: Arc::clone(&self.launcher),
+            progress: Progress::default(),
+        };
+        let state = CallState::new(setup, Box::new(session), &Limits::default());
         let mut store = state.into_store(&self.sandbox);
         let _running = self.sandbox.running();
         let instance = pre.instantiate(&mut store).map_err(failed)?;
@@ -263,8 +292,8 @@ fn read(origin: &Origin) -> Result<std::borrow::Cow<'static, [u8]>, Vec<String>>
     }
 }
 
-fn missing_grants(manifest: &Manifest, grants: &Grants) -> Vec<String> {
-    grants::missing(&manifest.wants, grants)
+fn missing_grants(manifest: &Manifest, grants: &Grants, trust: Trust) -> Vec<String> {
+    grants::missing(&manifest.wants, grants, trust)
         .into_iter()
         .map(|missing| {
             format!(

@@ -13,6 +13,8 @@ wasmtime::component::bindgen!({
     imports: { default: trappable },
     trappable_error_type: {
         "tollgate:host/storage.error" => crate::storage::SqlError,
+        "tollgate:host/workspace.error" => tollgate_sdk::WorkspaceError,
+        "tollgate:host/process.error" => tollgate_sdk::ProcessError,
     },
     with: {
         "tollgate:host/storage.transaction": crate::view::storage::Transaction,

@@ -12,7 +12,11 @@ use super::limits::{self, Exceeded, Limiter, Limits};
 use super::output::Output;
 use crate::clock::Clock;
 use crate::deadline::Deadline;
+use crate::packs::Effect;
+use crate::process::Launcher;
+use crate::progress::Progress;
 use crate::storage::{Namespace, Session};
+use crate::workspaces::{Access, HeldBack};
 
 /// One call: whose it is, its session on the database, and its limits.
 pub struct CallState {
@@ -26,6 +30,16 @@ pub struct CallState {
     pub clock: Arc<dyn Clock>,
     /// Whether statements run inside the call's own transaction or want one of their own.
     pub transactions: Transactions,
+    /// What its tool may do.
+    pub effect: Effect,
+    /// The workspaces and programs it may use.
+    pub access: Arc<Access>,
+    /// Starts its programs.
+    pub launcher: Arc<Launcher>,
+    /// Tells its client how far it is.
+    pub progress: Progress,
+    /// What it wants written after its commit.
+    pub held_back: Vec<HeldBack>,
     /// The resources it holds.
     pub table: ResourceTable,
     wasi: WasiCtx,
@@ -44,16 +58,29 @@ pub enum Transactions {
     Open,
 }
 
+/// What a call may do, and with what.
+pub struct Setup {
+    /// The tables it may reach.
+    pub namespace: Namespace,
+    /// When it must end.
+    pub deadline: Deadline,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// How its statements relate to transactions.
+    pub transactions: Transactions,
+    /// What its tool may do.
+    pub effect: Effect,
+    /// The workspaces and programs it may use.
+    pub access: Arc<Access>,
+    /// Starts its programs.
+    pub launcher: Arc<Launcher>,
+    /// Tells its client how far it is.
+    pub progress: Progress,
+}
+
 impl CallState {
     /// The state of a call that is about to start.
-    pub fn new(
-        namespace: Namespace,
-        session: Box<Session>,
-        deadline: Deadline,
-        clock: Arc<dyn Clock>,
-        transactions: Transactions,
-        limits: &Limits,
-    ) -> CallState {
+    pub fn new(setup: Setup, session: Box<Session>, limits: &Limits) -> CallState {
         let (wasi, output) = SPARE.take().unwrap_or_else(|| {
             let output = Output::default();
             (wasi(&output), output)
@@ -61,11 +88,16 @@ impl CallState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits::HANDLES);
         CallState {
-            namespace,
+            namespace: setup.namespace,
             session,
-            deadline,
-            clock,
-            transactions,
+            deadline: setup.deadline,
+            clock: setup.clock,
+            transactions: setup.transactions,
+            effect: setup.effect,
+            access: setup.access,
+            launcher: setup.launcher,
+            progress: setup.progress,
+            held_back: Vec::new(),
             table,
             wasi,
             limiter: Limiter::new(limits),

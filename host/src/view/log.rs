@@ -1,7 +1,9 @@
-//! `log`: lines for the operator's log.
+//! `log`: lines for the operator's log, and progress for the client.
 
 use wasmtime::component::{HasData, Linker};
 
+use crate::packs::Effect;
+use crate::progress::Progress;
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::log::{self, Level};
 
@@ -10,6 +12,8 @@ const MAX_LINE: usize = 4 << 10;
 
 struct View<'a> {
     pack: &'a str,
+    effect: Effect,
+    progress: &'a mut Progress,
 }
 
 impl log::Host for View<'_> {
@@ -24,6 +28,13 @@ impl log::Host for View<'_> {
         }
         Ok(())
     }
+
+    fn progress(&mut self, done: u64, total: Option<u64>, message: String) -> wasmtime::Result<()> {
+        if self.effect == Effect::Run {
+            self.progress.tell(done, total, &message);
+        }
+        Ok(())
+    }
 }
 
 struct HasView;
@@ -35,5 +46,7 @@ impl HasData for HasView {
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     log::add_to_linker::<_, HasView>(linker, |state| View {
         pack: state.namespace.pack(),
+        effect: state.effect,
+        progress: &mut state.progress,
     })
 }

@@ -2,7 +2,9 @@
 
 mod clock_and_ids;
 mod log;
+mod process;
 pub mod storage;
+mod workspace;
 
 use wasmtime::component::Linker;
 
@@ -13,5 +15,7 @@ use crate::sandbox::CallState;
 pub fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     storage::add_to_linker(linker)?;
     clock_and_ids::add_to_linker(linker)?;
-    log::add_to_linker(linker)
+    log::add_to_linker(linker)?;
+    workspace::add_to_linker(linker)?;
+    process::add_to_linker(linker)
 }

@@ -1,0 +1,109 @@
+//! The environment of programs: a few variables of the host's own, and values that never change.
+
+use std::path::Path;
+
+use tollgate_sdk::permit::GIT_ENVIRONMENT;
+
+/// Handed on if the host has them: where things are, and whose they are.
+const HANDED_ON: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "TMPDIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+];
+/// The same for every program: English and without colours or questions.
+const FIXED: &[(&str, &str)] = &[("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TERM", "dumb")];
+/// Where programs are looked for without a PATH.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What programs get, and where they are found.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    entries: Vec<(String, String)>,
+    path: Vec<String>,
+}
+
+impl Environment {
+    /// Made from the host's own environment, of which most is left out. What is not UTF-8 is too, and
+    /// so are relative places in PATH: they would be places in the workspace.
+    pub fn new(own: impl Fn(&str) -> Option<String>) -> Environment {
+        let path: Vec<String> = own("PATH")
+            .unwrap_or_else(|| DEFAULT_PATH.to_owned())
+            .split(':')
+            .filter(|place| place.starts_with('/'))
+            .map(str::to_owned)
+            .collect();
+        let handed_on = HANDED_ON.iter().filter_map(|&name| {
+            let value = match name {
+                "PATH" => path.join(":"),
+                name => own(name)?,
+            };
+            Some((name.to_owned(), value))
+        });
+        let fixed = FIXED
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        Environment {
+            entries: handed_on.chain(fixed).collect(),
+            path,
+        }
+    }
+
+    /// The environment of one program. Git gets more, which makes it safe to run in a repository that
+    /// somebody else prepared.
+    pub(super) fn of(&self, program: &str) -> Vec<(String, String)> {
+        let mut entries = self.entries.clone();
+        if program == "git" {
+            let git = GIT_ENVIRONMENT.iter();
+            entries.extend(git.map(|&(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        entries
+    }
+
+    /// The first program of this name on the PATH.
+    pub(super) fn find(&self, program: &str) -> Option<String> {
+        let is_program = |path: &String| {
+            Path::new(path).is_file()
+                && rustix::fs::access(path.as_str(), rustix::fs::Access::EXEC_OK).is_ok()
+        };
+        self.path
+            .iter()
+            .map(|place| format!("{}/{program}", place.trim_end_matches('/')))
+            .find(is_program)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_named_is_handed_on() {
+        let environment = Environment::new(|name| match name {
+            "PATH" => Some(".:/usr/bin:node_modules/.bin::/bin".to_owned()),
+            "HOME" => Some("/home/ada".to_owned()),
+            "LD_PRELOAD" | "SECRET_TOKEN" => Some("x".to_owned()),
+            _ => None,
+        });
+        let names: Vec<String> = environment
+            .of("make")
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "PATH=/usr/bin:/bin",
+                "HOME=/home/ada",
+                "LANG=C.UTF-8",
+                "LC_ALL=C.UTF-8",
+                "TERM=dumb"
+            ]
+        );
+        assert!(environment.find("sh").is_some());
+        assert_eq!(environment.find("no-such-program"), None);
+    }
+}

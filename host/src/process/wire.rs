@@ -1,0 +1,79 @@
+//! What host and supervisor say to each other over a socket: a task with its input one way, what
+//! became of it the other. The host's end of the socket is also its sign of life.
+
+use std::io::{Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+/// What the supervisor runs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Task {
+    /// A path.
+    pub(super) program: String,
+    pub(super) arguments: Vec<String>,
+    /// All of it.
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) umask: u32,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Said {
+    /// It runs, in this process group.
+    Started(i32),
+    NotStarted(String),
+    Exited(i32),
+    Signalled(i32),
+}
+
+/// Largest message, in bytes.
+const MAX_MESSAGE: usize = 64 << 20;
+
+pub(super) fn send(mut socket: impl Write, task: &Task, stdin: &[u8]) -> std::io::Result<()> {
+    write(&mut socket, &serde_json::to_vec(task)?)?;
+    write(&mut socket, stdin)
+}
+
+/// A task and its input.
+pub(super) fn accept(mut socket: impl Read) -> std::io::Result<(Task, Vec<u8>)> {
+    let task = serde_json::from_slice(&read(&mut socket)?)?;
+    Ok((task, read(&mut socket)?))
+}
+
+pub(super) fn say(mut socket: impl Write, said: &Said) -> std::io::Result<()> {
+    write(&mut socket, &serde_json::to_vec(said)?)
+}
+
+/// The next message, or `None` if none will come.
+pub(super) fn receive(mut socket: impl Read) -> std::io::Result<Option<Said>> {
+    match read(&mut socket) {
+        Ok(message) => Ok(serde_json::from_slice(&message)?),
+        Err(err)
+            if matches!(
+                err.kind(),
+                std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(err) => Err(err),
+    }
+}
+
+fn write(socket: &mut impl Write, message: &[u8]) -> std::io::Result<()> {
+    let length = u32::try_from(message.len()).map_err(std::io::Error::other)?;
+    socket.write_all(&length.to_be_bytes())?;
+    socket.write_all(message)
+}
+
+fn read(socket: &mut impl Read) -> std::io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    socket.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MAX_MESSAGE {
+        return Err(std::io::Error::other("a message is too large"));
+    }
+    let mut message = vec![0; length];
+    socket.read_exact(&mut message)?;
+    Ok(message)
+}

@@ -1,0 +1,174 @@
+//! `workspace`: files below the directories that the operator registered.
+
+use tollgate_sdk::tree::FileWrite;
+use tollgate_sdk::{FileEntry, FileKind, GitAccess, WorkspaceError};
+use wasmtime::component::{HasData, Linker};
+
+use crate::packs::Effect;
+use crate::sandbox::CallState;
+use crate::sandbox::bindings::tollgate::host::component;
+use crate::sandbox::bindings::tollgate::host::workspace::{
+    self, Description, Entry, Error, Kind, TestCommand,
+};
+use crate::workspaces::{Access, HeldBack};
+
+/// Most bytes that one call may want written after its commit.
+const MAX_HELD_BACK: usize = 16 << 20;
+/// Most files of it.
+const MAX_FILES: usize = 1_000;
+
+struct View<'a> {
+    access: &'a Access,
+    effect: Effect,
+    held_back: &'a mut Vec<HeldBack>,
+}
+
+impl View<'_> {
+    /// Checks a write at once and carries it out, or holds it back until the call's commit.
+    fn change(&mut self, name: &str, path: &str, content: &[u8], append: bool) -> Result<(), WorkspaceError> {
+        let reach = self.access.workspace(name)?;
+        let change = FileWrite::new(path, content, append)?;
+        if self.effect == Effect::Read {
+            return Err(WorkspaceError::Denied("this tool only reads".to_owned()));
+        }
+        if !reach.info.may_write(&change.path) {
+            return Err(WorkspaceError::Denied(not_granted(
+                name,
+                &change.path,
+                &reach.info.write_prefixes,
+            )));
+        }
+        if self.effect == Effect::Run {
+            return reach.workspace.tree.apply(&change);
+        }
+        let held: usize = self.held_back.iter().map(|held| held.change.content.len()).sum();
+        if held + content.len() > MAX_HELD_BACK || self.held_back.len() == MAX_FILES {
+            return Err(WorkspaceError::TooLarge(format!(
+                "one call writes at most {MAX_FILES} files and {MAX_HELD_BACK} bytes"
+            )));
+        }
+        self.held_back.push(HeldBack {
+            workspace: reach.workspace.clone(),
+            change,
+        });
+        Ok(())
+    }
+}
+
+/// A refusal that says what may be written, and how that is changed.
+fn not_granted(name: &str, path: &str, prefixes: &[String]) -> String {
+    let path = path.escape_debug();
+    match prefixes {
+        [] => format!(
+            "`{path}`: the pack may write nothing in `{name}`; what it asks for can be allowed with `write` in \
+             [workspaces.{name}]"
+        ),
+        prefixes => format!(
+            "`{path}` is not below {}, where the pack may write",
+            prefixes.join(", ")
+        ),
+    }
+}
+
+impl workspace::Host for View<'_> {
+    fn names(&mut self) -> wasmtime::Result<Vec<String>> {
+        Ok(self.access.names())
+    }
+
+    fn describe(&mut self, name: String) -> Result<Description, WorkspaceError> {
+        let info = &self.access.workspace(&name)?.info;
+        Ok(Description {
+            name: info.name.clone(),
+            write_prefixes: info.write_prefixes.clone(),
+            git: info.git.map(|access| match access {
+                GitAccess::Read => component::GitAccess::Read,
+                GitAccess::Write => component::GitAccess::Write,
+            }),
+            tests: info
+                .tests
+                .iter()
+                .map(|test| TestCommand {
+                    name: test.name.clone(),
+                    argv: test.argv.clone(),
+                })
+                .collect(),
+        })
+    }
+
+    fn list(
+        &mut self,
+        name: String,
+        directory: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
+        let reach = self.access.workspace(&name)?;
+        let entries = reach.workspace.tree.list(&directory, after.as_deref(), limit)?;
+        Ok(entries.into_iter().map(entry).collect())
+    }
+
+    fn stat(&mut self, name: String, path: String) -> Result<Entry, WorkspaceError> {
+        let reach = self.access.workspace(&name)?;
+        reach.workspace.tree.stat(&path).map(entry)
+    }
+
+    fn read(
+        &mut self,
+        name: String,
+        path: String,
+        offset: u64,
+        limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        let reach = self.access.workspace(&name)?;
+        reach.workspace.tree.read(&path, offset, limit)
+    }
+
+    fn write(&mut self, name: String, path: String, content: Vec<u8>) -> Result<(), WorkspaceError> {
+        self.change(&name, &path, &content, false)
+    }
+
+    fn append(&mut self, name: String, path: String, content: Vec<u8>) -> Result<(), WorkspaceError> {
+        self.change(&name, &path, &content, true)
+    }
+
+    fn convert_error(&mut self, err: WorkspaceError) -> wasmtime::Result<Error> {
+        Ok(match err {
+            WorkspaceError::Unknown(name) => Error::UnknownWorkspace(name),
+            WorkspaceError::Denied(why) => Error::Denied(why),
+            WorkspaceError::NotFound(path) => Error::NotFound(path),
+            WorkspaceError::WrongKind(why) => Error::WrongKind(why),
+            WorkspaceError::TooLarge(why) => Error::TooLarge(why),
+            WorkspaceError::Unwritable(why) => Error::Unwritable(why),
+            WorkspaceError::Internal => Error::Internal,
+        })
+    }
+}
+
+fn entry(entry: FileEntry) -> Entry {
+    Entry {
+        path: entry.path,
+        kind: match entry.kind {
+            FileKind::File => Kind::File,
+            FileKind::Directory => Kind::Directory,
+            FileKind::Symlink => Kind::Symlink,
+            FileKind::Other => Kind::Other,
+            FileKind::Unnameable => Kind::Unnameable,
+        },
+        size: entry.size,
+        modified: entry.modified_ms,
+    }
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    workspace::add_to_linker::<_, HasView>(linker, |state| View {
+        access: &state.access,
+        effect: state.effect,
+        held_back: &mut state.held_back,
+    })
+}

@@ -1,0 +1,85 @@
+//! Workspaces over the component's imports.
+
+use super::bindings::tollgate::host::{component, workspace as wit};
+use crate::{FileEntry, FileKind, GitAccess, TestCommand, WorkspaceError, WorkspaceInfo};
+
+pub(super) fn names() -> Vec<String> {
+    wit::names()
+}
+
+pub(super) fn describe(workspace: &str) -> Result<WorkspaceInfo, WorkspaceError> {
+    wit::describe(workspace).map(info).map_err(error)
+}
+
+pub(super) fn list(
+    workspace: &str,
+    directory: &str,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Vec<FileEntry>, WorkspaceError> {
+    wit::list(workspace, directory, after, limit)
+        .map(|entries| entries.into_iter().map(entry).collect())
+        .map_err(error)
+}
+
+pub(super) fn stat(workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError> {
+    wit::stat(workspace, path).map(entry).map_err(error)
+}
+
+pub(super) fn read(workspace: &str, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, WorkspaceError> {
+    wit::read(workspace, path, offset, limit).map_err(error)
+}
+
+pub(super) fn write(workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+    wit::write(workspace, path, content).map_err(error)
+}
+
+pub(super) fn append(workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+    wit::append(workspace, path, content).map_err(error)
+}
+
+fn info(said: wit::Description) -> WorkspaceInfo {
+    WorkspaceInfo {
+        name: said.name,
+        write_prefixes: said.write_prefixes,
+        git: said.git.map(|access| match access {
+            component::GitAccess::Read => GitAccess::Read,
+            component::GitAccess::Write => GitAccess::Write,
+        }),
+        tests: said
+            .tests
+            .into_iter()
+            .map(|test| TestCommand {
+                name: test.name,
+                argv: test.argv,
+            })
+            .collect(),
+    }
+}
+
+fn entry(said: wit::Entry) -> FileEntry {
+    FileEntry {
+        path: said.path,
+        kind: match said.kind {
+            wit::Kind::File => FileKind::File,
+            wit::Kind::Directory => FileKind::Directory,
+            wit::Kind::Symlink => FileKind::Symlink,
+            wit::Kind::Other => FileKind::Other,
+            wit::Kind::Unnameable => FileKind::Unnameable,
+        },
+        size: said.size,
+        modified_ms: said.modified,
+    }
+}
+
+fn error(said: wit::Error) -> WorkspaceError {
+    match said {
+        wit::Error::UnknownWorkspace(name) => WorkspaceError::Unknown(name),
+        wit::Error::Denied(why) => WorkspaceError::Denied(why),
+        wit::Error::NotFound(path) => WorkspaceError::NotFound(path),
+        wit::Error::WrongKind(why) => WorkspaceError::WrongKind(why),
+        wit::Error::TooLarge(why) => WorkspaceError::TooLarge(why),
+        wit::Error::Unwritable(why) => WorkspaceError::Unwritable(why),
+        wit::Error::Internal => WorkspaceError::Internal,
+    }
+}

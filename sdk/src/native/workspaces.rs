@@ -1,0 +1,199 @@
+//! Workspaces of native sessions: real directories under the host's rules, and real processes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use super::spawn;
+use crate::permit::{self, Asked, Refused};
+use crate::tree::{FileWrite, Tree};
+use crate::{
+    Command, Effect, FileEntry, GitAccess, Outcome, ProcessError, TestCommand, WorkspaceError, WorkspaceInfo,
+};
+
+/// A directory as an operator registers it: read-only without tests and git, until more is allowed.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    info: WorkspaceInfo,
+    tree: std::rc::Rc<Tree>,
+}
+
+impl Workspace {
+    /// A directory under a name.
+    ///
+    /// # Panics
+    /// If it cannot be opened.
+    #[must_use]
+    pub fn new(name: &str, path: &Path) -> Workspace {
+        let dir = Dir::open_ambient_dir(path, ambient_authority())
+            .unwrap_or_else(|err| panic!("{} cannot be opened: {err}", path.display()));
+        Workspace {
+            info: WorkspaceInfo {
+                name: name.to_owned(),
+                ..WorkspaceInfo::default()
+            },
+            tree: std::rc::Rc::new(Tree::new(dir, 0o022)),
+        }
+    }
+
+    /// Lets packs that ask for it write below a prefix.
+    #[must_use]
+    pub fn write(mut self, prefix: &str) -> Workspace {
+        self.info.write_prefixes.push(prefix.to_owned());
+        self
+    }
+
+    /// Lets packs that ask for it use git.
+    #[must_use]
+    pub fn git(mut self, access: GitAccess) -> Workspace {
+        self.info.git = Some(access);
+        self
+    }
+
+    /// Registers a test command.
+    #[must_use]
+    pub fn test(mut self, name: &str, argv: &[&str]) -> Workspace {
+        self.info.tests.push(TestCommand {
+            name: name.to_owned(),
+            argv: argv.iter().map(|&word| word.to_owned()).collect(),
+        });
+        self.info.tests.sort_by(|one, other| one.name.cmp(&other.name));
+        self
+    }
+}
+
+/// All workspaces of a session, with what the pack asked for and the programs it was granted.
+#[derive(Default)]
+pub(super) struct Workspaces {
+    asked: Asked,
+    programs: Vec<String>,
+    workspaces: BTreeMap<String, Workspace>,
+    effect: Cell<Option<Effect>>,
+    held_back: RefCell<Vec<(String, FileWrite)>>,
+}
+
+impl Workspaces {
+    pub(super) fn new(asked: Asked) -> Workspaces {
+        Workspaces {
+            asked,
+            ..Workspaces::default()
+        }
+    }
+
+    pub(super) fn add(&mut self, workspace: Workspace) {
+        self.workspaces.insert(workspace.info.name.clone(), workspace);
+    }
+
+    /// Grants a program. The pack has to have asked for it too.
+    pub(super) fn allow(&mut self, program: &str) {
+        if self.asked.programs.iter().any(|asked| asked == program) {
+            self.programs.push(program.to_owned());
+        }
+    }
+
+    /// The call that follows is one of this effect.
+    pub(super) fn enter(&self, effect: Effect) {
+        self.effect.set(Some(effect));
+        self.held_back.borrow_mut().clear();
+    }
+
+    /// The call is over. What it held back is carried out if it succeeded; what failed is told.
+    pub(super) fn leave(&self, succeeded: bool) -> Vec<String> {
+        self.effect.set(None);
+        let held_back = self.held_back.take();
+        let held_back = held_back.into_iter().filter(|_| succeeded);
+        held_back
+            .filter_map(|(name, change)| {
+                let workspace = self.workspaces.get(&name)?;
+                workspace.tree.apply(&change).err().map(|err| err.to_string())
+            })
+            .collect()
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        let names = self.workspaces.keys();
+        names.filter(|name| self.asked.reads(name)).cloned().collect()
+    }
+
+    pub(super) fn describe(&self, name: &str) -> Result<WorkspaceInfo, WorkspaceError> {
+        self.find(name)
+            .map(|workspace| self.asked.within(&workspace.info))
+    }
+
+    pub(super) fn list(
+        &self,
+        name: &str,
+        directory: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        self.find(name)?.tree.list(directory, after, limit)
+    }
+
+    pub(super) fn stat(&self, name: &str, path: &str) -> Result<FileEntry, WorkspaceError> {
+        self.find(name)?.tree.stat(path)
+    }
+
+    pub(super) fn read(
+        &self,
+        name: &str,
+        path: &str,
+        offset: u64,
+        limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        self.find(name)?.tree.read(path, offset, limit)
+    }
+
+    pub(super) fn write(
+        &self,
+        name: &str,
+        path: &str,
+        content: &[u8],
+        append: bool,
+    ) -> Result<(), WorkspaceError> {
+        let change = FileWrite::new(path, content, append)?;
+        let workspace = self.find(name)?;
+        if !self.asked.within(&workspace.info).may_write(&change.path) {
+            return Err(WorkspaceError::Denied(format!(
+                "`{path}` is below no prefix that the pack may write to"
+            )));
+        }
+        match self.effect.get() {
+            Some(Effect::Read) => Err(WorkspaceError::Denied("this tool only reads".to_owned())),
+            Some(Effect::Write) => {
+                self.held_back.borrow_mut().push((name.to_owned(), change));
+                Ok(())
+            }
+            Some(Effect::Run) | None => workspace.tree.apply(&change),
+        }
+    }
+
+    pub(super) fn run(&self, name: &str, command: &Command) -> Result<Outcome, ProcessError> {
+        if self.effect.get() != Some(Effect::Run) {
+            return Err(ProcessError::Denied(
+                "only `run` tools start processes".to_owned(),
+            ));
+        }
+        let workspace = self
+            .find(name)
+            .map_err(|_| ProcessError::UnknownWorkspace(name.to_owned()))?;
+        let info = self.asked.within(&workspace.info);
+        let argv = permit::command(&info, &self.programs, command).map_err(|refused| {
+            ProcessError::Denied(match refused {
+                Refused::Program => format!("the pack may not run `{}` in `{name}`", command.program),
+                Refused::Git(why) => why,
+            })
+        })?;
+        spawn::run(workspace.tree.dir(), &argv, command)
+    }
+
+    fn find(&self, name: &str) -> Result<&Workspace, WorkspaceError> {
+        self.workspaces
+            .get(name)
+            .filter(|_| self.asked.reads(name))
+            .ok_or_else(|| WorkspaceError::Unknown(name.to_owned()))
+    }
+}

@@ -1,0 +1,158 @@
+//! What a pack may run and where it may write: pure rules that the host and the native backend share.
+
+mod git;
+
+use crate::workspace::covers;
+use crate::{Command, GitAccess, Want, WorkspaceInfo};
+
+pub use git::ENVIRONMENT as GIT_ENVIRONMENT;
+
+/// What a pack asked for, sorted by what it is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Workspaces it reads, `*` being all.
+    pub read: Vec<String>,
+    /// Prefixes it writes below.
+    pub write: Vec<String>,
+    /// Programs it runs with any arguments.
+    pub programs: Vec<String>,
+    /// It runs registered test commands.
+    pub tests: bool,
+    /// It runs git.
+    pub git: Option<GitAccess>,
+}
+
+impl Asked {
+    /// What a manifest's wants come to.
+    #[must_use]
+    pub fn of(wants: &[Want]) -> Asked {
+        let mut asked = Asked::default();
+        for want in wants {
+            match *want {
+                Want::WorkspaceRead(name) => asked.read.push(name.to_owned()),
+                Want::WorkspaceWrite(prefix) => asked.write.push(prefix.to_owned()),
+                Want::Process(program) => asked.programs.push(program.to_owned()),
+                Want::Tests => asked.tests = true,
+                Want::Git(access) => asked.git = asked.git.max(Some(access)),
+                Want::LedgerQuery | Want::Budget(_) => {}
+            }
+        }
+        asked
+    }
+
+    /// Whether it asked for a workspace at all.
+    #[must_use]
+    pub fn reads(&self, workspace: &str) -> bool {
+        self.read.iter().any(|name| name == "*" || name == workspace)
+    }
+
+    /// What a workspace offers, as far as it was asked for.
+    #[must_use]
+    pub fn within(&self, offered: &WorkspaceInfo) -> WorkspaceInfo {
+        WorkspaceInfo {
+            name: offered.name.clone(),
+            write_prefixes: narrowed(&self.write, &offered.write_prefixes),
+            git: self.git.min(offered.git),
+            tests: if self.tests {
+                offered.tests.clone()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+/// What both of two lists of prefixes cover.
+fn narrowed(wanted: &[String], offered: &[String]) -> Vec<String> {
+    let mut both: Vec<String> = wanted
+        .iter()
+        .flat_map(|wanted| {
+            offered.iter().filter_map(move |offered| {
+                if wanted == offered || covers(offered, wanted) {
+                    Some(wanted.clone())
+                } else if covers(wanted, offered) {
+                    Some(offered.clone())
+                } else {
+                    None
+                }
+            })
+        })
+        .collect();
+    both.sort();
+    both.dedup();
+    both
+}
+
+/// The command as it may run, with git's options made safe. The error says what would allow it.
+pub fn command(info: &WorkspaceInfo, programs: &[String], command: &Command) -> Result<Vec<String>, Refused> {
+    let argv = || {
+        std::iter::once(command.program.clone())
+            .chain(command.arguments.iter().cloned())
+            .collect::<Vec<_>>()
+    };
+    if programs.contains(&command.program) || info.tests.iter().any(|test| test.argv == argv()) {
+        return Ok(argv());
+    }
+    match info.git {
+        Some(access) if command.program == "git" => git::checked(&command.arguments, access)
+            .map(|arguments| std::iter::once("git".to_owned()).chain(arguments).collect())
+            .map_err(Refused::Git),
+        _ => Err(Refused::Program),
+    }
+}
+
+/// Why a command may not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// Neither a granted program, nor a registered test, nor git.
+    Program,
+    /// Git, but not like this.
+    Git(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(list: &[&str]) -> Vec<String> {
+        list.iter().map(|&text| text.to_owned()).collect()
+    }
+
+    #[test]
+    fn prefixes_are_narrowed_to_what_both_cover() {
+        let cases: [(&[&str], &[&str], &[&str]); 5] = [
+            (&[".gsd/"], &["."], &[".gsd/"]),
+            (&["."], &[".gsd/"], &[".gsd/"]),
+            (&[".gsd/"], &["docs/"], &[]),
+            (&["docs/a/", ".gsd/"], &["docs/", ".gsd/"], &[".gsd/", "docs/a/"]),
+            (&[".gsd/"], &[], &[]),
+        ];
+        for (wanted, offered, both) in cases {
+            assert_eq!(
+                narrowed(&owned(wanted), &owned(offered)),
+                owned(both),
+                "{wanted:?} {offered:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_test_runs_exactly_as_registered() {
+        let info = WorkspaceInfo {
+            tests: vec![crate::TestCommand {
+                name: "default".to_owned(),
+                argv: owned(&["cargo", "test"]),
+            }],
+            ..WorkspaceInfo::default()
+        };
+        let run = |argv: &[&str]| {
+            let words = Command::new(argv[0]).args(argv[1..].iter().copied());
+            command(&info, &owned(&["make"]), &words).is_ok()
+        };
+        assert!(run(&["cargo", "test"]));
+        assert!(run(&["make", "anything"]));
+        assert!(!run(&["cargo", "test", "--config", "x"]));
+        assert!(!run(&["cargo"]));
+        assert!(!run(&["git", "status"]));
+    }
+}

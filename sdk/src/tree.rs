@@ -1,0 +1,403 @@
+//! Files below one opened directory, as a workspace offers them: the host and the native backend share
+//! it, so a pack's tests meet the rules its users get.
+//!
+//! Every path is resolved below the directory by the system itself, so that no link, and no link put
+//! there between a check and a use, leads out. Writing walks directory by directory and follows no
+//! link at all: a granted prefix cannot be made to mean another place.
+
+use std::collections::BinaryHeap;
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::fs::{
+    Dir, File, FileType, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt,
+};
+
+use crate::workspace::{MAX_ENTRIES, MAX_READ, MAX_WRITE};
+use crate::{FileEntry, FileKind, WorkspaceError};
+
+/// Longest path, in bytes.
+const MAX_PATH: usize = 1024;
+/// Most entries of a directory that is listed.
+const MAX_SCANNED: usize = 100_000;
+/// Largest file that is appended to.
+const MAX_APPENDED: u64 = 256 << 20;
+
+/// A directory and what is below it.
+#[derive(Debug)]
+pub struct Tree {
+    dir: Dir,
+    umask: u32,
+}
+
+/// A change to one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileWrite {
+    /// The path, as [`path`] checked it.
+    pub path: String,
+    /// What becomes its content or is added to it.
+    pub content: Vec<u8>,
+    /// Whether it is added.
+    pub append: bool,
+}
+
+impl FileWrite {
+    /// A change whose path and size can be carried out.
+    pub fn new(path: &str, content: &[u8], append: bool) -> Result<FileWrite, WorkspaceError> {
+        let checked = self::path(path)?;
+        if checked == "." {
+            return Err(WorkspaceError::WrongKind(format!("`{path}` is a directory")));
+        }
+        if let Some(control) = checked.chars().find(|c| c.is_control()) {
+            return Err(WorkspaceError::Denied(format!(
+                "`{}` has {control:?} in it; no such file is made",
+                path.escape_debug()
+            )));
+        }
+        if checked.split('/').any(|name| name.eq_ignore_ascii_case(".git")) {
+            return Err(WorkspaceError::Denied(format!("`{path}` belongs to git")));
+        }
+        if content.len() > MAX_WRITE {
+            return Err(WorkspaceError::TooLarge(format!(
+                "{} bytes for `{path}`, more than {MAX_WRITE}",
+                content.len()
+            )));
+        }
+        Ok(FileWrite {
+            path: checked,
+            content: content.to_owned(),
+            append,
+        })
+    }
+}
+
+/// A relative path without `.`, `..` and doubled slashes; `.` for the directory itself.
+pub fn path(text: &str) -> Result<String, WorkspaceError> {
+    let refuse = |why: &str| Err(WorkspaceError::Denied(format!("`{}` {why}", text.escape_debug())));
+    if text.contains('\0') {
+        return refuse("has a NUL in it");
+    }
+    if text.starts_with('/') {
+        return refuse("is absolute; paths start at the workspace's root");
+    }
+    if text.len() > MAX_PATH {
+        return Err(WorkspaceError::Denied(format!(
+            "the path has more than {MAX_PATH} bytes"
+        )));
+    }
+    let names: Vec<&str> = text
+        .split('/')
+        .filter(|name| !matches!(*name, "" | "."))
+        .collect();
+    if names.contains(&"..") {
+        return refuse("has `..` in it");
+    }
+    Ok(match names.as_slice() {
+        [] => ".".to_owned(),
+        names => names.join("/"),
+    })
+}
+
+impl Tree {
+    /// What is below an opened directory. New files get the rights that `umask` leaves, whatever the
+    /// process's own is.
+    #[must_use]
+    pub fn new(dir: Dir, umask: u32) -> Tree {
+        Tree { dir, umask }
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// The entries directly below a directory, sorted by name, after the one named `after`.
+    pub fn list(
+        &self,
+        directory: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        let directory = path(directory)?;
+        let failed = |err| reading(&directory, &err);
+        let limit = limit.min(MAX_ENTRIES) as usize;
+        // The smallest names seen so far, the largest of them on top.
+        let mut names: BinaryHeap<(String, bool)> = BinaryHeap::new();
+        for (count, entry) in self.dir.read_dir(&directory).map_err(failed)?.enumerate() {
+            if count == MAX_SCANNED {
+                return Err(WorkspaceError::TooLarge(format!(
+                    "`{directory}` has more than {MAX_SCANNED} entries"
+                )));
+            }
+            let name = entry.map_err(failed)?.file_name();
+            let readable = name.to_str().is_some();
+            let name = name.to_string_lossy().into_owned();
+            if after.is_none_or(|after| name.as_str() > after) {
+                names.push((name, readable));
+                if names.len() > limit {
+                    names.pop();
+                }
+            }
+        }
+        let below = |name: &str| match directory.as_str() {
+            "." => name.to_owned(),
+            directory => format!("{directory}/{name}"),
+        };
+        Ok(names
+            .into_sorted_vec()
+            .into_iter()
+            .filter_map(|(name, readable)| self.entry_of(below(&name), readable))
+            .collect())
+    }
+
+    /// An entry of a listing; `None` if it vanished meanwhile.
+    fn entry_of(&self, path: String, readable: bool) -> Option<FileEntry> {
+        if !readable {
+            return Some(FileEntry {
+                path,
+                kind: FileKind::Unnameable,
+                size: 0,
+                modified_ms: 0,
+            });
+        }
+        let metadata = self.dir.symlink_metadata(&path).ok()?;
+        Some(entry(path, &metadata))
+    }
+
+    /// What a path is. A symbolic link at its end is not followed.
+    pub fn stat(&self, path: &str) -> Result<FileEntry, WorkspaceError> {
+        let path = self::path(path)?;
+        match self.dir.symlink_metadata(&path) {
+            Ok(metadata) => Ok(entry(path, &metadata)),
+            Err(err) => Err(reading(&path, &err)),
+        }
+    }
+
+    /// At most `limit` bytes of a file from `offset`.
+    pub fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, WorkspaceError> {
+        let path = self::path(path)?;
+        let failed = |err| reading(&path, &err);
+        let mut options = OpenOptions::new();
+        // A pipe without a writer would otherwise wait for one.
+        options.read(true).custom_flags(nonblocking());
+        let mut file = self.dir.open_with(&path, &options).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(WorkspaceError::WrongKind(format!("`{path}` is no file")));
+        }
+        file.seek(SeekFrom::Start(offset))
+            .map_err(|_| WorkspaceError::TooLarge(format!("no file has {offset} bytes")))?;
+        let mut content = Vec::new();
+        file.take(limit.min(MAX_READ).into())
+            .read_to_end(&mut content)
+            .map_err(failed)?;
+        Ok(content)
+    }
+
+    /// Carries a change out, durably.
+    pub fn apply(&self, change: &FileWrite) -> Result<(), WorkspaceError> {
+        let (parents, name) = match change.path.rsplit_once('/') {
+            Some((parents, name)) => (Some(parents), name),
+            None => (None, change.path.as_str()),
+        };
+        let failed = |err| writing(&change.path, &err);
+        let parent = self.directory(parents).map_err(failed)?;
+        let before = match parent.symlink_metadata(name) {
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(WorkspaceError::WrongKind(format!(
+                    "`{}` is there and no regular file",
+                    change.path
+                )));
+            }
+            Ok(metadata) => Some(metadata),
+            Err(err) if err.kind() == ErrorKind::NotFound => None,
+            Err(err) => return Err(failed(err)),
+        };
+        if change.append {
+            self.append(&parent, name, before.as_ref(), change)
+        } else {
+            self.replace(&parent, name, before.as_ref(), &change.content)
+                .map_err(failed)
+        }
+    }
+
+    /// Opens a directory link by link, making what is missing.
+    fn directory(&self, parents: Option<&str>) -> std::io::Result<Dir> {
+        let mut dir = self.dir.try_clone()?;
+        for name in parents.into_iter().flat_map(|parents| parents.split('/')) {
+            dir = match dir.open_dir_nofollow(name) {
+                Err(err) if err.kind() == ErrorKind::NotFound => self.new_directory(&dir, name)?,
+                opened => opened?,
+            };
+        }
+        Ok(dir)
+    }
+
+    fn new_directory(&self, parent: &Dir, name: &str) -> std::io::Result<Dir> {
+        match parent.create_dir(name) {
+            // Somebody else was faster.
+            Err(err) if err.kind() == ErrorKind::AlreadyExists => return parent.open_dir_nofollow(name),
+            made => made?,
+        }
+        let dir = parent.open_dir_nofollow(name)?;
+        dir.open(".")?
+            .set_permissions(Permissions::from_mode(0o777 & !self.umask))?;
+        sync(parent)?;
+        Ok(dir)
+    }
+
+    /// A new file takes the old one's place and its rights.
+    fn replace(
+        &self,
+        parent: &Dir,
+        name: &str,
+        before: Option<&Metadata>,
+        content: &[u8],
+    ) -> std::io::Result<()> {
+        let mode = before.map_or(0o666 & !self.umask, |before| before.mode() & 0o777);
+        let (temporary, mut file) = temporary(parent)?;
+        let written = file
+            .write_all(content)
+            .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| parent.rename(&temporary, parent, name));
+        if let Err(err) = written {
+            // What could not be put in place is not left lying about, if that can be helped.
+            let _ = parent.remove_file(&temporary);
+            return Err(err);
+        }
+        sync(parent)
+    }
+
+    fn append(
+        &self,
+        parent: &Dir,
+        name: &str,
+        before: Option<&Metadata>,
+        change: &FileWrite,
+    ) -> Result<(), WorkspaceError> {
+        let failed = |err| writing(&change.path, &err);
+        let mut options = OpenOptions::new();
+        options
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .follow(FollowSymlinks::No)
+            .custom_flags(nonblocking());
+        let mut file = parent.open_with(name, &options).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() || metadata.nlink() > 1 {
+            return Err(WorkspaceError::WrongKind(format!(
+                "`{}` is no regular file of its own",
+                change.path
+            )));
+        }
+        if metadata.len() + change.content.len() as u64 > MAX_APPENDED {
+            return Err(WorkspaceError::TooLarge(format!(
+                "`{}` would have more than {MAX_APPENDED} bytes",
+                change.path
+            )));
+        }
+        if before.is_none() {
+            file.set_permissions(Permissions::from_mode(0o666 & !self.umask))
+                .map_err(failed)?;
+        }
+        file.write_all(&change.content)
+            .and_then(|()| file.sync_all())
+            .map_err(failed)?;
+        if before.is_none() {
+            sync(parent).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// A new file beside others, under a name nobody has.
+fn temporary(parent: &Dir) -> std::io::Result<(String, File)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .follow(FollowSymlinks::No);
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".tollgate-{}-{count}.tmp", std::process::id());
+        match parent.open_with(&name, &options) {
+            Err(err) if err.kind() == ErrorKind::AlreadyExists => {}
+            opened => return Ok((name, opened?)),
+        }
+    }
+}
+
+/// Makes the names in a directory durable.
+fn sync(dir: &Dir) -> std::io::Result<()> {
+    dir.open(Path::new("."))?.sync_all()
+}
+
+fn nonblocking() -> i32 {
+    i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes())
+}
+
+fn entry(path: String, metadata: &Metadata) -> FileEntry {
+    let kind = kind(metadata.file_type());
+    FileEntry {
+        path,
+        kind,
+        size: if kind == FileKind::File { metadata.len() } else { 0 },
+        modified_ms: metadata
+            .mtime()
+            .saturating_mul(1000)
+            .saturating_add(metadata.mtime_nsec() / 1_000_000),
+    }
+}
+
+fn kind(file_type: FileType) -> FileKind {
+    if file_type.is_file() {
+        FileKind::File
+    } else if file_type.is_dir() {
+        FileKind::Directory
+    } else if file_type.is_symlink() {
+        FileKind::Symlink
+    } else {
+        FileKind::Other
+    }
+}
+
+/// Whether a path was refused because it leads out, rather than by the system's own rights.
+fn leads_out(err: &std::io::Error) -> bool {
+    err.kind() == ErrorKind::PermissionDenied && err.raw_os_error().is_none()
+}
+
+/// Whether a link was met where none is followed.
+fn is_link(err: &std::io::Error) -> bool {
+    err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+fn reading(path: &str, err: &std::io::Error) -> WorkspaceError {
+    let path = path.escape_debug();
+    match err.kind() {
+        ErrorKind::NotFound => WorkspaceError::NotFound(path.to_string()),
+        _ if leads_out(err) => WorkspaceError::Denied(format!("`{path}` leads out of the workspace")),
+        ErrorKind::PermissionDenied => WorkspaceError::Denied(format!("`{path}`: the host's user may not")),
+        ErrorKind::NotADirectory => {
+            WorkspaceError::WrongKind(format!("`{path}` is, or goes through, what is no directory"))
+        }
+        ErrorKind::IsADirectory => WorkspaceError::WrongKind(format!("`{path}` is a directory")),
+        _ => WorkspaceError::WrongKind(format!("`{path}` cannot be read: {err}")),
+    }
+}
+
+fn writing(path: &str, err: &std::io::Error) -> WorkspaceError {
+    match err.kind() {
+        _ if leads_out(err) => WorkspaceError::Denied(format!("`{path}` leads out of the workspace")),
+        kind if kind == ErrorKind::NotADirectory || is_link(err) => WorkspaceError::Denied(format!(
+            "`{path}` goes through a link or what is no directory, and writing follows none"
+        )),
+        ErrorKind::IsADirectory => WorkspaceError::WrongKind(format!("`{path}` is a directory")),
+        _ => WorkspaceError::Unwritable(format!("`{path}`: {err}")),
+    }
+}
