@@ -1,12 +1,14 @@
 //! The wasm side: the component's exports over a [`Pack`], and a [`Host`] over its imports.
 
+pub mod policy;
+
 use serde_json::Value as Json;
 
 use crate::budget::Reserved;
 use crate::{
     BudgetError, CallInfo, Command, Cx, DbError, Effect, Envelope, Event, FileEntry, GitAccess, Host,
-    LedgerError, Level, NextCall, Operation, OperationFilter, Outcome, Pack, ProcessError, Row, Tier,
-    ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
+    LedgerError, Level, Migration, NextCall, Operation, OperationFilter, Outcome, Pack, ProcessError, Row,
+    Tier, ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -84,14 +86,7 @@ fn manifest(pack: &Pack) -> wit::Manifest {
         summary: pack.summary.to_owned(),
         instructions: pack.instructions.to_owned(),
         wants: pack.wants.iter().map(wire_want).collect(),
-        migrations: pack
-            .migrations
-            .iter()
-            .map(|step| wit::Migration {
-                name: step.name.to_owned(),
-                sql: step.sql.to_owned(),
-            })
-            .collect(),
+        migrations: pack.migrations.iter().map(wire_migration).collect(),
         tools: pack.tools.iter().map(wire_tool).collect(),
         prompts: pack.prompts.iter().map(wire_prompt).collect(),
         config_schema: pack.config_schema.map(|make| make().to_string()),
@@ -145,6 +140,13 @@ fn wire_prompt(entry: &crate::PromptEntry) -> wit::Prompt {
                 required: argument.required,
             })
             .collect(),
+    }
+}
+
+fn wire_migration(step: &Migration) -> component::Migration {
+    component::Migration {
+        name: step.name.to_owned(),
+        sql: step.sql.to_owned(),
     }
 }
 

@@ -10,6 +10,10 @@ mod record;
 mod spawn;
 mod workspaces;
 
+mod judge;
+
+pub use judge::{Judge, Judged};
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

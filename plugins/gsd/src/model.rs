@@ -121,7 +121,10 @@ text_enum! {
     }
 }
 
-#[allow(clippy::derivable_impls, reason = "the macro takes no attributes for a variant")]
+#[allow(
+    clippy::derivable_impls,
+    reason = "the macro takes no attributes for a variant"
+)]
 impl Default for Risk {
     fn default() -> Risk {
         Risk::Medium
