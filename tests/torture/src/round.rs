@@ -12,6 +12,9 @@ use crate::host::{Host, Recipe};
 use crate::known::Shared;
 use crate::promise::Broken;
 
+/// Every row is looked for again, so none may be pruned meanwhile.
+const KEEP_ALL: &str = "[ledger]\nretention_envelopes = 1000000\n";
+
 /// How long a round's load runs before the kill, in milliseconds.
 const LOAD_MS: std::ops::RangeInclusive<u64> = 5..=100;
 /// When a host is killed that is still starting, in milliseconds after its start.
@@ -38,7 +41,7 @@ impl Torture {
             config: dir.join("tollgate.toml"),
         };
         #[allow(clippy::disallowed_methods, reason = "the torture's own directory")]
-        std::fs::write(&recipe.config, "").context("the directory cannot be used")?;
+        std::fs::write(&recipe.config, KEEP_ALL).context("the directory cannot be used")?;
         let mut torture = Torture {
             checker: Checker::new(recipe.clone()),
             recipe,
