@@ -16,6 +16,7 @@ use crate::gate::{Equipment, Gate, Keeping};
 use crate::liveness::Host;
 use crate::packs::compile::Compiler;
 use crate::packs::{Catalog, Loader, Origin, Selection, Source};
+use crate::policies;
 use crate::process::{Environment, Launcher};
 use crate::sandbox::Sandbox;
 use crate::storage::Database;
@@ -72,7 +73,8 @@ pub async fn open(
         Arc::clone(&launcher),
     )?;
     let sources = sources(config, &choice.packs)?;
-    let catalog = Catalog::load(&loader, sources, &choice.selection).await;
+    let policies = policy_sources(config)?;
+    let catalog = Catalog::load(&loader, sources, policies, &choice.selection).await;
     let host = Host::join(&data, clock.new_id("hst"))?;
     host.bury_the_dead(&database, &Timestamp::from_ms(clock.now_ms()).to_string())?;
     let artifacts = ArtifactStore::open(&data, config.artifacts.clone(), Arc::clone(&clock))?;
@@ -124,6 +126,39 @@ fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
         unknown.join(", ")
     );
     Ok(sources)
+}
+
+/// The policies of the configuration. Nothing starts without one of them.
+fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::Source>> {
+    let mut sources = Vec::new();
+    let mut problems = Vec::new();
+    for (name, settings) in &config.policies {
+        match policy_origin(name, settings.source.as_deref()) {
+            Ok(origin) => sources.push(settings.source(name, origin)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(sources)
+}
+
+/// Where a policy is: `builtin:NAME`, a path, or by default the built-in policy of the same name.
+fn policy_origin(name: &str, source: Option<&str>) -> Result<Origin, String> {
+    let builtin = match source {
+        None => name,
+        Some(source) => match source.strip_prefix("builtin:") {
+            Some(builtin) => builtin,
+            None => return Ok(Origin::File(source.into())),
+        },
+    };
+    builtin::policy(builtin).map(Origin::Builtin).ok_or_else(|| {
+        let all: Vec<&str> = builtin::policies().collect();
+        let all = all.join(", ");
+        match source {
+            None => format!("[policies.{name}] names no source and is not built in; add `source = \"PATH\"` or \"builtin:NAME\" of {all}"),
+            Some(_) => format!("[policies.{name}] source: there is no built-in policy {builtin}; there are {all}"),
+        }
+    })
 }
 
 fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {

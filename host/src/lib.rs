@@ -21,6 +21,7 @@ pub mod ledger;
 pub mod liveness;
 pub mod mcp;
 pub mod packs;
+pub mod policies;
 pub mod process;
 pub mod progress;
 pub mod sandbox;

@@ -106,11 +106,7 @@ fn wire_tool(entry: &crate::Entry) -> wit::Tool {
         name: entry.name.to_owned(),
         title: entry.title.to_owned(),
         description,
-        effect: match entry.effect {
-            Effect::Read => component::Effect::Read,
-            Effect::Write => component::Effect::Write,
-            Effect::Run => component::Effect::Run,
-        },
+        effect: wire_effect(entry.effect),
         tier: match entry.tier {
             Tier::Core => wit::Tier::Core,
             Tier::Standard => wit::Tier::Standard,
@@ -181,6 +177,22 @@ fn wire_error(err: ToolError, keep_rows: bool) -> wit::ToolError {
         context: Json::Object(err.context).to_string(),
         next_call: err.next_call.map(wire_next_call),
         keep_rows,
+    }
+}
+
+fn wire_effect(effect: Effect) -> component::Effect {
+    match effect {
+        Effect::Read => component::Effect::Read,
+        Effect::Write => component::Effect::Write,
+        Effect::Run => component::Effect::Run,
+    }
+}
+
+fn read_effect(effect: component::Effect) -> Effect {
+    match effect {
+        component::Effect::Read => Effect::Read,
+        component::Effect::Write => Effect::Write,
+        component::Effect::Run => Effect::Run,
     }
 }
 

@@ -7,7 +7,7 @@
 //! use schemars::JsonSchema;
 //! use serde::Deserialize;
 //! use tollgate_sdk::native::Judge;
-//! use tollgate_sdk::policy::{CannotJudge, Denial, Policy, PolicyCx, Request, Verdict};
+//! use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Request, Verdict};
 //!
 //! /// Keeps agents away from tools whose time has not come.
 //! #[derive(Deserialize, JsonSchema)]
@@ -20,6 +20,7 @@
 //! impl Policy for Closed {
 //!     const NAME: &'static str = "closed";
 //!     const SUMMARY: &'static str = "Some tools are closed.";
+//!     const PHASE: Phase = Phase::Request;
 //!
 //!     fn before(&self, _cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
 //!         if self.tools.contains(&request.tool) {
@@ -42,17 +43,30 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{Cx, Effect, Migration, Want};
+use crate::{Cx, Effect, Migration, NextCall, Want, canonical_json};
+
+/// What of a call a policy judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The call, before it runs: `before`.
+    Request,
+    /// Its result: `after`.
+    Response,
+    /// Both.
+    Both,
+}
 
 /// A policy. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`; give settings that
 /// may be left out a `#[serde(default)]`.
 pub trait Policy: DeserializeOwned + JsonSchema {
-    /// `^[a-z][a-z0-9-]{0,31}$`. Its tables start with it, `-` becoming `_`.
+    /// `^[a-z][a-z0-9-]{0,31}$`. Its tables start with `policy_` and it, `-` becoming `_`.
     const NAME: &'static str;
     /// The policy's own version.
     const VERSION: &'static str = "0.1.0";
     /// One line for people.
     const SUMMARY: &'static str;
+    /// What it judges. The other method is never called, which saves its time.
+    const PHASE: Phase;
     /// Capabilities the operator must grant.
     const WANTS: &'static [Want] = &[];
     /// Steps of its schema, in order. Append only.
@@ -93,6 +107,8 @@ pub struct Request {
     pub effect: Effect,
     /// Its arguments, as amended so far.
     pub arguments: Map<String, Value>,
+    /// Hex SHA-256 of them as the ledger has it.
+    pub args_hash: String,
     /// The envelope the call belongs to.
     pub envelope_id: Option<String>,
     /// Who calls, if the transport proved it.
@@ -108,19 +124,22 @@ pub struct Request {
 }
 
 impl Request {
-    /// A `Write` call of a tool, for tests. Its arguments are JSON text.
+    /// A `Write` call of a tool, for tests. Its arguments are JSON text, whose canonical form stands in for
+    /// their hash.
     ///
     /// # Panics
     /// If the arguments are no JSON object.
     #[must_use]
     pub fn of(tool: &str, arguments: &str) -> Request {
+        let arguments: Map<String, Value> = serde_json::from_str(arguments)
+            .unwrap_or_else(|err| panic!("{arguments} is no JSON object: {err}"));
         Request {
             op_id: "op_1".to_owned(),
             pack: tool.split('_').next().unwrap_or_default().to_owned(),
             tool: tool.to_owned(),
             effect: Effect::Write,
-            arguments: serde_json::from_str(arguments)
-                .unwrap_or_else(|err| panic!("{arguments} is no JSON object: {err}")),
+            args_hash: canonical_json(&Value::Object(arguments.clone())),
+            arguments,
             envelope_id: None,
             identity: None,
             client: None,
@@ -161,6 +180,8 @@ pub struct Outcome {
     pub error_code: Option<String>,
     /// The structured result or the error.
     pub body: Value,
+    /// What is shown instead of the JSON text, if anything is.
+    pub text: Option<String>,
     /// From reaching the gate, in milliseconds.
     pub duration_ms: u64,
 }
@@ -175,7 +196,7 @@ pub struct Note {
 }
 
 /// Why a call must not run, or its result must not leave.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Denial {
     /// Stable UPPER_SNAKE.
     pub code: String,
@@ -183,6 +204,8 @@ pub struct Denial {
     pub reason: String,
     /// What the caller can do.
     pub remediation: String,
+    /// The call that helps.
+    pub next_call: Option<NextCall>,
 }
 
 impl Denial {
@@ -193,6 +216,7 @@ impl Denial {
             code: code.into(),
             reason: reason.into(),
             remediation: String::new(),
+            next_call: None,
         }
     }
 
@@ -202,10 +226,17 @@ impl Denial {
         self.remediation = remediation.into();
         self
     }
+
+    /// Names the call that helps.
+    #[must_use]
+    pub fn next_call(mut self, call: NextCall) -> Denial {
+        self.next_call = Some(call);
+        self
+    }
 }
 
 /// What a person is asked before a call runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// What is about to happen, in one or two sentences.
     pub message: String,
@@ -233,7 +264,7 @@ impl From<Denial> for Verdict {
 }
 
 /// A verdict on a result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Review {
     /// It may leave.
     Pass,
@@ -294,7 +325,7 @@ impl<'a> PolicyCx<'a> {
         }
     }
 
-    /// Leaves something for the policies after this one, and for the ledger.
+    /// Leaves something for the policies after this one, and for the judging of the result.
     pub fn note(&self, key: impl Into<String>, value: impl Into<String>) {
         self.notes.borrow_mut().push(Note {
             key: key.into(),

@@ -6,6 +6,7 @@ mod envelopes;
 mod ledger;
 mod out;
 mod packs;
+mod policies;
 mod serve;
 mod tools;
 
@@ -88,6 +89,9 @@ enum Command {
     /// Show and check packs
     #[command(subcommand)]
     Packs(packs::Packs),
+    /// Show which policies judge which tools
+    #[command(subcommand, alias = "policy")]
+    Policies(policies::Policies),
     /// Connect MCP clients
     #[command(subcommand)]
     Clients(clients::Clients),
@@ -176,6 +180,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Call(call) => call.run(global).await,
         Command::Tools(tools) => tools.run(global).await,
         Command::Packs(packs) => packs.run(global).await,
+        Command::Policies(policies) => policies.run(global).await,
         Command::Clients(clients) => clients.run(global),
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
@@ -189,6 +194,9 @@ async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Resu
     let gate = open_quietly(global, config, choice).await?;
     for failure in gate.catalog().failures() {
         tracing::error!("{failure}");
+    }
+    for unloaded in gate.catalog().policies().failures() {
+        tracing::error!("{unloaded}; what it judges is refused, unless it may fail open");
     }
     Ok(gate)
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod keys;
+mod policies;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use crate::sandbox::Limits;
 use crate::workspaces::Registration;
 
 pub use check::{Problem, is_name};
+pub use policies::PolicyConfig;
 
 /// Why the configuration cannot be used. Nothing was started.
 #[derive(Debug, Error)]
@@ -65,6 +67,8 @@ pub struct Config {
     pub workspaces: BTreeMap<String, WorkspaceConfig>,
     /// Settings of packs, built in or not, by name.
     pub packs: BTreeMap<String, PackConfig>,
+    /// Policies, by the operator's name for each.
+    pub policies: BTreeMap<String, PolicyConfig>,
 }
 
 /// The `[server]` table.
@@ -244,6 +248,9 @@ impl Config {
             if let Some(source) = pack.source.as_mut().filter(|source| *source != "builtin") {
                 *source = base.join(&*source).display().to_string();
             }
+        }
+        for policy in config.policies.values_mut() {
+            policy.start_from(base);
         }
         Ok(config)
     }

@@ -10,6 +10,7 @@ use super::load::{LoadError, Loader, Pack, Source};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
 use super::other_forms;
 use crate::core_tools::{self, CoreTool};
+use crate::policies::{self, Chain};
 
 /// The argument that names the envelope a call belongs to.
 pub const ENVELOPE_ARGUMENT: &str = "envelope_id";
@@ -90,11 +91,17 @@ pub struct Catalog {
     aliases: BTreeMap<String, String>,
     prompts: BTreeMap<String, Arc<ToolEntry>>,
     tier: Tier,
+    policies: Chain,
 }
 
 impl Catalog {
     /// Loads what can be loaded; the rest is in [`failures`](Catalog::failures).
-    pub async fn load(loader: &Loader, sources: Vec<Source>, selection: &Selection) -> Catalog {
+    pub async fn load(
+        loader: &Loader,
+        sources: Vec<Source>,
+        policies: Vec<policies::Source>,
+        selection: &Selection,
+    ) -> Catalog {
         let mut catalog = Catalog {
             packs: Vec::new(),
             failures: Vec::new(),
@@ -102,6 +109,7 @@ impl Catalog {
             aliases: BTreeMap::new(),
             prompts: BTreeMap::new(),
             tier: listed_tier(selection),
+            policies: Chain::default(),
         };
         let core = core_tools::all().iter().filter(|_| selection.core);
         for tool in core {
@@ -109,7 +117,10 @@ impl Catalog {
         }
         let known = loader.packs_with_tables();
         let loading = sources.into_iter().map(|source| loader.load(source));
-        for result in futures::future::join_all(loading).await {
+        let (policies, loaded) =
+            futures::join!(Chain::load(loader, policies), futures::future::join_all(loading));
+        catalog.policies = policies;
+        for result in loaded {
             let admitted = result.and_then(|pack| {
                 catalog.check_free(&pack, &known)?;
                 check_schemas(&pack)?;
@@ -132,6 +143,11 @@ impl Catalog {
     /// What was not loaded, and why.
     pub fn failures(&self) -> &[LoadError] {
         &self.failures
+    }
+
+    /// The policies that judge calls of these tools.
+    pub fn policies(&self) -> &Chain {
+        &self.policies
     }
 
     /// A tool by its name or an alias.

@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use thiserror::Error;
-use wasmtime::component::Component;
+use wasmtime::Store;
+use wasmtime::component::{Component, InstancePre};
 
 use super::cache::Cache;
 use super::compile::{CompileError, Compiler};
 use super::grants::{self, Granted, Grants, Trust};
 use super::manifest::{Effect, Manifest};
-use super::version;
+use super::version::{self, World};
 use crate::artifacts::CallArtifacts;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
@@ -20,9 +22,10 @@ use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sandbox::bindings::ToolPackPre;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
+use crate::sandbox::bindings::tollgate::host::component::Want;
 use crate::sandbox::state::{Facts, Setup, Transactions};
 use crate::sandbox::{CallState, Limits, Sandbox};
-use crate::storage::{Database, Namespace};
+use crate::storage::{Database, MigrationError, Namespace, Step};
 use crate::workspaces::{Access, Workspaces};
 
 /// How long a component may take to describe itself.
@@ -42,7 +45,7 @@ pub struct Source {
     /// What its calls may use.
     pub limits: Limits,
     /// Its `config` table as a JSON object.
-    pub config: serde_json::Map<String, serde_json::Value>,
+    pub config: serde_json::Map<String, Value>,
     /// Tools of it that must not exist.
     pub exclude: Vec<String>,
 }
@@ -57,7 +60,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    fn trust(&self) -> Trust {
+    pub(crate) fn trust(&self) -> Trust {
         match self {
             Origin::Builtin(_) => Trust::Builtin,
             Origin::File(_) => Trust::Foreign,
@@ -128,6 +131,15 @@ impl LoadError {
     }
 }
 
+/// A component's code, before it is linked.
+pub(crate) struct Prepared {
+    pub(crate) component: Component,
+    /// SHA-256 of its bytes, in hex.
+    pub(crate) hash: String,
+    /// How many bytes it has.
+    pub(crate) size: usize,
+}
+
 /// What loading needs.
 pub struct Loader {
     sandbox: Arc<Sandbox>,
@@ -172,8 +184,7 @@ impl Loader {
 
     /// Applies a loaded pack's migrations.
     pub fn migrate(&self, pack: &Pack) -> Result<(), LoadError> {
-        self.database
-            .migrate(&pack.namespace, &pack.manifest.migrations)
+        self.apply(&pack.namespace, &pack.manifest.migrations)
             .map_err(|err| LoadError::new(&pack.manifest.name, &pack.origin, vec![err.to_string()]))
     }
 
@@ -183,25 +194,14 @@ impl Loader {
     }
 
     async fn try_load(&self, source: &Source) -> Result<Pack, Vec<String>> {
-        let bytes = read(&source.origin)?;
-        let hash = crate::hash::sha256_hex(&bytes);
-        if let Some(pin) = source
-            .sha256
-            .as_ref()
-            .filter(|pin| !pin.eq_ignore_ascii_case(&hash))
-        {
-            return Err(vec![format!(
-                "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
-            )]);
-        }
-        version::check(&bytes).map_err(one)?;
-        let component = self.component(&bytes).await?;
-        let pre = self
-            .sandbox
-            .linker()
-            .instantiate_pre(&component)
-            .and_then(ToolPackPre::new)
-            .map_err(|err| vec![format!("it does not fit this host: {err:#}")])?;
+        let Prepared {
+            component,
+            hash,
+            size,
+        } = self
+            .prepare(&source.origin, source.sha256.as_deref(), World::ToolPack)
+            .await?;
+        let pre = self.link(&component, ToolPackPre::new)?;
         let manifest = Manifest::check(self.describe(&pre)?)?;
         if manifest.name != source.name {
             return Err(vec![format!(
@@ -210,28 +210,76 @@ impl Loader {
             )]);
         }
         let trust = source.origin.trust();
-        let mut problems = missing_grants(&manifest, &source.grants, trust);
-        problems.extend(config_problems(&manifest, &source.config));
+        let table = format!("packs.{}", manifest.name);
+        let mut problems = missing_grants(&table, &manifest.wants, &source.grants, trust);
+        problems.extend(config_problems(
+            &table,
+            manifest.config_schema.as_ref(),
+            &source.config,
+        ));
         if !problems.is_empty() {
             return Err(problems);
         }
         Ok(Pack {
             namespace: Namespace::of_pack(&manifest.name),
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
-            access: Arc::new(Access::new(
-                &self.workspaces,
-                &source.grants.asked(&manifest.wants, trust),
-                |name| source.grants.workspace(name, trust),
-            )),
+            access: Arc::new(self.access(&manifest.wants, &source.grants, trust)),
             manifest,
             origin: source.origin.to_string(),
             hash,
-            size: bytes.len(),
+            size,
             limits: source.limits.clone(),
-            config: serde_json::Value::Object(source.config.clone()).to_string(),
+            config: Value::Object(source.config.clone()).to_string(),
             exclude: source.exclude.clone(),
             pre,
         })
+    }
+
+    /// From a source to code: read, compared with its pin, looked at, and compiled or found in the cache.
+    pub(crate) async fn prepare(
+        &self,
+        origin: &Origin,
+        pin: Option<&str>,
+        world: World,
+    ) -> Result<Prepared, Vec<String>> {
+        let bytes = read(origin)?;
+        let hash = crate::hash::sha256_hex(&bytes);
+        if let Some(pin) = pin.filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
+            return Err(vec![format!(
+                "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
+            )]);
+        }
+        version::check(&bytes, world).map_err(one)?;
+        Ok(Prepared {
+            component: self.component(&bytes).await?,
+            hash,
+            size: bytes.len(),
+        })
+    }
+
+    /// Joins a component to what this host offers.
+    pub(crate) fn link<P>(
+        &self,
+        component: &Component,
+        pre: impl FnOnce(InstancePre<CallState>) -> wasmtime::Result<P>,
+    ) -> Result<P, Vec<String>> {
+        self.sandbox
+            .linker()
+            .instantiate_pre(component)
+            .and_then(pre)
+            .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
+    }
+
+    /// The workspaces and programs that a component may use.
+    pub(crate) fn access(&self, wants: &[Want], grants: &Grants, trust: Trust) -> Access {
+        Access::new(&self.workspaces, &grants.asked(wants, trust), |name| {
+            grants.workspace(name, trust)
+        })
+    }
+
+    /// Applies a component's migrations.
+    pub(crate) fn apply(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+        self.database.migrate(namespace, steps)
     }
 
     async fn component(&self, bytes: &[u8]) -> Result<Component, Vec<String>> {
@@ -249,9 +297,20 @@ impl Loader {
             .map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
     }
 
-    /// Asks a component what it is. It has no storage meanwhile.
     fn describe(&self, pre: &ToolPackPre<CallState>) -> Result<wit::Manifest, Vec<String>> {
-        let failed = |err: wasmtime::Error| vec![format!("it does not describe itself: {err:#}")];
+        self.ask("describe itself", |store| {
+            pre.instantiate(&mut *store)?
+                .tollgate_host_pack()
+                .call_describe(store)
+        })
+    }
+
+    /// Asks a component something while it is being loaded. It has no storage meanwhile.
+    pub(crate) fn ask<T>(
+        &self,
+        what: &str,
+        ask: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+    ) -> Result<T, Vec<String>> {
         let session = self.database.read_session().map_err(one)?;
         let deadline = Deadline::after(DESCRIBE_TIME, Cancel::default());
         let setup = Setup {
@@ -269,15 +328,12 @@ impl Loader {
         let state = CallState::new(setup, Box::new(session), &Limits::default());
         let mut store = state.into_store(&self.sandbox);
         let _running = self.sandbox.running();
-        let instance = pre.instantiate(&mut store).map_err(failed)?;
-        instance
-            .tollgate_host_pack()
-            .call_describe(&mut store)
-            .map_err(failed)
+        ask(&mut store).map_err(|err| vec![format!("it does not {what}: {err:#}")])
     }
 }
 
-fn one(err: impl std::error::Error) -> Vec<String> {
+/// An error with its causes as the one problem there is.
+pub(crate) fn one(err: impl std::error::Error) -> Vec<String> {
     let mut text = err.to_string();
     let mut source = err.source();
     while let Some(cause) = source {
@@ -298,37 +354,40 @@ fn read(origin: &Origin) -> Result<std::borrow::Cow<'static, [u8]>, Vec<String>>
     }
 }
 
-fn missing_grants(manifest: &Manifest, grants: &Grants, trust: Trust) -> Vec<String> {
-    grants::missing(&manifest.wants, grants, trust)
+/// What a component wants and was not granted, with the lines that grant it.
+pub(crate) fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust: Trust) -> Vec<String> {
+    grants::missing(wants, grants, trust)
         .into_iter()
         .map(|missing| {
             format!(
-                "it wants to {} and was not granted it; to grant it, add `{}` to [packs.{}]",
-                missing.what, missing.line, manifest.name
+                "it wants to {} and was not granted it; to grant it, add `{}` to [{table}]",
+                missing.what, missing.line
             )
         })
         .collect()
 }
 
-fn config_problems(manifest: &Manifest, config: &serde_json::Map<String, serde_json::Value>) -> Vec<String> {
-    let config = serde_json::Value::Object(config.clone());
-    match &manifest.config_schema {
-        None if config.as_object().is_some_and(|config| !config.is_empty()) => {
-            vec![format!(
-                "it takes no configuration; remove [packs.{}.config]",
-                manifest.name
-            )]
-        }
-        None => Vec::new(),
-        Some(schema) => match jsonschema::validator_for(schema) {
-            Err(err) => vec![format!("its config schema is no JSON Schema: {err}")],
-            Ok(validator) => validator
-                .iter_errors(&config)
-                .map(|err| {
-                    let at = err.instance_path().to_string().replace('/', ".");
-                    format!("[packs.{}.config]{at}: {err}", manifest.name)
-                })
-                .collect(),
-        },
+/// What is wrong with a component's `config` table by its own schema.
+pub(crate) fn config_problems(
+    table: &str,
+    schema: Option<&Value>,
+    config: &serde_json::Map<String, Value>,
+) -> Vec<String> {
+    let Some(schema) = schema else {
+        return if config.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!("it takes no configuration; remove [{table}.config]")]
+        };
+    };
+    match jsonschema::validator_for(schema) {
+        Err(err) => vec![format!("its config schema is no JSON Schema: {err}")],
+        Ok(validator) => validator
+            .iter_errors(&Value::Object(config.clone()))
+            .map(|err| {
+                let at = err.instance_path().to_string().replace('/', ".");
+                format!("[{table}.config]{at}: {err}")
+            })
+            .collect(),
     }
 }

@@ -13,4 +13,7 @@ mod version;
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
 pub use grants::{Granted, Grants};
 pub use load::{LoadError, Loader, Origin, Pack, Source};
+pub(crate) use load::{Prepared, config_problems, missing_grants, one};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};
+pub(crate) use manifest::{is_component_name, line};
+pub(crate) use version::World;

@@ -2,12 +2,12 @@
 
 use serde_json::Value as Json;
 
-use super::{Imports, wire_migration, wire_want};
+use super::{Imports, read_effect, wire_migration, wire_next_call, wire_want};
 use crate::policy::{
-    CannotJudge, Denial, Note, Outcome, Policy, PolicyCx, Problem, Question, Request, Review, Verdict,
+    CannotJudge, Denial, Note, Outcome, Phase, Policy, PolicyCx, Problem, Question, Request, Review, Verdict,
     settings,
 };
-use crate::{CallInfo, Cx, Effect, config_schema};
+use crate::{CallInfo, Cx, config_schema};
 
 /// Code that wit-bindgen makes from `wit/`. The imports are those of the packs' world.
 #[allow(
@@ -40,7 +40,6 @@ pub mod bindings {
 
 pub use bindings::export_component;
 
-use super::bindings::tollgate::host::component;
 use bindings::exports::tollgate::host::judge as wit;
 
 /// What `export_policy!` implements.
@@ -55,6 +54,11 @@ impl<E: Exported> wit::Guest for E {
             name: E::Policy::NAME.to_owned(),
             version: E::Policy::VERSION.to_owned(),
             summary: E::Policy::SUMMARY.to_owned(),
+            phase: match E::Policy::PHASE {
+                Phase::Request => wit::Phase::Request,
+                Phase::Response => wit::Phase::Response,
+                Phase::Both => wit::Phase::Both,
+            },
             wants: E::Policy::WANTS.iter().map(wire_want).collect(),
             migrations: E::Policy::MIGRATIONS.iter().map(wire_migration).collect(),
             config_schema: Some(config_schema::<E::Policy>().to_string()),
@@ -80,6 +84,7 @@ impl<E: Exported> wit::Guest for E {
             success: outcome.success,
             error_code: outcome.error_code,
             body: serde_json::from_str(&outcome.body).map_err(|err| err.to_string())?,
+            text: outcome.text,
             duration_ms: outcome.duration_ms,
         };
         judge::<E::Policy, _>(request, |policy, cx, request| policy.after(cx, request, &outcome))
@@ -112,14 +117,11 @@ fn judge<P: Policy, V>(
 fn read_request(request: wit::Request) -> Result<Request, String> {
     Ok(Request {
         arguments: serde_json::from_str(&request.arguments).map_err(|err| err.to_string())?,
+        args_hash: request.args_hash,
         op_id: request.op_id,
         pack: request.pack,
         tool: request.tool,
-        effect: match request.effect {
-            component::Effect::Read => Effect::Read,
-            component::Effect::Write => Effect::Write,
-            component::Effect::Run => Effect::Run,
-        },
+        effect: read_effect(request.effect),
         envelope_id: request.envelope_id,
         identity: request.identity,
         client: request.client,
@@ -160,6 +162,7 @@ fn wire_denial(denial: Denial) -> wit::Denial {
         code: denial.code,
         reason: denial.reason,
         remediation: denial.remediation,
+        next_call: denial.next_call.map(wire_next_call),
     }
 }
 

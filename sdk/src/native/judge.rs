@@ -42,6 +42,7 @@ impl<P: Policy> AsPack for P {
         name: P::NAME,
         version: P::VERSION,
         summary: P::SUMMARY,
+        wants: P::WANTS,
         migrations: P::MIGRATIONS,
         ..Pack::EMPTY
     };

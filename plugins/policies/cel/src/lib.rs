@@ -10,7 +10,9 @@ use cel::common::ast::{EntryExpr, Expr};
 use cel::{Context, IdedExpr, Program, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::policy::{CannotJudge, Denial, Policy, PolicyCx, Problem, Question, Request, Verdict};
+use tollgate_sdk::policy::{
+    CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Question, Request, Verdict,
+};
 use tollgate_sdk::{Effect, export_policy};
 
 /// Judges by an expression.
@@ -83,6 +85,7 @@ const NAMES: &[&str] = &[
 impl Policy for Cel {
     const NAME: &'static str = "cel";
     const SUMMARY: &'static str = "What an operator says in one CEL expression.";
+    const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tollgate_sdk::export_policy;
-use tollgate_sdk::policy::{CannotJudge, Denial, Policy, PolicyCx, Problem, Request, Verdict};
+use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
 
 /// Most paths that a denial names.
 const NAMED: usize = 20;
@@ -48,6 +48,7 @@ fn path_fields() -> Vec<String> {
 impl Policy for PathGuard {
     const NAME: &'static str = "path-guard";
     const SUMMARY: &'static str = "Arguments that name files stay where the operator wants them.";
+    const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();

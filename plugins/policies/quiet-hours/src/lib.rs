@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tollgate_sdk::policy::{CannotJudge, Denial, Policy, PolicyCx, Problem, Request, Verdict};
+use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
 use tollgate_sdk::{Effect, export_policy};
 
 const MINUTE_MS: i64 = 60_000;
@@ -58,6 +58,7 @@ fn changes() -> Vec<Effect> {
 impl Policy for QuietHours {
     const NAME: &'static str = "quiet-hours";
     const SUMMARY: &'static str = "Nothing is changed at certain hours.";
+    const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();

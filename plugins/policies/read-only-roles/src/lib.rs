@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tollgate_sdk::policy::{CannotJudge, Denial, Policy, PolicyCx, Problem, Request, Verdict};
+use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
 use tollgate_sdk::{Effect, export_policy};
 
 /// Lets some only look.
@@ -31,6 +31,7 @@ fn role_fields() -> Vec<String> {
 impl Policy for ReadOnlyRoles {
     const NAME: &'static str = "read-only-roles";
     const SUMMARY: &'static str = "Some roles look and change nothing.";
+    const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
         if self.roles.is_empty() && self.identities.is_empty() {

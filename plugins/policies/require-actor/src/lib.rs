@@ -5,7 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tollgate_sdk::policy::{CannotJudge, Denial, Policy, PolicyCx, Problem, Request, Verdict};
+use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
 use tollgate_sdk::{Effect, export_policy};
 
 /// Wants to know who calls.
@@ -33,6 +33,7 @@ impl Default for RequireActor {
 impl Policy for RequireActor {
     const NAME: &'static str = "require-actor";
     const SUMMARY: &'static str = "A call that changes something says who makes it.";
+    const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
         if self.effects.is_empty() {

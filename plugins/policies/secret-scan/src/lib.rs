@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tollgate_sdk::export_policy;
 use tollgate_sdk::policy::{
-    CannotJudge, Denial, Outcome, Policy, PolicyCx, Problem, Request, Review, Verdict,
+    CannotJudge, Denial, Outcome, Phase, Policy, PolicyCx, Problem, Request, Review, Verdict,
 };
 
 /// What is looked for, by name. Each pattern matches the secret alone.
@@ -63,6 +63,7 @@ impl Default for SecretScan {
 impl Policy for SecretScan {
     const NAME: &'static str = "secret-scan";
     const SUMMARY: &'static str = "Secrets stay out of arguments and results.";
+    const PHASE: Phase = Phase::Both;
 
     fn problems(&self) -> Vec<Problem> {
         let bad = |text: &String| Some(Problem::new("patterns", Regex::new(text).err()?.to_string()));
@@ -97,8 +98,12 @@ impl Policy for SecretScan {
         if !self.results {
             return Ok(Review::Pass);
         }
+        let secrets = self.secrets()?;
         let mut found = Vec::new();
-        scan(&mut outcome.body.clone(), "", &self.secrets()?, &mut found);
+        scan(&mut outcome.body.clone(), "", &secrets, &mut found);
+        if let Some((kind, _)) = outcome.text.as_deref().and_then(|text| redacted(text, &secrets)) {
+            found.push(format!("a {kind} in its text"));
+        }
         if found.is_empty() {
             return Ok(Review::Pass);
         }
@@ -237,14 +242,25 @@ mod tests {
     fn results_are_looked_at_too() {
         let judge = Judge::<SecretScan>::new("{}").unwrap();
         let request = Request::of("task_get", "{}");
-        let outcome = |text: &str| Outcome {
+        let outcome = |body: &str, text: &str| Outcome {
             success: true,
             error_code: None,
-            body: json!({ "text": text }),
+            body: json!({ "text": body }),
+            text: Some(text.to_owned()),
             duration_ms: 1,
         };
-        assert_eq!(judge.after(&request, &outcome("fine")).verdict, Review::Pass);
-        assert_ne!(judge.after(&request, &outcome(TOKEN)).verdict, Review::Pass);
+        assert_eq!(
+            judge.after(&request, &outcome("fine", "too")).verdict,
+            Review::Pass
+        );
+        assert_ne!(
+            judge.after(&request, &outcome(TOKEN, "too")).verdict,
+            Review::Pass
+        );
+        assert_ne!(
+            judge.after(&request, &outcome("fine", TOKEN)).verdict,
+            Review::Pass
+        );
     }
 
     #[test]
