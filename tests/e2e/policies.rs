@@ -25,6 +25,12 @@ fn ways() -> Vec<(Way, &'static str, Value, &'static str)> {
     ]});
     vec![
         (Way::Stdio(&[]), "task_create", create.clone(), "task_create"),
+        (
+            Way::Stdio(&["--compact"]),
+            "tool_call",
+            json!({"tool": "task_create", "arguments": create.clone()}),
+            "task_create",
+        ),
         (Way::Http, "task_create", create.clone(), "task_create"),
         (Way::Command, "task_create", create, "task_create"),
         (Way::Stdio(&[]), "gsd_start_task", start, "gsd_task_start"),

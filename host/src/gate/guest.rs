@@ -18,7 +18,7 @@ use crate::budget::Budget;
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
-use crate::packs::{Body, Effect, Pack};
+use crate::packs::{Body, Catalog, Effect, Pack};
 use crate::policies::Verdict;
 use crate::progress::Progress;
 use crate::sandbox::Exceeded;
@@ -50,6 +50,8 @@ pub(super) struct GuestCall {
     pub(super) judging: Option<Box<Judging>>,
     /// What judging its result wants to know, if anybody does.
     pub(super) review: Option<Box<Review>>,
+    /// The tools that exist for this call.
+    pub(super) catalog: Arc<Catalog>,
 }
 
 /// What guests run with.
@@ -185,6 +187,7 @@ impl Runtime {
             connection: &call.connection,
             artifacts: self.artifacts.as_deref(),
             workspaces: &self.equipment.workspaces,
+            catalog: &call.catalog,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);

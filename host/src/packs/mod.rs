@@ -8,6 +8,8 @@ mod lint;
 mod load;
 mod manifest;
 mod other_forms;
+mod resources;
+pub mod search;
 mod version;
 
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
@@ -16,4 +18,5 @@ pub use load::{LoadError, Loader, Origin, Pack, Source};
 pub(crate) use load::{Prepared, config_problems, missing_grants, one};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};
 pub(crate) use manifest::{is_component_name, line};
+pub use resources::{Resource, Source as ValueSource, Values};
 pub(crate) use version::World;
