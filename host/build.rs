@@ -4,6 +4,19 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+/// The built-in policies, which judge nothing until they are configured.
+const POLICIES: &[&str] = &[
+    "cel",
+    "loop-breaker",
+    "path-guard",
+    "quiet-hours",
+    "rate-limit",
+    "read-only-roles",
+    "require-actor",
+    "secret-scan",
+    "side-effect-approval",
+];
+
 /// The built-in packs, in the order in which they are loaded and listed.
 const BUILTIN: &[&str] = &["task-store", "tasks", "gsd", "conductor", "convergence"];
 
@@ -14,16 +27,30 @@ fn main() {
     let manifest_dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let components = std::env::var_os("TOLLGATE_COMPONENTS")
         .map_or_else(|| manifest_dir.join("../target/components"), PathBuf::from);
-    let mut list = String::from("const COMPONENTS: &[(&str, &[u8])] = &[\n");
-    for name in BUILTIN {
-        let file = components.join(format!("{name}.wasm"));
+    let policies = components.join("policies");
+    let (Some(packs), Some(policies)) = (
+        embedded("COMPONENTS", BUILTIN, &components),
+        embedded("POLICIES", POLICIES, &policies),
+    ) else {
+        return;
+    };
+    let out = Path::new(&std::env::var_os("OUT_DIR").expect("cargo sets it")).join("builtin.rs");
+    std::fs::write(out, packs + &policies).expect("the output directory can be written");
+}
+
+/// A constant with the bytes of components. Nothing if one is missing, which cargo is told.
+#[allow(clippy::disallowed_methods, reason = "a build script works with files")]
+fn embedded(constant: &str, names: &[&str], folder: &Path) -> Option<String> {
+    let mut list = format!("const {constant}: &[(&str, &[u8])] = &[\n");
+    for name in names {
+        let file = folder.join(format!("{name}.wasm"));
         println!("cargo::rerun-if-changed={}", file.display());
         if !file.exists() {
             println!(
                 "cargo::error=the built-in component {} is missing; run `cargo xtask build`",
                 file.display()
             );
-            return;
+            return None;
         }
         let file = file.canonicalize().expect("it exists");
         let _ = writeln!(
@@ -33,6 +60,5 @@ fn main() {
         );
     }
     list.push_str("];\n");
-    let out = Path::new(&std::env::var_os("OUT_DIR").expect("cargo sets it")).join("builtin.rs");
-    std::fs::write(out, list).expect("the output directory can be written");
+    Some(list)
 }

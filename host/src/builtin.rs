@@ -19,6 +19,19 @@ pub fn component(name: &str) -> Option<&'static [u8]> {
         .map(|(_, bytes)| *bytes)
 }
 
+/// The names of the built-in policies.
+pub fn policies() -> impl Iterator<Item = &'static str> {
+    POLICIES.iter().map(|(name, _)| *name)
+}
+
+/// The bytes of a built-in policy.
+pub fn policy(name: &str) -> Option<&'static [u8]> {
+    POLICIES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, bytes)| *bytes)
+}
+
 /// What a pack's calls may use unless the operator says otherwise: more than usual where a built-in
 /// pack's work is long.
 pub fn limits(name: &str) -> Limits {

@@ -15,7 +15,8 @@ use crate::data_dir::DataDir;
 use crate::gate::{Equipment, Gate, Generation, Keeping};
 use crate::liveness::Host;
 use crate::packs::compile::Compiler;
-use crate::packs::{Catalog, Loader, Selection, Source, Tables};
+use crate::packs::{Catalog, Loader, Origin, Selection, Source, Tables};
+use crate::policies;
 use crate::process::{Environment, Launcher};
 use crate::sandbox::Sandbox;
 use crate::storage::Database;
@@ -118,8 +119,8 @@ impl Site {
         Ok(loaded)
     }
 
-    /// Loads what the configuration says, to replace what runs: nothing is changed unless every pack
-    /// loads that loaded before.
+    /// Loads what the configuration says, to replace what runs: nothing is changed unless everything
+    /// loads that did not fail before.
     pub async fn load_again(
         &self,
         config: &Config,
@@ -136,10 +137,18 @@ impl Site {
                 .any(|failure| failure.pack == name)
         };
         let failures = next.catalog.failures().iter();
-        let fresh: Vec<String> = failures
+        let mut fresh: Vec<String> = failures
             .filter(|failure| !failed_before(&failure.pack))
             .map(ToString::to_string)
             .collect();
+        let unloaded: Vec<&str> = running.catalog.policies().failures().map(|failure| failure.policy.as_str()).collect();
+        fresh.extend(
+            next.catalog
+                .policies()
+                .failures()
+                .filter(|failure| !unloaded.contains(&failure.policy.as_str()))
+                .map(ToString::to_string),
+        );
         anyhow::ensure!(fresh.is_empty(), "{}", fresh.join("\n"));
         next.catalog.migrate(&self.loader)?;
         if let Some(catalog) = Arc::get_mut(&mut next.catalog) {
@@ -168,7 +177,9 @@ impl Site {
         tables: Tables,
     ) -> anyhow::Result<Generation> {
         let sources = sources(config, &choice.packs)?;
-        let catalog = Catalog::load(&self.loader, &workspaces, sources, &choice.selection, tables).await;
+        let policies = policy_sources(config)?;
+        let selection = &choice.selection;
+        let catalog = Catalog::load(&self.loader, &workspaces, sources, policies, selection, tables).await;
         Ok(Generation {
             catalog: Arc::new(catalog),
             envelopes: config.envelope.settings(),
@@ -236,6 +247,39 @@ fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
         unknown.join(", ")
     );
     Ok(sources)
+}
+
+/// The policies of the configuration. Nothing starts without one of them.
+fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::Source>> {
+    let mut sources = Vec::new();
+    let mut problems = Vec::new();
+    for (name, settings) in &config.policies {
+        match policy_origin(name, settings.source.as_deref()) {
+            Ok(origin) => sources.push(settings.source(name, origin)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(sources)
+}
+
+/// Where a policy is: `builtin:NAME`, a path, or by default the built-in policy of the same name.
+fn policy_origin(name: &str, source: Option<&str>) -> Result<Origin, String> {
+    let builtin = match source {
+        None => name,
+        Some(source) => match source.strip_prefix("builtin:") {
+            Some(builtin) => builtin,
+            None => return Ok(Origin::File(source.into())),
+        },
+    };
+    builtin::policy(builtin).map(Origin::Builtin).ok_or_else(|| {
+        let all: Vec<&str> = builtin::policies().collect();
+        let all = all.join(", ");
+        match source {
+            None => format!("[policies.{name}] names no source and is not built in; add `source = \"PATH\"` or \"builtin:NAME\" of {all}"),
+            Some(_) => format!("[policies.{name}] source: there is no built-in policy {builtin}; there are {all}"),
+        }
+    })
 }
 
 fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {

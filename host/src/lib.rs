@@ -23,6 +23,7 @@ pub mod liveness;
 pub mod mcp;
 pub mod meter;
 pub mod packs;
+pub mod policies;
 pub mod process;
 pub mod progress;
 pub mod sandbox;

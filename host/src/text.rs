@@ -20,6 +20,20 @@ fn is_formatting(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
+/// A stable UPPER_SNAKE code, whatever a component said.
+pub fn code(said: &str) -> String {
+    let clean: String = said
+        .chars()
+        .filter(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || *c == '_')
+        .take(64)
+        .collect();
+    if clean.is_empty() {
+        "UNNAMED_ERROR".to_owned()
+    } else {
+        clean
+    }
+}
+
 /// At most so many bytes of text, cut between characters.
 pub fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]

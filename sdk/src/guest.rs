@@ -1,12 +1,14 @@
 //! The wasm side: the component's exports over a [`Pack`], and a [`Host`] over its imports.
 
+pub mod policy;
+
 use serde_json::Value as Json;
 
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, CallInfo, Command, Cx, DbError, Effect, Envelope, Event,
-    FileEntry, GitAccess, Host, LedgerError, Level, NextCall, Operation, OperationFilter, Outcome, Pack,
-    ProcessError, Row, Tier, ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
+    FileEntry, GitAccess, Host, LedgerError, Level, Migration, NextCall, Operation, OperationFilter, Outcome,
+    Pack, ProcessError, Row, Tier, ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -84,14 +86,7 @@ fn manifest(pack: &Pack) -> wit::Manifest {
         summary: pack.summary.to_owned(),
         instructions: pack.instructions.to_owned(),
         wants: pack.wants.iter().map(wire_want).collect(),
-        migrations: pack
-            .migrations
-            .iter()
-            .map(|step| wit::Migration {
-                name: step.name.to_owned(),
-                sql: step.sql.to_owned(),
-            })
-            .collect(),
+        migrations: pack.migrations.iter().map(wire_migration).collect(),
         tools: pack.tools.iter().map(wire_tool).collect(),
         prompts: pack.prompts.iter().map(wire_prompt).collect(),
         config_schema: pack.config_schema.map(|make| make().to_string()),
@@ -112,11 +107,7 @@ fn wire_tool(entry: &crate::Entry) -> wit::Tool {
         name: entry.name.to_owned(),
         title: entry.title.to_owned(),
         description,
-        effect: match entry.effect {
-            Effect::Read => component::Effect::Read,
-            Effect::Write => component::Effect::Write,
-            Effect::Run => component::Effect::Run,
-        },
+        effect: wire_effect(entry.effect),
         tier: match entry.tier {
             Tier::Core => wit::Tier::Core,
             Tier::Standard => wit::Tier::Standard,
@@ -146,6 +137,13 @@ fn wire_prompt(entry: &crate::PromptEntry) -> wit::Prompt {
                 required: argument.required,
             })
             .collect(),
+    }
+}
+
+fn wire_migration(step: &Migration) -> component::Migration {
+    component::Migration {
+        name: step.name.to_owned(),
+        sql: step.sql.to_owned(),
     }
 }
 
@@ -181,6 +179,22 @@ fn wire_error(err: ToolError, keep_rows: bool) -> wit::ToolError {
         context: Json::Object(err.context).to_string(),
         next_call: err.next_call.map(wire_next_call),
         keep_rows,
+    }
+}
+
+fn wire_effect(effect: Effect) -> component::Effect {
+    match effect {
+        Effect::Read => component::Effect::Read,
+        Effect::Write => component::Effect::Write,
+        Effect::Run => component::Effect::Run,
+    }
+}
+
+fn read_effect(effect: component::Effect) -> Effect {
+    match effect {
+        component::Effect::Read => Effect::Read,
+        component::Effect::Write => Effect::Write,
+        component::Effect::Run => Effect::Run,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{Host, ToolError};
+use crate::{Effect, Host, ToolError};
 
 /// Names and fingerprints that describe what a call did. Never content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,14 +84,26 @@ pub struct OperationFilter {
     pub success: Option<bool>,
     /// That failed in this way.
     pub failure_fingerprint: Option<String>,
+    /// With this effect.
+    pub effect: Option<Effect>,
+    /// Over this connection.
+    pub connection: Option<String>,
+    /// By this actor: a proven identity, else what the argument `actor` claimed.
+    pub actor: Option<String>,
+    /// With arguments of this hash.
+    pub args_hash: Option<String>,
     /// Only after this sequence number.
     pub after: Option<u64>,
+    /// Only from this time on, in milliseconds since 1970 UTC.
+    pub since_ms: Option<i64>,
+    /// The newest first, instead of the oldest.
+    pub newest_first: bool,
     /// At most this many, 1 to 200.
     pub limit: u32,
 }
 
 /// One past operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operation {
     /// Its place in the ledger.
     pub seq: u64,
@@ -113,13 +125,23 @@ pub struct Operation {
     pub failure_fingerprint: Option<String>,
     /// The fingerprint of what it changed.
     pub mutation_fingerprint: Option<String>,
+    /// How the host ran it.
+    pub effect: Option<Effect>,
+    /// Who called: a proven identity, else what the argument `actor` claimed.
+    pub actor: Option<String>,
+    /// The connection it came over.
+    pub connection: String,
+    /// Hex SHA-256 of its arguments.
+    pub args_hash: String,
+    /// Hex SHA-256 of its structured result, if it succeeded.
+    pub result_hash: Option<String>,
 }
 
 /// Why a request to the ledger failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LedgerError {
-    /// The pack was not granted queries.
-    #[error("this pack may not query the ledger")]
+    /// The component was not granted queries, or is a policy that would append.
+    #[error("this component may not do that with the ledger")]
     Denied,
     /// The event, or all of the call's events together, are larger than the host records.
     #[error("the event is too large: {0}")]
@@ -169,7 +191,7 @@ impl<'a> Ledger<'a> {
         self.host.append_event(event)
     }
 
-    /// Past operations of every pack, oldest first, if granted.
+    /// Past operations of every pack, oldest first unless asked otherwise, if granted.
     pub fn query(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         self.host.query_ledger(filter)
     }

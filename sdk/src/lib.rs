@@ -68,6 +68,7 @@ mod timestamp;
 mod tool;
 pub mod workspace;
 
+pub mod policy;
 pub mod sql;
 
 #[cfg(target_family = "wasm")]

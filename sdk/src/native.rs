@@ -12,6 +12,10 @@ mod sqlite;
 pub mod table;
 mod workspaces;
 
+mod judge;
+
+pub use judge::{Judge, Judged};
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -224,7 +224,13 @@ fn warm() -> &'static Path {
         for entry in std::fs::read_dir(guests()).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            config.push_str(&format!("[packs.{name}]\nsource = {path:?}\n"));
+            // Each is one of the two.
+            config.push_str(&format!(
+                "[packs.{name}]\nsource = {path:?}\n[policies.{name}]\nsource = {path:?}\n"
+            ));
+        }
+        for policy in tollgate::builtin::policies() {
+            config.push_str(&format!("[policies.{policy}]\n"));
         }
         // The cache is kept from run to run, the database is not: migrations change while they are written.
         for name in ["tollgate.db", "tollgate.db-wal", "tollgate.db-shm"] {

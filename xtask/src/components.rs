@@ -19,9 +19,28 @@ const PACKS: &[(&str, &str)] = &[
     ("convergence", "convergence"),
 ];
 
-/// The built-in packs as arguments of cargo.
+/// The built-in policies: package, name of its component, and what the policy is called.
+const POLICIES: &[(&str, &str, &str)] = &[
+    ("cel-policy", "cel_policy", "cel"),
+    ("loop-breaker", "loop_breaker", "loop-breaker"),
+    ("path-guard", "path_guard", "path-guard"),
+    ("quiet-hours", "quiet_hours", "quiet-hours"),
+    ("rate-limit", "rate_limit", "rate-limit"),
+    ("read-only-roles", "read_only_roles", "read-only-roles"),
+    ("require-actor", "require_actor", "require-actor"),
+    ("secret-scan", "secret_scan", "secret-scan"),
+    (
+        "side-effect-approval",
+        "side_effect_approval",
+        "side-effect-approval",
+    ),
+];
+
+/// The built-in packs and policies as arguments of cargo.
 pub(crate) fn packages() -> impl Iterator<Item = &'static str> {
-    PACKS.iter().flat_map(|(package, _)| ["--package", package])
+    let packs = PACKS.iter().map(|(package, _)| *package);
+    let policies = POLICIES.iter().map(|(package, ..)| *package);
+    packs.chain(policies).flat_map(|package| ["--package", package])
 }
 
 /// The names of the built-in packs.
@@ -70,6 +89,13 @@ pub(crate) fn build_packs() -> anyhow::Result<()> {
         install(
             &component_folder().join(format!("{file}.wasm")),
             &format!("{package}.wasm"),
+        )?;
+    }
+    for (package, file, policy) in POLICIES {
+        run(component_build().args(["--package", package]))?;
+        install(
+            &component_folder().join(format!("{file}.wasm")),
+            &format!("policies/{policy}.wasm"),
         )?;
     }
     Ok(())

@@ -9,6 +9,7 @@ mod init;
 mod ledger;
 mod out;
 mod packs;
+mod policies;
 mod reload;
 mod serve;
 mod stats;
@@ -93,6 +94,9 @@ enum Command {
     /// Show packs, add and remove them
     #[command(subcommand)]
     Packs(packs::Packs),
+    /// Show which policies judge which tools
+    #[command(subcommand, alias = "policy")]
+    Policies(policies::Policies),
     /// Write a configuration to start from
     Init(init::Init),
     /// Check everything, and say how what is wrong is put right
@@ -191,6 +195,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Call(call) => call.run(global).await,
         Command::Tools(tools) => tools.run(global).await,
         Command::Packs(packs) => packs.run(global).await,
+        Command::Policies(policies) => policies.run(global).await,
         Command::Init(init) => init.run(global),
         Command::Doctor(doctor) => doctor.run(global).await,
         Command::Clients(clients) => clients.run(global),
@@ -213,6 +218,9 @@ async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Resu
 fn log_state(catalog: &Catalog) {
     for failure in catalog.failures() {
         tracing::error!("{failure}");
+    }
+    for unloaded in catalog.policies().failures() {
+        tracing::error!("{unloaded}; what it judges is refused, unless it may fail open");
     }
     for change in catalog.changes() {
         tracing::warn!(

@@ -377,9 +377,27 @@ enabled = false
             grants = { workspaces = ["*"], process = ["cargo"], ledger = true, budgets = ["b"] }
             limits = { memory_mib = 1, storage_mib = 1, read_ms = 1, write_ms = 1, run_ms = 1 }
             config = { anything = [1, { goes = true }] }
+            [policies.nights]
+            source = "builtin:quiet-hours"
+            sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
+            mode = "audit"
+            fail_open = true
+            phase = "request"
+            tools = ["task_*"]
+            order = 1
+            grants = { workspaces = ["*"], ledger = true }
+            limits = { memory_mib = 1, storage_mib = 1, time_ms = 1 }
+            config = { from = "22:00" }
+            [policies.mine]
+            source = "mine.wasm"
         "#;
         let config = Config::parse(text, Path::new("/etc/tollgate.toml")).unwrap();
         assert_eq!(config.packs["mine"].source.as_deref(), Some("/etc/mine.wasm"));
+        assert_eq!(config.policies["mine"].source.as_deref(), Some("/etc/mine.wasm"));
+        assert_eq!(
+            config.policies["nights"].source.as_deref(),
+            Some("builtin:quiet-hours")
+        );
         assert_eq!(
             config.packs["mine"].limits.limits(&Limits::default()).memory,
             1 << 20

@@ -100,6 +100,23 @@ pub(super) const KEYS: &[Key] = &[
     key("packs.*.limits.write_ms", Kind::Count(600_000)),
     key("packs.*.limits.run_ms", Kind::Count(86_400_000)),
     key("packs.*.config", Kind::Free),
+    key("policies", Kind::Names),
+    key("policies.*", Kind::Table),
+    key("policies.*.source", Kind::Text),
+    key("policies.*.sha256", Kind::Sha256),
+    key("policies.*.mode", Kind::OneOf(&["enforce", "audit"])),
+    key("policies.*.fail_open", Kind::Bool),
+    key("policies.*.phase", Kind::OneOf(&["request", "response", "both"])),
+    key("policies.*.tools", Kind::Globs),
+    key("policies.*.order", Kind::Count(1_000_000)),
+    key("policies.*.grants", Kind::Table),
+    key("policies.*.grants.workspaces", Kind::Texts),
+    key("policies.*.grants.ledger", Kind::Bool),
+    key("policies.*.limits", Kind::Table),
+    key("policies.*.limits.memory_mib", Kind::Count(4096)),
+    key("policies.*.limits.storage_mib", Kind::Count(1 << 20)),
+    key("policies.*.limits.time_ms", Kind::Count(10_000)),
+    key("policies.*.config", Kind::Free),
 ];
 
 /// What a table must have.

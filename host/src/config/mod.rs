@@ -4,6 +4,7 @@ mod check;
 pub mod edit;
 mod keys;
 mod packs;
+mod policies;
 pub mod template;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::sandbox::Limits;
 use crate::workspaces::Registration;
 
 pub use check::{Problem, is_name};
+pub use policies::PolicyConfig;
 
 /// The source of what is part of this program.
 const BUILTIN: &str = "builtin";
@@ -73,6 +75,8 @@ pub struct Config {
     pub workspaces: BTreeMap<String, WorkspaceConfig>,
     /// Settings of packs, built in or not, by name.
     pub packs: BTreeMap<String, PackConfig>,
+    /// Policies, by the operator's name for each.
+    pub policies: BTreeMap<String, PolicyConfig>,
 }
 
 /// The `[server]` table.
@@ -282,6 +286,9 @@ impl Config {
             if let Some(source) = pack.source.as_mut().filter(|source| is_path(source)) {
                 *source = base.join(&*source).display().to_string();
             }
+        }
+        for policy in config.policies.values_mut() {
+            policy.start_from(base);
         }
         Ok(config)
     }

@@ -86,7 +86,7 @@ impl Tool for Query {
             since: self.since,
             until: self.until,
             before: self.cursor,
-            after: None,
+            ..OperationFilter::default()
         };
         let mut operations = cx.session.operations(&filter, limit + 1).map_err(storage)?;
         let more = operations.len() > limit as usize;

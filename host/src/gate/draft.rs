@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde_json::Value;
 use tollgate_sdk::ToolError;
 
 use super::{Reply, Settled};
 use crate::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use crate::envelope::Charge;
 use crate::hash;
+use crate::policies::Verdict;
 use crate::storage::{OpType, Operation};
 
 /// The row of a call whose end is not known yet.
@@ -19,6 +21,8 @@ pub(super) struct Draft {
     pub(super) charge: Charge,
     pub(super) operation: Operation,
     pub(super) recording: Recording,
+    /// What policies said before it.
+    pub(super) verdicts: Vec<Verdict>,
 }
 
 /// What is kept of a call beside its row.
@@ -38,6 +42,17 @@ pub(super) fn content(result: &Result<Reply, ToolError>) -> Cow<'_, str> {
 }
 
 impl Draft {
+    /// Says which arguments the call has.
+    pub(super) fn describe(&mut self, arguments: &Value) {
+        let canonical = tollgate_sdk::canonical_json(arguments);
+        self.operation.args_hash = hash::sha256_hex(canonical.as_bytes());
+        let described = self
+            .recording
+            .artifacts
+            .announce(ArtifactKind::Arguments, &canonical);
+        self.recording.arguments = described.map(|described| (described, Arc::from(canonical)));
+    }
+
     /// The row, now that the end is known.
     pub(super) fn settle(mut self, settled: &Settled) -> Operation {
         self.finish(settled);
@@ -61,7 +76,17 @@ impl Draft {
         operation.result_hash = done.map(|reply| hash::sha256_hex(reply.json.as_bytes()));
         let code = refusal.map(|err| err.code.as_str());
         operation.error_code = code.map(str::to_owned);
-        operation.failure_class = code.map(|code| failure_class(code).to_owned());
+        let mut said = self.verdicts.iter().chain(&settled.verdicts);
+        let was_denied = said.any(|verdict| verdict.denies(operation.error_code.as_deref()));
+        operation.failure_class = code.map(|code| {
+            let class = if was_denied {
+                "refused"
+            } else {
+                failure_class(code)
+            };
+            class.to_owned()
+        });
+        operation.verdicts = verdicts(&self.verdicts, &settled.verdicts);
         settled.additions.fill(operation);
         // The call did what it was asked to; what it looked at fails.
         if refusal.is_none()
@@ -82,6 +107,11 @@ impl Draft {
 }
 
 impl Recording {
+    /// Keeps no arguments: a policy did not let them through, perhaps for what they hold.
+    pub(super) fn forget_arguments(&mut self) {
+        self.arguments = None;
+    }
+
     /// All that is kept of a call that ended like this.
     fn kept(&self, result: &Result<Reply, ToolError>) -> Vec<Artifact> {
         let mut kept = self.artifacts.kept();
@@ -91,6 +121,15 @@ impl Recording {
         }
         kept
     }
+}
+
+/// What policies said before and after a call, as the ledger keeps it.
+fn verdicts(before: &[Verdict], after: &[Verdict]) -> Option<String> {
+    if before.is_empty() && after.is_empty() {
+        return None;
+    }
+    let all: Vec<&Verdict> = before.iter().chain(after).collect();
+    serde_json::to_string(&all).ok()
 }
 
 /// What kind of failure a code is.

@@ -9,6 +9,7 @@ use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
 use super::draft::Draft;
+use super::judge::{Judging, Review};
 use super::reply::{self, Reply};
 use super::{Equipment, Generation};
 use crate::additions::Additions;
@@ -18,6 +19,7 @@ use crate::core_tools::{self, CoreCx, CoreTool};
 use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
 use crate::packs::{Body, Effect, Pack};
+use crate::policies::Verdict;
 use crate::progress::Progress;
 use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
@@ -45,6 +47,10 @@ pub(super) struct GuestCall {
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
+    /// What judging it wants to know, if anybody judges it and has not yet.
+    pub(super) judging: Option<Box<Judging>>,
+    /// What judging its result wants to know, if anybody does.
+    pub(super) review: Option<Box<Review>>,
 }
 
 /// What guests run with.
@@ -65,6 +71,12 @@ pub(super) type Finished = (Option<Box<Session>>, Ended);
 pub(super) struct Ended {
     pub(super) result: Result<Reply, ToolError>,
     pub(super) additions: Additions,
+    /// The host cut it short, so that nothing of the guest's own leaves.
+    pub(super) cut_short: bool,
+    /// What policies said of the result.
+    pub(super) verdicts: Vec<Verdict>,
+    /// Pages that rows of policies took.
+    pub(super) pages: i64,
 }
 
 impl Ended {
@@ -72,17 +84,39 @@ impl Ended {
         Ended {
             result,
             additions: Additions::default(),
+            cut_short: false,
+            verdicts: Vec::new(),
+            pages: 0,
         }
     }
 
     pub(super) fn failed(failure: ToolError) -> Ended {
-        Ended::of(Err(failure))
+        Ended {
+            cut_short: true,
+            ..Ended::of(Err(failure))
+        }
     }
 }
 
 impl Runtime {
-    /// Runs a guest on this thread. The session is in the component's namespace only meanwhile.
+    /// Runs a guest on this thread, and has its result judged in the same transaction or snapshot.
     pub(super) fn run(
+        &self,
+        call: &GuestCall,
+        session: Box<Session>,
+        transactions: Transactions,
+    ) -> Finished {
+        let (session, mut ended) = self.run_unjudged(call, session, transactions);
+        match (&call.review, session) {
+            (Some(review), Some(session)) if !ended.cut_short && session.in_transaction() => {
+                (self.review(call, review, session, &mut ended), ended)
+            }
+            (_, session) => (session, ended),
+        }
+    }
+
+    /// Runs a guest on this thread. The session is in the component's namespace only meanwhile.
+    pub(super) fn run_unjudged(
         &self,
         call: &GuestCall,
         session: Box<Session>,
@@ -187,6 +221,7 @@ impl Runtime {
         let called = invoke(call, pack, &mut store);
         drop(running);
         let mut state = store.into_data();
+        let cut_short = called.is_err();
         let result = match called {
             Ok(Ok(reply)) => reply::read(&pack.manifest.name, reply).map(|mut reply| {
                 if !state.held_back.is_empty() {
@@ -205,7 +240,12 @@ impl Runtime {
             Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
         };
         let additions = std::mem::take(&mut state.additions);
-        (state.finish(result.is_ok()), Ended { result, additions })
+        let ended = Ended {
+            additions,
+            cut_short,
+            ..Ended::of(result)
+        };
+        (state.finish(ended.result.is_ok()), ended)
     }
 
     fn facts(&self, call: &GuestCall, pack: &Pack) -> Facts {
@@ -214,6 +254,7 @@ impl Runtime {
             envelope_id: call.context.envelope_id.clone(),
             granted: Arc::clone(&pack.granted),
             host: Some(Arc::clone(&self.host)),
+            is_policy: false,
         }
     }
 }
@@ -287,7 +328,7 @@ fn late(call: &GuestCall) -> ToolError {
     )
 }
 
-fn cancelled(call: &GuestCall) -> ToolError {
+pub(super) fn cancelled(call: &GuestCall) -> ToolError {
     ToolError::new("CANCELLED", "the caller gave the call up; nothing was changed")
         .context("tool", call.tool.as_str())
 }
@@ -295,7 +336,7 @@ fn cancelled(call: &GuestCall) -> ToolError {
 fn read_error(said: wit::ToolError) -> ToolError {
     let context = serde_json::from_str(&said.context).unwrap_or_default();
     ToolError {
-        code: code(&said.code),
+        code: text::code(&said.code),
         message: line(&said.message),
         remediation: line(&said.remediation),
         blockers: said
@@ -303,7 +344,7 @@ fn read_error(said: wit::ToolError) -> ToolError {
             .into_iter()
             .take(MAX_BLOCKERS)
             .map(|blocker| Blocker {
-                code: code(&blocker.code),
+                code: text::code(&blocker.code),
                 message: line(&blocker.message),
                 field: blocker.field.map(|field| line(&field)),
                 next_call: blocker.next_call.and_then(next_call),
@@ -319,20 +360,6 @@ fn next_call(said: shared::NextCall) -> Option<NextCall> {
         arguments: serde_json::from_str(&said.arguments).ok()?,
         tool: line(&said.tool),
     })
-}
-
-/// A stable UPPER_SNAKE code, whatever the component said.
-fn code(said: &str) -> String {
-    let clean: String = said
-        .chars()
-        .filter(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || *c == '_')
-        .take(64)
-        .collect();
-    if clean.is_empty() {
-        "UNNAMED_ERROR".to_owned()
-    } else {
-        clean
-    }
 }
 
 fn line(said: &str) -> String {

@@ -9,13 +9,17 @@ use tokio::sync::{Semaphore, oneshot};
 use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
-use super::guest::{GuestCall, Runtime};
+use super::draft::Recording;
+use super::guest::{Ended, GuestCall, Runtime};
+use super::judge::Review;
 use super::keeper::{Keeper, Keeping, Mirrorer};
 use super::queue::Queue;
 use super::writer::{self, Job};
 use super::{Draft, Mutation, Reply, Settled, admission, projector};
 use crate::core_tools;
 use crate::envelope::Charge;
+use crate::packs::Effect;
+use crate::policies::{Decision, Question};
 use crate::sandbox::state::Transactions;
 use crate::storage::{Database, Session};
 
@@ -26,12 +30,26 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// `run` calls at once.
 const RUNNERS: u32 = 8;
 
-type Answer = oneshot::Sender<Settled>;
-
 struct ReadJob {
     guest: GuestCall,
     draft: Draft,
-    reply: Answer,
+    reply: oneshot::Sender<Judged>,
+}
+
+/// How a call left its reader.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large one is what every read comes to"
+)]
+pub(super) enum Judged {
+    /// It is over, and this is kept of it.
+    Settled(Settled, Recording),
+    /// The policies let it through; another lane runs it.
+    Passed(Box<GuestCall>, Box<Draft>),
+    /// They did not, or could not be asked. Nothing is recorded yet.
+    Denied(Box<Draft>, ToolError),
+    /// They let it through if the client's user agrees.
+    Asked(Box<GuestCall>, Box<Draft>, Question),
 }
 
 /// The threads that run calls. They end when this is dropped, after what was queued.
@@ -95,8 +113,9 @@ impl Lanes {
         })
     }
 
-    /// Runs a call on a snapshot. Its row follows later.
-    pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Settled {
+    /// Has a call judged on a snapshot, if somebody judges it, and runs it there if it reads. Its row
+    /// follows later.
+    pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Judged {
         let (reply, mut answer) = oneshot::channel();
         self.reads.push(ReadJob { guest, draft, reply });
         let answered = match tokio::time::timeout(PATIENCE, &mut answer).await {
@@ -106,7 +125,7 @@ impl Lanes {
                 answer.await
             }
         };
-        answered.unwrap_or_else(|_| Settled::refused(stopping()))
+        answered.unwrap_or_else(|_| Judged::Settled(Settled::refused(stopping()), Recording::default()))
     }
 
     /// Runs a call as a transaction that commits with its row.
@@ -244,7 +263,10 @@ fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Dr
         Ok(session) => Box::new(session),
         Err(err) => return Settled::refused(writer::storage_failed(&err.into_cause())),
     };
-    let (session, ended) = runtime.run(guest, session, Transactions::None);
+    let (session, mut ended) = runtime.run(guest, session, Transactions::None);
+    if let Some(review) = guest.review.as_deref().filter(|_| !ended.cut_short) {
+        review_outside(runtime, database, guest, review, &mut ended);
+    }
     let mut settled = Settled::of(Ok(Reply::default()));
     settled.end(ended);
     if let Some(session) = session {
@@ -261,6 +283,28 @@ fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Dr
     settled
 }
 
+/// Has the result of a call judged that ran outside any transaction.
+fn review_outside(
+    runtime: &Runtime,
+    database: &Database,
+    guest: &GuestCall,
+    review: &Review,
+    ended: &mut Ended,
+) {
+    let begun = database
+        .read_session()
+        .map_err(|err| err.into_cause())
+        .and_then(|session| {
+            session.begin_read()?;
+            Ok(Box::new(session))
+        });
+    match begun {
+        // The snapshot goes with its session.
+        Ok(session) => drop(runtime.review(guest, review, session, ended)),
+        Err(err) => ended.result = Err(writer::storage_failed(&err)),
+    }
+}
+
 struct Reader {
     database: Database,
     runtime: Runtime,
@@ -272,32 +316,64 @@ struct Reader {
 impl Reader {
     fn work(self) {
         let mut spare: Option<Box<Session>> = None;
-        while let Some(job) = self.jobs.pop() {
-            let (session, settled) = self.read(&job.guest, &job.draft, spare.take());
+        while let Some(ReadJob { guest, draft, reply }) = self.jobs.pop() {
+            let (session, judged) = self.serve(guest, draft, spare.take());
             spare = session;
-            // The row is queued before the reply leaves, so a later call of the same client finds what
-            // this one did to its envelope.
-            if self.runtime.records_reads || settled.result.is_err() {
-                self.backlog.add(job.draft.settle(&settled), &self.writes);
-            }
-            let _ = job.reply.send(settled);
+            let _ = reply.send(judged);
         }
+    }
+
+    /// Has a call judged, and runs it if it reads.
+    fn serve(
+        &self,
+        mut guest: GuestCall,
+        mut draft: Draft,
+        spare: Option<Box<Session>>,
+    ) -> (Option<Box<Session>>, Judged) {
+        let begun = spare
+            .map_or_else(|| self.database.read_session().map(Box::new), Ok)
+            .map_err(|err| err.into_cause())
+            .and_then(|session| session.begin_read().map(|()| session));
+        let mut session = match begun {
+            Ok(session) => session,
+            Err(err) => {
+                return (
+                    None,
+                    Judged::Denied(Box::new(draft), writer::storage_failed(&err)),
+                );
+            }
+        };
+        if let Some(judging) = guest.judging.take() {
+            let (returned, decision) = self.runtime.judge(*judging, &mut guest, &mut draft, session);
+            session = match (returned, decision) {
+                (Some(session), Decision::Pass) if guest.effect == Effect::Read => session,
+                (session, decision) => {
+                    let judged = match decision {
+                        Decision::Pass => Judged::Passed(Box::new(guest), Box::new(draft)),
+                        Decision::Deny(refusal) => Judged::Denied(Box::new(draft), refusal),
+                        Decision::Ask(question) => Judged::Asked(Box::new(guest), Box::new(draft), question),
+                    };
+                    return (session.filter(|session| session.commit().is_ok()), judged);
+                }
+            };
+        }
+        let (session, settled) = self.read(&guest, &draft, session);
+        let recording = draft.recording.clone();
+        // The row is queued before the reply leaves, so a later call of the same client finds what
+        // this one did to its envelope.
+        if self.runtime.records_reads || settled.result.is_err() {
+            self.backlog.add(draft.settle(&settled), &self.writes);
+        }
+        (session, Judged::Settled(settled, recording))
     }
 
     fn read(
         &self,
         guest: &GuestCall,
         draft: &Draft,
-        spare: Option<Box<Session>>,
+        session: Box<Session>,
     ) -> (Option<Box<Session>>, Settled) {
         let failed = |err: &rusqlite::Error| (None, Settled::refused(writer::storage_failed(err)));
-        let session = match spare.map_or_else(|| self.database.read_session().map(Box::new), Ok) {
-            Ok(session) => session,
-            Err(err) => return failed(&err.into_cause()),
-        };
-        if let Err(err) = session.begin_read() {
-            return failed(&err);
-        }
         let mut settled = match self.admit(draft, &session) {
             Ok(settled) => settled,
             Err(err) => return failed(&err),

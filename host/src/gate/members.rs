@@ -10,6 +10,9 @@ use tollgate_sdk::{Blocker, ToolError};
 
 use crate::packs::{Catalog, Effect, ToolEntry};
 
+/// Where a member has its arguments.
+pub(super) const ARGUMENTS: &str = "args";
+
 /// One call inside another.
 #[derive(Clone)]
 pub(super) struct Member {

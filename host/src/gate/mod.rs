@@ -7,9 +7,11 @@ mod admission;
 mod arguments;
 mod backlog;
 mod catch_up;
+mod consent;
 mod draft;
 mod generation;
 mod guest;
+mod judge;
 mod keeper;
 mod lanes;
 mod members;
@@ -18,6 +20,7 @@ mod projector;
 mod queue;
 mod relay;
 mod reply;
+mod settled;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -30,13 +33,11 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 use tollgate_sdk::{Timestamp, ToolError};
 
-use crate::additions::Additions;
 use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::deadline::Cancel;
-use crate::envelope::{Refusal, Standing};
-use crate::hash;
+use crate::envelope::Standing;
 use crate::liveness::Host;
 use crate::packs::{Body, Catalog, Effect, ToolEntry};
 use crate::process::Launcher;
@@ -48,13 +49,19 @@ use crate::storage::{Database, Operation};
 use admission::Connections;
 use draft::{Draft, Recording, content};
 use generation::Reloads;
-use guest::{Ended, GuestCall, Runtime};
-use lanes::Lanes;
+use guest::{GuestCall, Runtime};
+use judge::Judging;
+use lanes::{Judged, Lanes};
+use settled::{Settled, answer};
 
+pub use consent::{Consent, Pending};
 pub use generation::Generation;
 pub use keeper::Keeping;
 pub use mutation::Mutation;
 pub use reply::Reply;
+
+/// Where the key for questions to clients' users is, in the data directory.
+const CONSENT_KEY: &str = "consent.key";
 
 /// One call as it comes in.
 #[derive(Debug)]
@@ -88,6 +95,8 @@ pub struct Caller {
     pub stateful: bool,
     /// The client's id of the request.
     pub request_id: Option<String>,
+    /// What its user said when asked about this very call.
+    pub consent: Option<Consent>,
 }
 
 /// What became of a call that reached the gate.
@@ -109,61 +118,8 @@ pub struct Outcome {
     pub mutation: Option<Mutation>,
     /// Why files in workspaces are not what the call wanted them to be, though it is committed.
     pub stale: Vec<String>,
-}
-
-/// How a call ended, with what the ledger and the reply say beside the result.
-#[derive(Debug, Clone)]
-struct Settled {
-    result: Result<Reply, ToolError>,
-    standing: Option<Standing>,
-    limit: Option<Refusal>,
-    budgets: BTreeMap<String, Budget>,
-    mutation: Option<Mutation>,
-    additions: Additions,
-    stale: Vec<String>,
-}
-
-impl Settled {
-    fn of(result: Result<Reply, ToolError>) -> Settled {
-        Settled {
-            result,
-            standing: None,
-            limit: None,
-            budgets: BTreeMap::new(),
-            mutation: None,
-            additions: Additions::default(),
-            stale: Vec::new(),
-        }
-    }
-
-    /// Takes over what a guest came to.
-    fn end(&mut self, ended: Ended) {
-        self.result = ended.result;
-        self.additions = ended.additions;
-    }
-
-    fn refused(refusal: ToolError) -> Settled {
-        Settled::of(Err(refusal))
-    }
-
-    /// Why the call was refused, if it was.
-    fn refusal(&self) -> Option<&ToolError> {
-        match &self.result {
-            Ok(reply) => reply.refusal.as_deref(),
-            Err(refusal) => Some(refusal),
-        }
-    }
-}
-
-/// What the caller gets.
-fn answer(result: Result<Reply, ToolError>) -> Result<Reply, ToolError> {
-    match result? {
-        Reply {
-            refusal: Some(refusal),
-            ..
-        } => Err(*refusal),
-        reply => Ok(reply),
-    }
+    /// What the client's user is to be asked; the call was refused, and can come again with the answer.
+    pub question: Option<Pending>,
 }
 
 /// A call that never reached the gate, because it names no tool.
@@ -196,6 +152,8 @@ pub struct Gate {
     lanes: Lanes,
     artifacts: Option<Arc<ArtifactStore>>,
     reloads: Reloads,
+    /// Seals what clients' users are asked.
+    consent_key: [u8; 32],
     /// This process, as packs know it.
     session_id: String,
     /// Let go last: what is queued is written before this process counts as gone.
@@ -220,8 +178,10 @@ impl Gate {
             artifacts: keeping.artifacts.clone(),
             records_reads: keeping.settings.reads,
         };
+        let consent_key = keeping.data.secret(CONSENT_KEY)?;
         Ok(Gate {
             current: ArcSwap::from_pointee(generation),
+            consent_key,
             connections: Connections::default(),
             stopping: Cancel::default(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
@@ -260,6 +220,11 @@ impl Gate {
         generation::metrics(&self.current.load(), &self.reloads)
     }
 
+    /// Seals what clients' users are asked. Every host on the data directory has the same.
+    pub fn consent_key(&self) -> &[u8; 32] {
+        &self.consent_key
+    }
+
     /// A new connection's id.
     pub fn new_connection(&self) -> String {
         self.clock.new_id("con")
@@ -292,18 +257,14 @@ impl Gate {
     async fn pass(&self, generation: &Arc<Generation>, tool: &Arc<ToolEntry>, call: Call) -> Outcome {
         // Without a connection that lasts there is nothing to remember, and nobody to forget it.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
+        let consent = call.caller.consent.clone();
         let (draft, admitted) = self.admit(generation, tool, call);
         let op_id = draft.operation.op_id.clone();
         let envelope_id = draft.operation.envelope_id.clone();
         let started = draft.started;
-        let recording = draft.recording.clone();
-        let settled = match admitted {
-            Err(refusal) => self.lanes.refuse(draft, refusal).await,
-            Ok(guest) => match tool.spec.effect {
-                Effect::Read => self.lanes.read(guest, draft).await,
-                Effect::Write => self.lanes.write(guest, draft).await,
-                Effect::Run => self.lanes.run(guest, draft).await,
-            },
+        let (settled, recording) = match admitted {
+            Err(refusal) => self.refuse(draft, refusal).await,
+            Ok(guest) => self.let_through(guest, draft, consent).await,
         };
         self.store_content(recording, &settled.result).await;
         if let Some(connection) = connection {
@@ -319,8 +280,45 @@ impl Gate {
             budgets: settled.budgets,
             mutation: settled.mutation,
             stale: settled.stale,
+            question: settled.question,
             result: answer(settled.result),
         }
+    }
+
+    /// Judges a call if somebody judges it, and runs it in its lane. Returns what is kept of it as well,
+    /// which a policy may have changed.
+    async fn let_through(
+        &self,
+        mut guest: GuestCall,
+        mut draft: Draft,
+        consent: Option<Consent>,
+    ) -> (Settled, Recording) {
+        while guest.effect == Effect::Read || guest.judging.is_some() {
+            match self.lanes.read(guest, draft).await {
+                Judged::Settled(settled, recording) => return (settled, recording),
+                Judged::Denied(draft, refusal) => return self.refuse(*draft, refusal).await,
+                Judged::Passed(judged, drafted) => (guest, draft) = (*judged, *drafted),
+                Judged::Asked(judged, drafted, question) => {
+                    (guest, draft) = (*judged, *drafted);
+                    if let Err(pending) = consent::check(consent.as_ref(), &question, &mut draft) {
+                        let (mut refused, recording) = self.refuse(draft, question.otherwise).await;
+                        refused.question = pending;
+                        return (refused, recording);
+                    }
+                }
+            }
+        }
+        let recording = draft.recording.clone();
+        let settled = match guest.effect {
+            Effect::Run => self.lanes.run(guest, draft).await,
+            Effect::Read | Effect::Write => self.lanes.write(guest, draft).await,
+        };
+        (settled, recording)
+    }
+
+    async fn refuse(&self, draft: Draft, refusal: ToolError) -> (Settled, Recording) {
+        let recording = draft.recording.clone();
+        (self.lanes.refuse(draft, refusal).await, recording)
     }
 
     /// Marks what a connection left open as interrupted, now that it is over.
@@ -400,10 +398,11 @@ impl Gate {
         let checked = correlated
             .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
             .and_then(|()| members::find(&generation.catalog, tool, &arguments));
-        match checked {
-            Ok(members) => draft.charge = admission::charge(tool, &members),
+        let members = match checked {
+            Ok(members) => members,
             Err(refusal) => return (draft, Err(refusal)),
-        }
+        };
+        draft.charge = admission::charge(tool, &members);
         let (limits, config) = match &tool.body {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
             Body::Core(_) => (Limits::default(), String::new()),
@@ -435,6 +434,8 @@ impl Gate {
             },
             progress: call.progress,
             artifacts: draft.recording.artifacts.clone(),
+            judging: Judging::of(&generation.catalog, tool, arguments, members),
+            review: None,
         };
         (draft, Ok(guest))
     }
@@ -446,19 +447,16 @@ impl Gate {
         caller: &Caller,
         envelope_id: Option<String>,
     ) -> Draft {
-        let canonical = tollgate_sdk::canonical_json(arguments);
-        let args_hash = hash::sha256_hex(canonical.as_bytes());
-        let artifacts = CallArtifacts::new(self.artifacts.clone());
-        let described = artifacts.announce(ArtifactKind::Arguments, &canonical);
         let claimed = arguments.get("actor").and_then(Value::as_str);
         let claimed = claimed.map(|actor| crate::text::clean(crate::text::cut(actor, 200)));
-        Draft {
+        let mut draft = Draft {
             started: Instant::now(),
             charge: admission::charge(tool, &[]),
             recording: Recording {
-                artifacts,
-                arguments: described.map(|described| (described, Arc::from(canonical))),
+                artifacts: CallArtifacts::new(self.artifacts.clone()),
+                arguments: None,
             },
+            verdicts: Vec::new(),
             operation: Operation {
                 op_id: self.clock.new_id("op"),
                 envelope_id,
@@ -477,7 +475,7 @@ impl Gate {
                 connection: caller.connection.clone(),
                 request_id: caller.request_id.clone(),
                 host_id: self.host.id().to_owned(),
-                args_hash,
+                args_hash: String::new(),
                 result_hash: None,
                 repo_before_hash: None,
                 repo_after_hash: None,
@@ -492,6 +490,8 @@ impl Gate {
                 artifact_ids: None,
                 artifacts: Vec::new(),
             },
-        }
+        };
+        draft.describe(arguments);
+        draft
     }
 }

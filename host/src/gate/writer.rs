@@ -21,14 +21,12 @@ use crate::core_tools;
 use crate::envelope::{Charge, Standing, State};
 use crate::packs::{Body, Effect};
 use crate::sandbox::state::Transactions;
-use crate::storage::{Admission, Database, OpenError, Operation, Session};
+use crate::storage::{Admission, Database, OpenError, Operation, PAGE, Session};
 
 /// Most jobs of one commit.
 const MAX_BATCH: usize = 256;
 /// How long rows that nobody waits for may wait for company.
 const LINGER: Duration = Duration::from_millis(50);
-/// Bytes of one database page, SQLite's default.
-const PAGE: u64 = 4096;
 
 /// A change of the host's own. It may run more than once; only the last run counts.
 pub(super) type Work = Box<dyn Fn(&Session) -> rusqlite::Result<()> + Send>;
@@ -336,7 +334,7 @@ impl Writer {
         }
         session.lift_limit()?;
         if ended.result.is_ok() {
-            let grown = session.pages()? - before;
+            let grown = session.pages()? - before - ended.pages;
             if grown != 0
                 && let Body::Guest(pack) = &guest.body
             {

@@ -17,10 +17,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 use tollgate_sdk::ToolError;
 
+use super::asking::{self, Asking, Way};
 use super::listings::Listings;
 use super::{resources, wire};
 use crate::deadline::Cancel;
-use crate::gate::{Call, Caller, Gate, Outcome, Reply};
+use crate::gate::{Call, Caller, Consent, Gate, Outcome, Reply};
 use crate::progress::{Note, Progress};
 
 /// Longest text of a result, in bytes. The structured result beside it is whole.
@@ -35,6 +36,7 @@ pub struct Handler {
     structured: Structured,
     /// While the connection lasts, its client hears of changes.
     hearing: Arc<Mutex<Option<DropGuard>>>,
+    asking: Asking,
 }
 
 /// How structured results are handed to the transport.
@@ -51,6 +53,7 @@ impl Handler {
     pub fn new(gate: Arc<Gate>, listings: Arc<Listings>) -> Handler {
         Handler {
             connection: gate.new_connection(),
+            asking: Asking::new(gate.consent_key()),
             gate,
             listings,
             structured: Structured::Json,
@@ -104,7 +107,51 @@ impl Handler {
                 .protocol_version()
                 .is_some_and(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str()),
             request_id: Some(crate::text::cut(&context.id.to_string(), 100).to_owned()),
+            consent: None,
         }
+    }
+
+    /// Lets a call through the gate, and tells its client meanwhile how far it is.
+    async fn run(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+        consent: Option<Consent>,
+    ) -> Result<Outcome, ErrorData> {
+        let cancel = CancelOnDrop(Cancel::default());
+        let token = context.meta.get_progress_token();
+        let (progress, mut notes) = match token {
+            Some(_) => {
+                let (progress, notes) = Progress::listened();
+                (progress, Some(notes))
+            }
+            None => (Progress::default(), None),
+        };
+        let call = Call {
+            tool: request.name.into_owned(),
+            arguments: request.arguments.unwrap_or_default(),
+            malformed: malformed(context),
+            envelope: context.meta.get("tollgate/envelope_id").cloned(),
+            caller: Caller {
+                consent,
+                ..self.caller(context)
+            },
+            cancel: cancel.0.clone(),
+            progress,
+        };
+        let running = self.gate.call(call);
+        tokio::pin!(running);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut running => break outcome,
+                () = context.ct.cancelled() => {
+                    cancel.0.cancel();
+                    break running.await;
+                }
+                Some(note) = next(&mut notes) => tell(context, token.clone(), note).await,
+            }
+        };
+        outcome.map_err(|unknown| ErrorData::invalid_params(unknown.to_string(), None))
     }
 }
 
@@ -234,40 +281,25 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let cancel = CancelOnDrop(Cancel::default());
-        let token = context.meta.get_progress_token();
-        let (progress, mut notes) = match token {
-            Some(_) => {
-                let (progress, notes) = Progress::listened();
-                (progress, Some(notes))
-            }
-            None => (Progress::default(), None),
-        };
-        let call = Call {
-            tool: request.name.into_owned(),
-            arguments: request.arguments.unwrap_or_default(),
-            malformed: malformed(&context),
-            envelope: context.meta.get("tollgate/envelope_id").cloned(),
-            caller: self.caller(&context),
-            cancel: cancel.0.clone(),
-            progress,
-        };
-        let running = self.gate.call(call);
-        tokio::pin!(running);
-        let outcome = loop {
-            tokio::select! {
-                outcome = &mut running => break outcome,
-                () = context.ct.cancelled() => {
-                    cancel.0.cancel();
-                    break running.await;
+        let consent = self.asking.answer(&request);
+        let way = Way::of(&context);
+        let judged = !self.gate.catalog().policies().is_empty();
+        let again = (judged && way == Way::Meanwhile).then(|| request.clone());
+        let mut outcome = self.run(request, &context, consent).await?;
+        let response = match (outcome.question.take(), way, again) {
+            (Some(pending), Way::Again, _) => self.asking.again(&pending, meta(&outcome)),
+            (Some(pending), Way::Meanwhile, Some(request)) => {
+                if let Some(consent) = asking::meanwhile(&context, &pending).await {
+                    outcome = self.run(request, &context, Some(consent)).await?;
                 }
-                Some(note) = next(&mut notes) => tell(&context, token.clone(), note).await,
+                None
             }
+            _ => None,
         };
-        match outcome {
-            Ok(outcome) => Ok(result(outcome, self.structured).into()),
-            Err(unknown) => Err(ErrorData::invalid_params(unknown.to_string(), None)),
-        }
+        Ok(match response {
+            Some(question) => question.into(),
+            None => result(outcome, self.structured).into(),
+        })
     }
 }
 

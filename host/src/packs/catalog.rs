@@ -14,6 +14,7 @@ use super::resources::{self, Resource, Values};
 use super::search::Index;
 use crate::core_tools::{self, CoreTool};
 use crate::meter::Meter;
+use crate::policies::{self, Chain};
 use crate::storage::Database;
 use crate::workspaces::Workspaces;
 
@@ -128,6 +129,7 @@ pub struct Catalog {
     /// By pack and argument.
     values: BTreeMap<(String, String), Values>,
     tier: Tier,
+    policies: Chain,
     compact: bool,
     /// Made when somebody searches.
     index: OnceLock<Index>,
@@ -139,6 +141,7 @@ impl Catalog {
         loader: &Loader,
         workspaces: &Workspaces,
         sources: Vec<Source>,
+        policies: Vec<policies::Source>,
         selection: &Selection,
         tables: Tables,
     ) -> Catalog {
@@ -152,6 +155,7 @@ impl Catalog {
             resources: Vec::new(),
             values: BTreeMap::new(),
             tier: listed_tier(selection),
+            policies: Chain::default(),
             compact: selection.compact,
             index: OnceLock::new(),
         };
@@ -164,7 +168,12 @@ impl Catalog {
         }
         let known = loader.packs_with_tables();
         let loading = sources.into_iter().map(|source| loader.load(source, workspaces));
-        for result in futures::future::join_all(loading).await {
+        let (policies, loaded) = futures::join!(
+            Chain::load(loader, workspaces, policies),
+            futures::future::join_all(loading)
+        );
+        catalog.policies = policies;
+        for result in loaded {
             let admitted = result.and_then(|pack| {
                 catalog.check_free(&pack, &known)?;
                 check_schemas(&pack)?;
@@ -192,6 +201,11 @@ impl Catalog {
     /// What was not loaded, and why.
     pub fn failures(&self) -> &[LoadError] {
         &self.failures
+    }
+
+    /// The policies that judge calls of these tools.
+    pub fn policies(&self) -> &Chain {
+        &self.policies
     }
 
     /// Goes on with the counts of a catalog that this one replaces.

@@ -42,7 +42,7 @@ pub struct Granted {
 
 impl Granted {
     /// What of a component's wishes is granted.
-    pub(super) fn of(wants: &[Want], grants: &Grants, trust: Trust) -> Granted {
+    pub(crate) fn of(wants: &[Want], grants: &Grants, trust: Trust) -> Granted {
         let mut granted = Granted::default();
         for want in wants {
             match want {
@@ -63,7 +63,7 @@ impl Granted {
 
 /// How a component is met before the operator says anything about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(crate) enum Trust {
     /// It is part of this program: it gets what it asks for.
     Builtin,
     /// It gets nothing.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::grants::{self, Grants, Trust, Wish};
 use super::manifest::{Manifest, ToolSpec};
-use super::version::{self, Anatomy};
+use super::version::{self, Anatomy, World};
 use crate::hash::sha256_hex;
 
 /// What can be told of a component.
@@ -35,7 +35,7 @@ pub struct Wanted {
 pub fn anatomy_of(bytes: &[u8]) -> Inspection {
     let (anatomy, problems) = match version::anatomy(bytes) {
         Ok(anatomy) => {
-            let problems = version::check(bytes).err().map(|err| err.to_string());
+            let problems = version::check(bytes, World::ToolPack).err().map(|err| err.to_string());
             (Some(anatomy), problems.into_iter().collect())
         }
         Err(err) => (None, vec![err.to_string()]),

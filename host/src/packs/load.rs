@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use thiserror::Error;
-use wasmtime::component::Component;
+use wasmtime::Store;
+use wasmtime::component::{Component, InstancePre};
 
 use super::cache::Cache;
 use super::compile::{CompileError, Compiler};
@@ -13,7 +15,7 @@ use super::grants::{self, Granted, Grants, Trust};
 use super::inspect::{self, Inspection};
 use super::manifest::{Effect, Manifest};
 use super::origin::Origin;
-use super::version;
+use super::version::{self, World};
 use crate::artifacts::CallArtifacts;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
@@ -22,9 +24,10 @@ use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sandbox::bindings::ToolPackPre;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
+use crate::sandbox::bindings::tollgate::host::component::Want;
 use crate::sandbox::state::{Facts, Setup, Transactions};
 use crate::sandbox::{CallState, Limits, Sandbox};
-use crate::storage::{Database, Namespace};
+use crate::storage::{Database, MigrationError, Namespace, Step};
 use crate::workspaces::{Access, Workspaces};
 
 /// How long a component may take to describe itself.
@@ -44,7 +47,7 @@ pub struct Source {
     /// What its calls may use.
     pub limits: Limits,
     /// Its `config` table as a JSON object.
-    pub config: serde_json::Map<String, serde_json::Value>,
+    pub config: serde_json::Map<String, Value>,
     /// Tools of it that must not exist.
     pub exclude: Vec<String>,
 }
@@ -108,6 +111,15 @@ impl LoadError {
     }
 }
 
+/// A component's code, before it is linked.
+pub(crate) struct Prepared {
+    pub(crate) component: Component,
+    /// SHA-256 of its bytes, in hex.
+    pub(crate) hash: String,
+    /// How many bytes it has.
+    pub(crate) size: usize,
+}
+
 /// What loading needs.
 pub struct Loader {
     sandbox: Arc<Sandbox>,
@@ -158,7 +170,8 @@ impl Loader {
     /// code.
     pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
         inspect::inspection(bytes, async {
-            let pre = self.prepare(bytes).await?;
+            version::check(bytes, World::ToolPack).map_err(one)?;
+            let pre = self.link(&self.component(bytes).await?, ToolPackPre::new)?;
             Manifest::check(self.describe(&pre)?)
         })
         .await
@@ -166,8 +179,7 @@ impl Loader {
 
     /// Applies a loaded pack's migrations.
     pub fn migrate(&self, pack: &Pack) -> Result<(), LoadError> {
-        self.database
-            .migrate(&pack.namespace, &pack.manifest.migrations)
+        self.apply(&pack.namespace, &pack.manifest.migrations)
             .map_err(|err| LoadError::new(&pack.manifest.name, &pack.origin, vec![err.to_string()]))
     }
 
@@ -189,18 +201,14 @@ impl Loader {
     }
 
     async fn try_load(&self, source: &Source, workspaces: &Workspaces) -> Result<Pack, Vec<String>> {
-        let bytes = source.origin.bytes(&self.downloads).await?;
-        let hash = crate::hash::sha256_hex(&bytes);
-        if let Some(pin) = source
-            .sha256
-            .as_ref()
-            .filter(|pin| !pin.eq_ignore_ascii_case(&hash))
-        {
-            return Err(vec![format!(
-                "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
-            )]);
-        }
-        let pre = self.prepare(&bytes).await?;
+        let Prepared {
+            component,
+            hash,
+            size,
+        } = self
+            .prepare(&source.origin, source.sha256.as_deref(), World::ToolPack)
+            .await?;
+        let pre = self.link(&component, ToolPackPre::new)?;
         let manifest = Manifest::check(self.describe(&pre)?)?;
         if manifest.name != source.name {
             return Err(vec![format!(
@@ -209,39 +217,69 @@ impl Loader {
             )]);
         }
         let trust = source.origin.trust();
-        let mut problems = missing_grants(&manifest, &source.grants, trust);
-        problems.extend(config_problems(&manifest, &source.config));
+        let table = format!("packs.{}", manifest.name);
+        let mut problems = missing_grants(&table, &manifest.wants, &source.grants, trust);
+        problems.extend(config_problems(
+            &table,
+            manifest.config_schema.as_ref(),
+            &source.config,
+        ));
         if !problems.is_empty() {
             return Err(problems);
         }
         Ok(Pack {
             namespace: Namespace::of_pack(&manifest.name),
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
-            access: Arc::new(Access::new(
-                workspaces,
-                &source.grants.asked(&manifest.wants, trust),
-                |name| source.grants.workspace(name, trust),
-            )),
+            access: Arc::new(access(workspaces, &manifest.wants, &source.grants, trust)),
             manifest,
             origin: source.origin.to_string(),
             hash,
-            size: bytes.len(),
+            size,
             limits: source.limits.clone(),
-            config: serde_json::Value::Object(source.config.clone()).to_string(),
+            config: Value::Object(source.config.clone()).to_string(),
             exclude: source.exclude.clone(),
             pre,
         })
     }
 
-    /// Checks and compiles a component, so that it can be instantiated.
-    async fn prepare(&self, bytes: &[u8]) -> Result<ToolPackPre<CallState>, Vec<String>> {
-        version::check(bytes).map_err(one)?;
-        let component = self.component(bytes).await?;
+    /// From a source to code: read, compared with its pin, looked at, and compiled or found in the cache.
+    pub(crate) async fn prepare(
+        &self,
+        origin: &Origin,
+        pin: Option<&str>,
+        world: World,
+    ) -> Result<Prepared, Vec<String>> {
+        let bytes = origin.bytes(&self.downloads).await?;
+        let hash = crate::hash::sha256_hex(&bytes);
+        if let Some(pin) = pin.filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
+            return Err(vec![format!(
+                "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
+            )]);
+        }
+        version::check(&bytes, world).map_err(one)?;
+        Ok(Prepared {
+            component: self.component(&bytes).await?,
+            hash,
+            size: bytes.len(),
+        })
+    }
+
+    /// Joins a component to what this host offers.
+    pub(crate) fn link<P>(
+        &self,
+        component: &Component,
+        pre: impl FnOnce(InstancePre<CallState>) -> wasmtime::Result<P>,
+    ) -> Result<P, Vec<String>> {
         self.sandbox
             .linker()
-            .instantiate_pre(&component)
-            .and_then(ToolPackPre::new)
+            .instantiate_pre(component)
+            .and_then(pre)
             .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
+    }
+
+    /// Applies a component's migrations.
+    pub(crate) fn apply(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+        self.database.migrate(namespace, steps)
     }
 
     async fn component(&self, bytes: &[u8]) -> Result<Component, Vec<String>> {
@@ -259,9 +297,20 @@ impl Loader {
             .map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
     }
 
-    /// Asks a component what it is. It has no storage meanwhile.
     fn describe(&self, pre: &ToolPackPre<CallState>) -> Result<wit::Manifest, Vec<String>> {
-        let failed = |err: wasmtime::Error| vec![format!("it does not describe itself: {err:#}")];
+        self.ask("describe itself", |store| {
+            pre.instantiate(&mut *store)?
+                .tollgate_host_pack()
+                .call_describe(store)
+        })
+    }
+
+    /// Asks a component something while it is being loaded. It has no storage meanwhile.
+    pub(crate) fn ask<T>(
+        &self,
+        what: &str,
+        ask: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+    ) -> Result<T, Vec<String>> {
         let session = self.database.read_session().map_err(one)?;
         let deadline = Deadline::after(DESCRIBE_TIME, Cancel::default());
         let setup = Setup {
@@ -279,50 +328,56 @@ impl Loader {
         let state = CallState::new(setup, Box::new(session), &Limits::default());
         let mut store = state.into_store(&self.sandbox);
         let _running = self.sandbox.running();
-        let instance = pre.instantiate(&mut store).map_err(failed)?;
-        instance
-            .tollgate_host_pack()
-            .call_describe(&mut store)
-            .map_err(failed)
+        ask(&mut store).map_err(|err| vec![format!("it does not {what}: {err:#}")])
     }
 }
 
+/// The workspaces and programs that a component may use.
+pub(crate) fn access(workspaces: &Workspaces, wants: &[Want], grants: &Grants, trust: Trust) -> Access {
+    Access::new(workspaces, &grants.asked(wants, trust), |name| {
+        grants.workspace(name, trust)
+    })
+}
+
 /// An error with all its causes, as one problem.
-pub(super) fn one(err: impl std::error::Error) -> Vec<String> {
+pub(crate) fn one(err: impl std::error::Error) -> Vec<String> {
     vec![crate::text::chain(&err)]
 }
 
-fn missing_grants(manifest: &Manifest, grants: &Grants, trust: Trust) -> Vec<String> {
-    grants::missing(&manifest.wants, grants, trust)
+/// What a component wants and was not granted, with the lines that grant it.
+pub(crate) fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust: Trust) -> Vec<String> {
+    grants::missing(wants, grants, trust)
         .into_iter()
         .map(|missing| {
             format!(
-                "it wants to {} and was not granted it; to grant it, set `{}` in [packs.{}]",
-                missing.what, missing.line, manifest.name
+                "it wants to {} and was not granted it; to grant it, set `{}` in [{table}]",
+                missing.what, missing.line
             )
         })
         .collect()
 }
 
-fn config_problems(manifest: &Manifest, config: &serde_json::Map<String, serde_json::Value>) -> Vec<String> {
-    let config = serde_json::Value::Object(config.clone());
-    match &manifest.config_schema {
-        None if config.as_object().is_some_and(|config| !config.is_empty()) => {
-            vec![format!(
-                "it takes no configuration; remove [packs.{}.config]",
-                manifest.name
-            )]
-        }
-        None => Vec::new(),
-        Some(schema) => match jsonschema::validator_for(schema) {
-            Err(err) => vec![format!("its config schema is no JSON Schema: {err}")],
-            Ok(validator) => validator
-                .iter_errors(&config)
-                .map(|err| {
-                    let at = err.instance_path().to_string().replace('/', ".");
-                    format!("[packs.{}.config]{at}: {err}", manifest.name)
-                })
-                .collect(),
-        },
+/// What is wrong with a component's `config` table by its own schema.
+pub(crate) fn config_problems(
+    table: &str,
+    schema: Option<&Value>,
+    config: &serde_json::Map<String, Value>,
+) -> Vec<String> {
+    let Some(schema) = schema else {
+        return if config.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!("it takes no configuration; remove [{table}.config]")]
+        };
+    };
+    match jsonschema::validator_for(schema) {
+        Err(err) => vec![format!("its config schema is no JSON Schema: {err}")],
+        Ok(validator) => validator
+            .iter_errors(&Value::Object(config.clone()))
+            .map(|err| {
+                let at = err.instance_path().to_string().replace('/', ".");
+                format!("[{table}.config]{at}: {err}")
+            })
+            .collect(),
     }
 }

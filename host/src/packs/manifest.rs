@@ -17,8 +17,8 @@ const MAX_ARGUMENTS: usize = 20;
 const MAX_LINE: usize = 200;
 /// Longest instructions, in bytes.
 const MAX_INSTRUCTIONS: usize = 4 << 10;
-/// Names that belong to the host.
-const RESERVED: &[&str] = &["core", "sqlite", "tollgate"];
+/// Names that belong to the host; tables of policies start with `policy_`.
+const RESERVED: &[&str] = &["core", "policy", "sqlite", "tollgate"];
 
 /// How the host runs a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ impl Manifest {
     /// Checks what a component said. The error lists everything that is wrong with it.
     pub(super) fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
         let mut problems = Vec::new();
-        if !is_pack_name(&said.name) {
+        if !is_component_name(&said.name) {
             problems.push(format!(
                 "the pack's name {:?} does not match ^[a-z][a-z0-9-]{{0,31}}$",
                 text::cut(&said.name, 64)
@@ -318,7 +318,8 @@ fn repeated_names<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<String> 
         .collect()
 }
 
-fn is_pack_name(name: &str) -> bool {
+/// Whether something can be what a component calls itself.
+pub(crate) fn is_component_name(name: &str) -> bool {
     name.len() <= 32
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name
@@ -326,7 +327,8 @@ fn is_pack_name(name: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-fn line(said: &str) -> String {
+/// One line for people, whatever a component said.
+pub(crate) fn line(said: &str) -> String {
     text::clean(text::cut(said, MAX_LINE))
 }
 

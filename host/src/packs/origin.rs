@@ -25,7 +25,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    pub(super) fn trust(&self) -> Trust {
+    pub(crate) fn trust(&self) -> Trust {
         match self {
             Origin::Builtin(_) => Trust::Builtin,
             Origin::File(_) | Origin::Https { .. } => Trust::Foreign,

@@ -32,9 +32,12 @@ pub(super) enum NotAPack {
     /// Too many bytes.
     #[error("it has {0} bytes, more than the {MAX_SIZE} that are accepted")]
     TooLarge(u64),
-    /// No export of `tollgate:host`.
-    #[error("it does not export tollgate:host/pack; export the world `tool-pack`")]
-    NoPackExport,
+    /// Not the export that is wanted of it.
+    #[error("it does not export tollgate:host/{0}; export the world `{1}`")]
+    NoExport(&'static str, &'static str),
+    /// The other export.
+    #[error("it exports tollgate:host/{0}; configure it under [{1}]")]
+    OtherWorld(&'static str, &'static str),
     /// Made for another version.
     #[error("it needs host API {needs}, this host has {}.{}.{}; use a release that was made for it", HOST_API.0, HOST_API.1, HOST_API.2)]
     OtherVersion {
@@ -93,9 +96,51 @@ pub(super) fn check_size(bytes: u64) -> Result<(), NotAPack> {
     Ok(())
 }
 
-/// Checks that bytes are a component with a `pack` export of this host's version, and that its
-/// imports are offered.
-pub(super) fn check(bytes: &[u8]) -> Result<(), NotAPack> {
+/// What a component is wanted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum World {
+    /// It offers tools.
+    ToolPack,
+    /// It judges calls.
+    Policy,
+}
+
+impl World {
+    /// The interface it exports.
+    const fn export(self) -> &'static str {
+        match self {
+            World::ToolPack => "pack",
+            World::Policy => "judge",
+        }
+    }
+
+    /// Its name in the WIT.
+    const fn name(self) -> &'static str {
+        match self {
+            World::ToolPack => "tool-pack",
+            World::Policy => "policy",
+        }
+    }
+
+    /// Where its components are configured.
+    const fn table(self) -> &'static str {
+        match self {
+            World::ToolPack => "packs",
+            World::Policy => "policies",
+        }
+    }
+
+    const fn other(self) -> World {
+        match self {
+            World::ToolPack => World::Policy,
+            World::Policy => World::ToolPack,
+        }
+    }
+}
+
+/// Checks that bytes are a component with the export that is wanted, of this host's version, and that
+/// its imports are offered.
+pub(super) fn check(bytes: &[u8], world: World) -> Result<(), NotAPack> {
     check_size(bytes.len() as u64)?;
     let names = top_level_names(bytes)?;
     let versions = names
@@ -110,12 +155,17 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), NotAPack> {
             });
         }
     }
-    if !names
-        .exports
-        .iter()
-        .any(|name| host_interface(name) == Some("pack"))
-    {
-        return Err(NotAPack::NoPackExport);
+    let exports = |world: World| {
+        let mut exports = names.exports.iter();
+        exports.any(|name| host_interface(name) == Some(world.export()))
+    };
+    if !exports(world) {
+        let other = world.other();
+        return Err(if exports(other) {
+            NotAPack::OtherWorld(other.export(), other.table())
+        } else {
+            NotAPack::NoExport(world.export(), world.name())
+        });
     }
     let unknown: Vec<String> = names
         .imports
@@ -205,10 +255,14 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_component_say_what_they_are() {
+        let check = |bytes: &[u8]| check(bytes, World::ToolPack);
         assert!(matches!(check(b"hello"), Err(NotAPack::NotAComponent(_))));
         assert!(matches!(check(b""), Err(NotAPack::NotAComponent(_))));
         assert_eq!(check(b"\0asm\x01\0\0\0"), Err(NotAPack::CoreModule));
-        assert_eq!(check(b"\0asm\x0d\0\x01\0"), Err(NotAPack::NoPackExport));
+        assert_eq!(
+            check(b"\0asm\x0d\0\x01\0"),
+            Err(NotAPack::NoExport("pack", "tool-pack"))
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ wasmtime::component::bindgen!({
     world: "tool-pack",
     path: "../wit",
     imports: { default: trappable },
+    additional_derives: [PartialEq],
     trappable_error_type: {
         "tollgate:host/storage.error" => crate::storage::SqlError,
         "tollgate:host/budget.error" => crate::view::budget::BudgetError,
@@ -24,3 +25,22 @@ wasmtime::component::bindgen!({
         "tollgate:host/budget.reservation": crate::view::budget::Reservation,
     },
 });
+
+/// The world of policies. Its imports are those of the packs' world.
+pub mod policy {
+    wasmtime::component::bindgen!({
+        world: "policy",
+        path: "../wit",
+        imports: { default: trappable },
+        additional_derives: [PartialEq],
+        with: {
+            "tollgate:host/component": crate::sandbox::bindings::tollgate::host::component,
+            "tollgate:host/storage": crate::sandbox::bindings::tollgate::host::storage,
+            "tollgate:host/budget": crate::sandbox::bindings::tollgate::host::budget,
+            "tollgate:host/ledger": crate::sandbox::bindings::tollgate::host::ledger,
+            "tollgate:host/workspace": crate::sandbox::bindings::tollgate::host::workspace,
+            "tollgate:host/clock-and-ids": crate::sandbox::bindings::tollgate::host::clock_and_ids,
+            "tollgate:host/log": crate::sandbox::bindings::tollgate::host::log,
+        },
+    });
+}

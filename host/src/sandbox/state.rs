@@ -71,6 +71,8 @@ pub struct Facts {
     pub granted: Arc<Granted>,
     /// This host process, which knows who else is alive.
     pub host: Option<Arc<Host>>,
+    /// It judges the call. What it says is recorded as a verdict, and nothing beside.
+    pub is_policy: bool,
 }
 
 impl Facts {

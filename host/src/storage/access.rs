@@ -24,6 +24,12 @@ impl Namespace {
         }
     }
 
+    /// The namespace of a policy: `rate-limit` owns `policy_rate_limit_…`, so that no policy gets at a pack's
+    /// tables by its name.
+    pub fn of_policy(policy: &str) -> Namespace {
+        Namespace::of_pack(&format!("policy-{policy}"))
+    }
+
     /// The pack's name.
     pub fn pack(&self) -> &str {
         &self.pack

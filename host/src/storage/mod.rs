@@ -41,7 +41,7 @@ pub use ledger::{Head, OpType, Operation};
 pub use migrate::{MigrationError, Step};
 pub use operations::{OperationFilter, StoredOperation};
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
-pub use session::{Changes, OpenError, Session};
+pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
 pub use stats::ToolStats;
 pub use verify::{Broken, Verified};

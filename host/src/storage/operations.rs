@@ -1,7 +1,7 @@
 //! Looking up rows of the ledger.
 
-use rusqlite::Row;
 use rusqlite::types::Value as SqlValue;
+use rusqlite::{OptionalExtension as _, Row};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,10 +26,18 @@ pub struct OperationFilter {
     pub since: Option<String>,
     /// Before this time.
     pub until: Option<String>,
+    /// With this effect.
+    pub effect: Option<String>,
+    /// Over this connection.
+    pub connection: Option<String>,
+    /// With arguments of this hash.
+    pub args_hash: Option<String>,
     /// Only earlier ones, newest first.
     pub before: Option<i64>,
-    /// Only later ones, oldest first.
+    /// Only later ones, oldest first unless said otherwise.
     pub after: Option<i64>,
+    /// The newest first in any case.
+    pub newest_first: bool,
 }
 
 /// A row of the ledger as it is shown.
@@ -92,9 +100,35 @@ pub struct StoredOperation {
     pub artifact_ids: Option<Vec<String>>,
     /// The row's hash.
     pub hash: String,
+    /// The connection it came over.
+    #[serde(skip)]
+    pub connection: String,
+    /// The hash of its arguments.
+    #[serde(skip)]
+    pub args_hash: String,
+    /// The hash of its result.
+    #[serde(skip)]
+    pub result_hash: Option<String>,
 }
 
 impl Session {
+    /// A place in the ledger before everything that was recorded from a time on, and not long before: looked for
+    /// from the end, because what is asked about is mostly new.
+    pub fn place_before(&self, time: &str) -> rusqlite::Result<i64> {
+        let head = self.head()?.seq;
+        let mut statement = self.db.prepare_cached(
+            "SELECT timestamp FROM core_operations WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1",
+        )?;
+        for back in [16, 64, 256, 1_024, 4_096] {
+            let place = head.saturating_sub(back);
+            let found: Option<String> = statement.query_row([place], |row| row.get(0)).optional()?;
+            if found.is_none_or(|found| found.as_str() < time) {
+                return Ok(place);
+            }
+        }
+        Ok(0)
+    }
+
     /// Operations that fit a filter.
     pub fn operations(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
         let (sql, params) = filter.statement(limit);
@@ -115,6 +149,9 @@ impl OperationFilter {
             ("tool =", text(&self.tool)),
             ("actor =", text(&self.actor)),
             ("failure_fingerprint =", text(&self.failure_fingerprint)),
+            ("effect =", text(&self.effect)),
+            ("connection =", text(&self.connection)),
+            ("args_hash =", text(&self.args_hash)),
             ("timestamp >=", text(&self.since)),
             ("timestamp <", text(&self.until)),
             ("seq <", self.before.map(SqlValue::Integer)),
@@ -137,11 +174,15 @@ impl OperationFilter {
             clauses.push("1".to_owned());
         }
         params.push(SqlValue::Integer(i64::from(limit)));
-        let order = if self.after.is_some() { "ASC" } else { "DESC" };
+        let order = if self.after.is_some() && !self.newest_first {
+            "ASC"
+        } else {
+            "DESC"
+        };
         let sql = format!(
             "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
                  failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
-                 short_diff, failing_tests, artifact_ids, hash
+                 short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash
              FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
             clauses.join(" AND "),
             params.len()
@@ -178,5 +219,27 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
         failing_tests: texts(19)?,
         artifact_ids: texts(20)?,
         hash: row.get(21)?,
+        connection: row.get(22)?,
+        args_hash: row.get(23)?,
+        result_hash: row.get(24)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{self, YOUNG};
+
+    #[test]
+    fn a_place_is_before_all_that_came_since_and_not_long_before() {
+        for (old, young) in [(0, 0), (0, 10), (10, 0), (60, 1), (60, 40), (10, 300)] {
+            let rows = "o".repeat(old) + &"y".repeat(young);
+            let (_place, session) = fixture::ledger(&rows);
+            let place = session.place_before(YOUNG).unwrap();
+            let old = i64::try_from(old).unwrap();
+            assert!(place <= old, "{rows}: {place}");
+            let since = i64::try_from(rows.len()).unwrap() - place;
+            let young = i64::try_from(young).unwrap();
+            assert!(since <= 16.max(young * 4 + 4), "{rows}: {place}");
+        }
+    }
 }

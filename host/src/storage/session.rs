@@ -25,6 +25,8 @@ const PROGRESS_INTERVAL: i32 = 1_000;
 const STATEMENT_CACHE: usize = 256;
 /// The highest `max_page_count` that SQLite takes.
 const MAX_PAGES: i64 = 4_294_967_294;
+/// Bytes of one database page, SQLite's default.
+pub const PAGE: u64 = 4096;
 /// Room that needs no new limit: 4 MiB of pages.
 const AMPLE_PAGES: i64 = 1_024;
 
@@ -137,6 +139,11 @@ impl Session {
     /// What the component's statements changed since the last look.
     pub fn take_changes(&self) -> Changes {
         std::mem::take(&mut *lock(&self.state.changes))
+    }
+
+    /// Forgets what was counted since, and goes on counting from what was taken before.
+    pub fn set_changes(&self, changes: Changes) {
+        *lock(&self.state.changes) = changes;
     }
 
     /// Prepares the host's own statements from now on, without a deadline.

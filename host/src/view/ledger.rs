@@ -5,7 +5,9 @@ use tollgate_sdk::Timestamp;
 use wasmtime::component::{HasData, Linker};
 
 use crate::additions::{Additions, BadEvent};
+use crate::packs::Effect;
 use crate::sandbox::CallState;
+use crate::sandbox::bindings::tollgate::host::component;
 use crate::sandbox::bindings::tollgate::host::ledger::{self, Event, Filter, Operation};
 use crate::sandbox::state::Facts;
 use crate::storage::{OperationFilter, Session, StoredOperation};
@@ -18,8 +20,8 @@ const NEWEST: i64 = 10_000;
 /// Why a request of a component failed.
 #[derive(Debug, Error)]
 pub enum LedgerError {
-    /// It was not granted queries.
-    #[error("queries were not granted")]
+    /// It was not granted queries, or is a policy that would append.
+    #[error("that was not granted")]
     Denied,
     /// Its event is not recorded.
     #[error(transparent)]
@@ -37,6 +39,9 @@ struct View<'a> {
 
 impl ledger::Host for View<'_> {
     fn append(&mut self, event: Event) -> Result<(), LedgerError> {
+        if self.facts.is_policy {
+            return Err(LedgerError::Denied);
+        }
         Ok(self.additions.add(event)?)
     }
 
@@ -74,15 +79,33 @@ fn bounded(filter: Filter, session: &Session) -> rusqlite::Result<OperationFilte
     if filter.envelope_id.is_none() && filter.failure_fingerprint.is_none() {
         after = after.max(session.head()?.seq.saturating_sub(NEWEST));
     }
+    let since = filter.since.map(|ms| Timestamp::from_ms(ms).to_string());
+    if let Some(since) = &since {
+        after = after.max(session.place_before(since)?);
+    }
     Ok(OperationFilter {
         envelope_id: filter.envelope_id,
         pack: filter.pack,
         tool: filter.tool,
         success: filter.success,
         failure_fingerprint: filter.failure_fingerprint,
+        effect: filter.effect.map(|effect| effect_of(effect).as_str().to_owned()),
+        connection: filter.connection,
+        actor: filter.actor,
+        args_hash: filter.args_hash,
         after: Some(after),
+        since,
+        newest_first: filter.newest_first,
         ..OperationFilter::default()
     })
+}
+
+fn effect_of(effect: component::Effect) -> Effect {
+    match effect {
+        component::Effect::Read => Effect::Read,
+        component::Effect::Write => Effect::Write,
+        component::Effect::Run => Effect::Run,
+    }
 }
 
 fn operation(stored: StoredOperation) -> Operation {
@@ -97,6 +120,15 @@ fn operation(stored: StoredOperation) -> Operation {
         error_code: stored.error_code,
         failure_fingerprint: stored.failure_fingerprint,
         mutation_fingerprint: stored.mutation_fingerprint,
+        effect: match stored.effect.as_str() {
+            "write" => component::Effect::Write,
+            "run" => component::Effect::Run,
+            _ => component::Effect::Read,
+        },
+        actor: stored.actor,
+        connection: stored.connection,
+        args_hash: stored.args_hash,
+        result_hash: stored.result_hash,
     }
 }
 

@@ -30,7 +30,13 @@ pub(super) fn query(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerEr
         tool: filter.tool.clone(),
         success: filter.success,
         failure_fingerprint: filter.failure_fingerprint.clone(),
+        effect: filter.effect.map(super::wire_effect),
+        connection: filter.connection.clone(),
+        actor: filter.actor.clone(),
+        args_hash: filter.args_hash.clone(),
         after: filter.after,
+        since: filter.since_ms,
+        newest_first: filter.newest_first,
         limit: filter.limit,
     };
     let found = wit_ledger::query(&filter).map_err(ledger_error)?;
@@ -49,6 +55,11 @@ fn operation(found: wit_ledger::Operation) -> Operation {
         error_code: found.error_code,
         failure_fingerprint: found.failure_fingerprint,
         mutation_fingerprint: found.mutation_fingerprint,
+        effect: Some(super::read_effect(found.effect)),
+        actor: found.actor,
+        connection: found.connection,
+        args_hash: found.args_hash,
+        result_hash: found.result_hash,
     }
 }
 

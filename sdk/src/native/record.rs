@@ -144,9 +144,21 @@ impl Record {
                 && filter
                     .success
                     .is_none_or(|wanted| operation.success == Some(wanted))
-                && operation.seq > filter.after.unwrap_or_default()
+                && filter
+                    .effect
+                    .is_none_or(|wanted| operation.effect == Some(wanted))
+                && fits(&filter.connection, Some(&operation.connection))
+                && fits(&filter.actor, operation.actor.as_deref())
+                && fits(&filter.args_hash, Some(&operation.args_hash))
+                && filter.after.is_none_or(|after| operation.seq > after)
+                && filter.since_ms.is_none_or(|since| operation.at_ms >= since)
         });
-        Ok(found.take(filter.limit.clamp(1, 200) as usize).cloned().collect())
+        let limit = filter.limit.clamp(1, 200) as usize;
+        Ok(if filter.newest_first {
+            found.rev().take(limit).cloned().collect()
+        } else {
+            found.take(limit).cloned().collect()
+        })
     }
 
     pub(super) fn current(&self) -> Option<Envelope> {

@@ -72,6 +72,7 @@ enum Part {
     Memory,
     Ledger,
     Scale,
+    Policy,
 }
 
 impl Part {
@@ -86,6 +87,7 @@ impl Part {
             Part::Memory => figure::memory::measure(setup, report),
             Part::Ledger => figure::ledger::measure(setup, report),
             Part::Scale => figure::scale::measure(setup, report),
+            Part::Policy => figure::policy::measure(setup, report),
         }
     }
 }

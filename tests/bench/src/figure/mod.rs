@@ -5,6 +5,7 @@ pub(crate) mod in_process;
 pub(crate) mod ledger;
 pub(crate) mod list;
 pub(crate) mod memory;
+pub(crate) mod policy;
 pub(crate) mod reload;
 pub(crate) mod scale;
 pub(crate) mod start;

@@ -1,0 +1,78 @@
+//! The `[policies.NAME]` tables.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::packs::{Grants, Origin};
+use crate::policies::{self, Mode, Phase};
+use crate::sandbox::Limits;
+
+/// The place of a policy whose configuration names none.
+const ORDER: i64 = 100;
+
+/// One `[policies.NAME]` table.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyConfig {
+    /// `builtin:NAME`, or a path. Absent: the built-in policy of the same name.
+    pub source: Option<String>,
+    sha256: Option<String>,
+    mode: Mode,
+    fail_open: bool,
+    phase: Phase,
+    tools: Vec<String>,
+    order: Option<i64>,
+    grants: Grants,
+    limits: LimitsConfig,
+    config: Map<String, Value>,
+}
+
+/// One `[policies.NAME.limits]` table. Absent values are the defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct LimitsConfig {
+    memory_mib: Option<usize>,
+    storage_mib: Option<u64>,
+    time_ms: Option<u64>,
+}
+
+impl PolicyConfig {
+    /// Makes a relative path start where the configuration is.
+    pub(super) fn start_from(&mut self, base: &Path) {
+        if let Some(source) = self
+            .source
+            .as_mut()
+            .filter(|source| !source.starts_with("builtin:"))
+        {
+            *source = base.join(&*source).display().to_string();
+        }
+    }
+
+    /// What is loaded.
+    pub fn source(&self, name: &str, origin: Origin) -> policies::Source {
+        let default = policies::LIMITS;
+        let time = self.limits.time_ms.map_or(default.read, Duration::from_millis);
+        policies::Source {
+            name: name.to_owned(),
+            origin,
+            sha256: self.sha256.clone(),
+            mode: self.mode,
+            fail_open: self.fail_open,
+            phase: self.phase,
+            tools: self.tools.clone(),
+            order: self.order.unwrap_or(ORDER),
+            grants: self.grants.clone(),
+            limits: Limits {
+                memory: self.limits.memory_mib.map_or(default.memory, |mib| mib << 20),
+                storage: self.limits.storage_mib.map_or(default.storage, |mib| mib << 20),
+                read: time,
+                write: time,
+                run: time,
+            },
+            config: self.config.clone(),
+        }
+    }
+}

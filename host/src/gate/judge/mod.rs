@@ -1,0 +1,283 @@
+//! Asking the policies about a call: before it is admitted, on a snapshot, and about its result, before that is
+//! committed.
+
+mod ask;
+mod review;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tollgate_sdk::{Timestamp, ToolError};
+
+use super::draft::Draft;
+use super::guest::{GuestCall, Runtime, cancelled};
+use super::members::{self, Member};
+use super::{admission, arguments};
+use crate::packs::{Catalog, Effect, ToolEntry};
+use crate::policies::{Decision, Hearing, Phase, Policy, Subject};
+use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use crate::sandbox::bindings::tollgate::host::component;
+use crate::storage::Session;
+
+use ask::Court;
+
+pub(super) use review::Review;
+
+/// A call that somebody judges.
+pub(super) struct Judging {
+    catalog: Arc<Catalog>,
+    tool: Arc<ToolEntry>,
+    arguments: Value,
+    members: Vec<Member>,
+}
+
+impl Judging {
+    /// What judging wants to know of a call, if anybody judges it or a call inside it.
+    pub(super) fn of(
+        catalog: &Arc<Catalog>,
+        tool: &Arc<ToolEntry>,
+        arguments: Value,
+        members: Vec<Member>,
+    ) -> Option<Box<Judging>> {
+        let chain = catalog.policies();
+        let names = || std::iter::once(tool).chain(members.iter().map(|member| &member.tool));
+        let is_judged = !chain.is_empty()
+            && names().any(|tool| {
+                let name = tool.spec.name.as_str();
+                chain.judges(Phase::Request, name) || chain.judges(Phase::Response, name)
+            });
+        is_judged.then(|| {
+            Box::new(Judging {
+                catalog: Arc::clone(catalog),
+                tool: Arc::clone(tool),
+                arguments,
+                members,
+            })
+        })
+    }
+
+    /// What a tool takes, made of an amendment by a policy, or why it does not take that. What was wrong
+    /// before the amendment is not held against it: the tool around a member may add what is missing.
+    fn accept(&self, tool: &ToolEntry, given: &str, json: &str) -> Result<String, String> {
+        let amended: Map<String, Value> = serde_json::from_str(json).map_err(|err| err.to_string())?;
+        let amended = arguments::normalised(tool, amended);
+        let text = arguments::text(&amended);
+        if let Err(mut err) = arguments::check(tool, &amended, &text, &[]) {
+            let given = serde_json::from_str(given).unwrap_or_default();
+            let earlier = arguments::check(tool, &given, "", &[]).err();
+            let earlier = earlier.map(|err| err.blockers).unwrap_or_default();
+            let had_blockers = !err.blockers.is_empty();
+            err.blockers.retain(|blocker| !earlier.contains(blocker));
+            if !had_blockers || !err.blockers.is_empty() {
+                return Err(told(&err));
+            }
+        }
+        members::find(&self.catalog, tool, &amended).map_err(|err| told(&err))?;
+        Ok(text)
+    }
+
+    /// Makes amended arguments those of the call. The whole is checked again: its parts may have grown.
+    fn adopt(&self, guest: &mut GuestCall, draft: &mut Draft) -> Result<(), ToolError> {
+        guest.arguments = arguments::text(&self.arguments);
+        draft.describe(&self.arguments);
+        draft.charge = admission::charge(&self.tool, &self.members);
+        arguments::check(&self.tool, &self.arguments, &guest.arguments, &[])
+    }
+}
+
+/// An error with all its reasons in a line.
+fn told(err: &ToolError) -> String {
+    let reasons = err.blockers.iter().map(|blocker| blocker.message.as_str());
+    std::iter::once(err.message.as_str())
+        .chain(reasons)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+impl Runtime {
+    /// Asks every policy about a call and the calls inside it. Amendments change `guest` and `draft`, which
+    /// also get to know what was said.
+    pub(super) fn judge(
+        &self,
+        judging: Judging,
+        guest: &mut GuestCall,
+        draft: &mut Draft,
+        session: Box<Session>,
+    ) -> (Option<Box<Session>>, Decision) {
+        if guest.cancel.is_cancelled() {
+            return (Some(session), Decision::Deny(cancelled(guest)));
+        }
+        let cancel = guest.cancel.clone();
+        let judged = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let mut court = Court::new(self, cancel, session);
+            let decision = court.hear(judging, guest, draft);
+            (court.session, decision)
+        }));
+        match judged {
+            Ok((session, _)) if guest.cancel.is_cancelled() => (session, Decision::Deny(cancelled(guest))),
+            Ok(judged) => judged,
+            Err(_) => (None, Decision::Deny(panicked(&guest.context.op_id))),
+        }
+    }
+}
+
+fn panicked(op_id: &str) -> ToolError {
+    tracing::error!(op_id, "the host panicked while a call was judged");
+    ToolError::new(
+        "HOST_FAILED",
+        "the host failed while the call was judged; nothing was changed",
+    )
+}
+
+impl Court<'_> {
+    fn hear(&mut self, mut judging: Judging, guest: &mut GuestCall, draft: &mut Draft) -> Decision {
+        let catalog = Arc::clone(&judging.catalog);
+        let chain = catalog.policies();
+        let mut hearing = Hearing::default();
+        let mut request = request(guest, draft);
+        let tool = Arc::clone(&judging.tool);
+        let mut is_amended = false;
+        if let Some(text) = self.before(&judging, &tool, None, &mut request, &mut hearing) {
+            judging.arguments = serde_json::from_str(&text).unwrap_or_default();
+            judging.members = members::find(&catalog, &tool, &judging.arguments).unwrap_or_default();
+            is_amended = true;
+        }
+        let mut requests = vec![request];
+        for place in 0..judging.members.len() {
+            let (request, amended) = self.member(&mut judging, place, &requests, &mut hearing);
+            requests.extend(request);
+            is_amended |= amended;
+        }
+        let mut decision = hearing.decision();
+        if is_amended
+            && let Err(err) = judging.adopt(guest, draft)
+            && !matches!(decision, Decision::Deny(_))
+        {
+            decision = Decision::Deny(err);
+        }
+        if matches!(decision, Decision::Deny(_)) {
+            draft.recording.forget_arguments();
+        }
+        let is_reviewed = |request: &wit::Request| chain.judges(Phase::Response, &request.tool);
+        if requests.iter().any(is_reviewed) {
+            let catalog = Arc::clone(&catalog);
+            let review = Review::new(catalog, requests, hearing.notes, draft.started);
+            guest.review = Some(Box::new(review));
+        }
+        draft.verdicts = hearing.verdicts;
+        decision
+    }
+
+    /// Judges a call inside the call, and puts its arguments back if they were amended.
+    fn member(
+        &mut self,
+        judging: &mut Judging,
+        place: usize,
+        requests: &[wit::Request],
+        hearing: &mut Hearing,
+    ) -> (Option<wit::Request>, bool) {
+        let Some((tool, argument, outer)) = judging.members.get(place).and_then(|member| {
+            let argument = judging.tool.spec.members.clone()?;
+            Some((Arc::clone(&member.tool), argument, requests.first()?.clone()))
+        }) else {
+            return (None, false);
+        };
+        let entry = |arguments: &Value| {
+            arguments
+                .get(&argument)?
+                .get(place)?
+                .get(members::ARGUMENTS)
+                .cloned()
+        };
+        let own = entry(&judging.arguments).unwrap_or_else(|| Value::Object(Map::new()));
+        let mut request = wit::Request {
+            pack: tool.pack_name().to_owned(),
+            tool: tool.spec.name.clone(),
+            effect: effect(tool.spec.effect),
+            arguments: own.to_string(),
+            args_hash: hash(&own),
+            ..outer
+        };
+        let at = format!("{argument}[{place}]");
+        let amended = self.before(judging, &tool, Some(&at), &mut request, hearing);
+        let Some(amended) = amended.and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
+            return (Some(request), false);
+        };
+        let slot = judging
+            .arguments
+            .get_mut(&argument)
+            .and_then(|list| list.get_mut(place));
+        if let Some(Value::Object(slot)) = slot {
+            slot.insert(members::ARGUMENTS.to_owned(), amended);
+        }
+        (Some(request), true)
+    }
+
+    /// Runs the chain over one request, whose arguments are the amended ones afterwards.
+    fn before(
+        &mut self,
+        judging: &Judging,
+        tool: &ToolEntry,
+        place: Option<&str>,
+        request: &mut wit::Request,
+        hearing: &mut Hearing,
+    ) -> Option<String> {
+        let subject = Subject {
+            tool: &tool.spec.name,
+            place,
+        };
+        let given = request.arguments.clone();
+        let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
+            amend(request, amended);
+            self.ask_about(policy, request, notes, |judge, store, request| {
+                judge.call_before_call(store, request)
+            })
+        };
+        let accept = |json: &str| judging.accept(tool, &given, json);
+        let amended = judging.catalog.policies().before(hearing, subject, ask, accept);
+        amend(request, amended.as_deref());
+        amended
+    }
+}
+
+/// Puts amended arguments into a request, if they are.
+fn amend(request: &mut wit::Request, amended: Option<&str>) {
+    if let Some(amended) = amended.filter(|amended| *amended != request.arguments) {
+        request.args_hash =
+            serde_json::from_str(amended).map_or_else(|_| String::new(), |value| hash(&value));
+        amended.clone_into(&mut request.arguments);
+    }
+}
+
+/// A call as policies see it, before one of them is named.
+fn request(guest: &GuestCall, draft: &Draft) -> wit::Request {
+    let operation = &draft.operation;
+    wit::Request {
+        op_id: operation.op_id.clone(),
+        pack: operation.pack.clone(),
+        tool: operation.tool.clone(),
+        effect: effect(operation.effect),
+        arguments: guest.arguments.clone(),
+        args_hash: operation.args_hash.clone(),
+        envelope_id: operation.envelope_id.clone(),
+        identity: guest.context.identity.clone(),
+        client: guest.context.client.clone(),
+        connection: guest.connection.clone(),
+        at: Timestamp::parse(&operation.timestamp).map_or(0, Timestamp::as_ms),
+        notes: Vec::new(),
+        settings: String::new(),
+    }
+}
+
+fn effect(effect: Effect) -> component::Effect {
+    match effect {
+        Effect::Read => component::Effect::Read,
+        Effect::Write => component::Effect::Write,
+        Effect::Run => component::Effect::Run,
+    }
+}
+
+fn hash(arguments: &Value) -> String {
+    crate::hash::sha256_hex(tollgate_sdk::canonical_json(arguments).as_bytes())
+}

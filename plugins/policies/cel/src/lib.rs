@@ -1,0 +1,290 @@
+//! The policy `cel`: what an operator says in one CEL expression.
+//!
+//! CEL is the Common Expression Language. The expression sees the call and is true for the calls it
+//! is about: `tool.startsWith("task_") && !("actor" in arguments)`. One that fails, for instance by
+//! reading an argument that is not there, denies the call.
+
+use std::collections::BTreeMap;
+
+use cel::common::ast::{EntryExpr, Expr};
+use cel::{Context, IdedExpr, Program, Value};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::policy::{
+    CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Question, Request, Verdict,
+};
+use tollgate_sdk::{Effect, export_policy};
+
+/// Judges by an expression.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cel {
+    /// A CEL expression that is true or false. It sees `tool`, `pack`, `effect` ("read", "write",
+    /// "run"), `arguments`, `actor`, `identity`, `client`, `envelope_id`, `connection`, `notes`, and
+    /// `at` in milliseconds since 1970 UTC. What is not known is null.
+    when: String,
+    /// What becomes of a call for which it is true.
+    #[serde(default)]
+    then: Then,
+    /// The refusal's code, UPPER_SNAKE.
+    #[serde(default = "code")]
+    code: String,
+    /// The refusal's sentence, or the question's.
+    message: String,
+    /// What the caller can do.
+    #[serde(default)]
+    remediation: String,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Then {
+    /// It is denied.
+    #[default]
+    Deny,
+    /// The client's user is asked.
+    Ask,
+}
+
+fn code() -> String {
+    "DENIED_BY_RULE".to_owned()
+}
+
+/// What an expression sees.
+#[derive(Serialize)]
+struct Seen<'a> {
+    tool: &'a str,
+    pack: &'a str,
+    effect: Effect,
+    arguments: &'a serde_json::Map<String, serde_json::Value>,
+    actor: Option<&'a str>,
+    identity: Option<&'a str>,
+    client: Option<&'a str>,
+    envelope_id: Option<&'a str>,
+    connection: &'a str,
+    notes: BTreeMap<&'a str, &'a str>,
+    at: i64,
+}
+
+/// The names in [`Seen`].
+const NAMES: &[&str] = &[
+    "tool",
+    "pack",
+    "effect",
+    "arguments",
+    "actor",
+    "identity",
+    "client",
+    "envelope_id",
+    "connection",
+    "notes",
+    "at",
+];
+
+impl Policy for Cel {
+    const NAME: &'static str = "cel";
+    const SUMMARY: &'static str = "What an operator says in one CEL expression.";
+    const PHASE: Phase = Phase::Request;
+
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        match Program::compile(&self.when) {
+            Err(err) => problems.push(Problem::new("when", err.to_string())),
+            Ok(program) => problems.extend(unknown_names(&program).into_iter().map(|name| {
+                let all = NAMES.join(", ");
+                Problem::new("when", format!("there is no `{name}`; an expression sees {all}"))
+            })),
+        }
+        let is_code = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        if self.code.is_empty() || !self.code.chars().all(is_code) {
+            problems.push(Problem::new(
+                "code",
+                format!("`{}` is not UPPER_SNAKE", self.code),
+            ));
+        }
+        problems
+    }
+
+    fn before(&self, _cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
+        if !self.is_about(request)? {
+            return Ok(Verdict::Pass);
+        }
+        let denial = Denial::new(&self.code, &self.message).remediation(&self.remediation);
+        Ok(match self.then {
+            Then::Deny => Verdict::Deny(denial),
+            Then::Ask => Verdict::Ask(Question {
+                message: self.message.clone(),
+                otherwise: denial,
+            }),
+        })
+    }
+}
+export_policy!(Cel);
+
+impl Cel {
+    fn is_about(&self, request: &Request) -> Result<bool, CannotJudge> {
+        let program = Program::compile(&self.when)?;
+        let seen = cel::to_value(seen(request))?;
+        let mut context = Context::default();
+        let Value::Map(fields) = seen else {
+            return Err(CannotJudge("the call is no map".to_owned()));
+        };
+        for &name in NAMES {
+            let value = fields
+                .get(&cel::objects::Key::from(name))
+                .cloned()
+                .unwrap_or(Value::Null);
+            context.add_variable_from_value(name, value);
+        }
+        match program.execute(&context)? {
+            Value::Bool(is_about) => Ok(is_about),
+            other => Err(CannotJudge(format!(
+                "the expression is neither true nor false but {}",
+                other.type_of()
+            ))),
+        }
+    }
+}
+
+/// Names that an expression uses and nobody gives it.
+fn unknown_names(program: &Program) -> Vec<String> {
+    let mut known = NAMES.to_vec();
+    add_bound(program.expression(), &mut known);
+    let references = program.references();
+    let mut unknown = references.variables();
+    unknown.retain(|name| !known.contains(name));
+    unknown.sort_unstable();
+    unknown.into_iter().map(str::to_owned).collect()
+}
+
+/// Adds the names that `exists`, `map` and the like bind.
+fn add_bound<'a>(expression: &'a IdedExpr, names: &mut Vec<&'a str>) {
+    match &expression.expr {
+        Expr::Comprehension(loops) => {
+            names.extend([loops.iter_var.as_str(), &loops.accu_var]);
+            names.extend(loops.iter_var2.as_deref());
+            for part in [
+                &loops.iter_range,
+                &loops.accu_init,
+                &loops.loop_cond,
+                &loops.loop_step,
+                &loops.result,
+            ] {
+                add_bound(part, names);
+            }
+        }
+        Expr::Call(call) => {
+            let parts = call.target.as_deref().into_iter().chain(&call.args);
+            parts.for_each(|part| add_bound(part, names));
+        }
+        Expr::List(list) => list.elements.iter().for_each(|item| add_bound(item, names)),
+        Expr::Select(select) => add_bound(&select.operand, names),
+        Expr::Map(map) => {
+            for entry in &map.entries {
+                match &entry.expr {
+                    EntryExpr::StructField(field) => add_bound(&field.value, names),
+                    EntryExpr::MapEntry(entry) => {
+                        add_bound(&entry.key, names);
+                        add_bound(&entry.value, names);
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn seen(request: &Request) -> Seen<'_> {
+    Seen {
+        tool: &request.tool,
+        pack: &request.pack,
+        effect: request.effect,
+        arguments: &request.arguments,
+        actor: request.actor(),
+        identity: request.identity.as_deref(),
+        client: request.client.as_deref(),
+        envelope_id: request.envelope_id.as_deref(),
+        connection: &request.connection,
+        notes: request
+            .notes
+            .iter()
+            .map(|note| (note.key.as_str(), note.value.as_str()))
+            .collect(),
+        at: request.at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tollgate_sdk::native::Judge;
+
+    use super::*;
+
+    fn judge(when: &str) -> Judge<Cel> {
+        let settings = json!({"when": when, "message": "no"}).to_string();
+        Judge::new(&settings).unwrap_or_else(|problems| panic!("{when}: {problems:?}"))
+    }
+
+    fn denied(when: &str, request: &Request) -> bool {
+        judge(when).before(request).is_denied()
+    }
+
+    #[test]
+    fn an_expression_sees_the_call() {
+        let request = Request {
+            client: Some("claude".to_owned()),
+            ..Request::of(
+                "task_transition",
+                r#"{"to": "failed", "tags": ["a"], "depth": 3}"#,
+            )
+        };
+        for (when, expected) in [
+            ("tool == 'task_transition' && arguments.to == 'failed'", true),
+            ("tool.startsWith('gsd_')", false),
+            ("effect != 'read' && actor == null", true),
+            ("'actor' in arguments", false),
+            ("arguments.tags.exists(tag, tag == 'a')", true),
+            ("arguments.depth > 2", true),
+            ("client == 'claude' && identity == null", true),
+            ("tool.matches('^task_(transition|create)$')", true),
+        ] {
+            assert_eq!(denied(when, &request), expected, "{when}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "cannot judge")]
+    fn an_expression_that_fails_does_not_pass() {
+        denied("arguments.missing == 1", &Request::of("task_get", "{}"));
+    }
+
+    #[test]
+    #[should_panic(expected = "neither true nor false")]
+    fn an_expression_that_is_no_question_does_not_pass() {
+        denied("tool", &Request::of("task_get", "{}"));
+    }
+
+    #[test]
+    fn it_can_ask_instead() {
+        let settings = r#"{"when": "effect == 'run'", "then": "ask", "message": "Run it?"}"#;
+        let request = Request {
+            effect: Effect::Run,
+            ..Request::of("test_run", "{}")
+        };
+        let verdict = Judge::<Cel>::new(settings).unwrap().before(&request).verdict;
+        assert!(matches!(verdict, Verdict::Ask(question) if question.message == "Run it?"));
+    }
+
+    #[test]
+    fn every_mistake_in_the_settings_is_named() {
+        let settings =
+            json!({"when": "tol == 'x' && args.y", "code": "bad code", "message": "m"}).to_string();
+        let problems = Judge::<Cel>::new(&settings).err().unwrap();
+        let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
+        assert_eq!(keys, ["when", "when", "code"]);
+        let broken = json!({"when": "tool ==", "message": "m"}).to_string();
+        assert_eq!(Judge::<Cel>::new(&broken).err().unwrap()[0].key, "when");
+    }
+}

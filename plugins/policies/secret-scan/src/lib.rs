@@ -1,0 +1,270 @@
+//! The policy `secret-scan`: secrets stay out of arguments and results.
+//!
+//! In arguments a secret is denied, or cut out with `arguments = "redact"`. A result that holds one
+//! does not leave; what the call changed is undone. No message ever repeats a secret.
+
+use regex_lite::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tollgate_sdk::export_policy;
+use tollgate_sdk::policy::{
+    CannotJudge, Denial, Outcome, Phase, Policy, PolicyCx, Problem, Request, Review, Verdict,
+};
+
+/// What is looked for, by name. Each pattern matches the secret alone.
+const KNOWN: &[(&str, &str)] = &[
+    (
+        "GitHub token",
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
+    ),
+    ("AWS access key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    ("API key", r"\bsk-[A-Za-z0-9_-]{20,}"),
+    ("Slack token", r"\bxox[abprs]-[A-Za-z0-9-]{10,}"),
+    ("bearer token", r"(?i)\bbearer\s+[A-Za-z0-9._~+/-]{20,}=*"),
+    (
+        "private key",
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+    ),
+];
+
+/// Looks for secrets.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SecretScan {
+    /// What happens to a secret in arguments.
+    arguments: OnArguments,
+    /// Results are looked at too.
+    results: bool,
+    /// More secrets: regular expressions that match the secret alone.
+    patterns: Vec<String>,
+}
+
+/// What happens to a secret in arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum OnArguments {
+    /// The call is denied.
+    Deny,
+    /// The secret is replaced and the call runs.
+    Redact,
+}
+
+impl Default for SecretScan {
+    fn default() -> SecretScan {
+        SecretScan {
+            arguments: OnArguments::Deny,
+            results: true,
+            patterns: Vec::new(),
+        }
+    }
+}
+
+impl Policy for SecretScan {
+    const NAME: &'static str = "secret-scan";
+    const SUMMARY: &'static str = "Secrets stay out of arguments and results.";
+    const PHASE: Phase = Phase::Both;
+
+    fn problems(&self) -> Vec<Problem> {
+        let bad = |text: &String| Some(Problem::new("patterns", Regex::new(text).err()?.to_string()));
+        self.patterns.iter().filter_map(bad).collect()
+    }
+
+    fn before(&self, _cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
+        let secrets = self.secrets()?;
+        let mut arguments = Value::Object(request.arguments.clone());
+        let mut found = Vec::new();
+        scan(&mut arguments, "", &secrets, &mut found);
+        if found.is_empty() {
+            return Ok(Verdict::Pass);
+        }
+        Ok(match (self.arguments, arguments) {
+            (OnArguments::Redact, Value::Object(arguments)) => Verdict::Amend(arguments),
+            _ => Denial::new(
+                "SECRET_IN_ARGUMENTS",
+                format!("the arguments hold {}", found.join(", ")),
+            )
+            .remediation("Refer to the secret by name, or leave it out.")
+            .into(),
+        })
+    }
+
+    fn after(
+        &self,
+        _cx: &PolicyCx<'_>,
+        _request: &Request,
+        outcome: &Outcome,
+    ) -> Result<Review, CannotJudge> {
+        if !self.results {
+            return Ok(Review::Pass);
+        }
+        let secrets = self.secrets()?;
+        let mut found = Vec::new();
+        scan(&mut outcome.body.clone(), "", &secrets, &mut found);
+        if let Some((kind, _)) = outcome.text.as_deref().and_then(|text| redacted(text, &secrets)) {
+            found.push(format!("a {kind} in its text"));
+        }
+        if found.is_empty() {
+            return Ok(Review::Pass);
+        }
+        Ok(Denial::new(
+            "SECRET_IN_RESULT",
+            format!("the result holds {}", found.join(", ")),
+        )
+        .remediation("Remove the secret where it is stored, or ask for less.")
+        .into())
+    }
+}
+export_policy!(SecretScan);
+
+/// A kind of secret and how it is found.
+type Secret<'a> = (&'a str, Regex);
+
+impl SecretScan {
+    fn secrets(&self) -> Result<Vec<Secret<'_>>, regex_lite::Error> {
+        let own = self.patterns.iter().map(|pattern| ("secret", pattern.as_str()));
+        KNOWN
+            .iter()
+            .copied()
+            .chain(own)
+            .map(|(kind, pattern)| Ok((kind, Regex::new(pattern)?)))
+            .collect()
+    }
+}
+
+/// Cuts secrets out of every string and key, and says where they were.
+fn scan(value: &mut Value, at: &str, secrets: &[Secret<'_>], found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            if let Some((kind, clean)) = redacted(text, secrets) {
+                found.push(format!("a {kind} at `{at}`"));
+                *text = clean;
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                scan(item, &format!("{at}/{index}"), secrets, found);
+            }
+        }
+        Value::Object(fields) => {
+            let mut clean = serde_json::Map::new();
+            for (mut key, mut value) in std::mem::take(fields) {
+                if let Some((kind, name)) = redacted(&key, secrets) {
+                    found.push(format!("a {kind} as a key of `{at}`"));
+                    key = name;
+                }
+                scan(&mut value, &format!("{at}/{key}"), secrets, found);
+                clean.insert(key, value);
+            }
+            *fields = clean;
+        }
+        _ => {}
+    }
+}
+
+/// The first kind that was found, and the text without any.
+fn redacted<'a>(text: &str, secrets: &[Secret<'a>]) -> Option<(&'a str, String)> {
+    let mut first = None;
+    let mut clean = text.to_owned();
+    for (kind, regex) in secrets {
+        if regex.is_match(&clean) {
+            first = first.or(Some(*kind));
+            clean = regex.replace_all(&clean, "[redacted]").into_owned();
+        }
+    }
+    first.map(|kind| (kind, clean))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tollgate_sdk::native::Judge;
+
+    use super::*;
+
+    const TOKEN: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+
+    #[test]
+    fn a_secret_is_denied_and_not_repeated() {
+        let judge = Judge::<SecretScan>::new("{}").unwrap();
+        let arguments = json!({"notes": [{"text": format!("use {TOKEN} now")}]}).to_string();
+        let Verdict::Deny(denial) = judge.before(&Request::of("task_create", &arguments)).verdict else {
+            panic!("it passed");
+        };
+        assert_eq!(
+            denial.reason,
+            "the arguments hold a GitHub token at `/notes/0/text`"
+        );
+    }
+
+    #[test]
+    fn redacting_keeps_the_rest() {
+        let judge = Judge::<SecretScan>::new(r#"{"arguments": "redact"}"#).unwrap();
+        let arguments = json!({"a": format!("x {TOKEN} y"), TOKEN: 1, "n": 3}).to_string();
+        let Verdict::Amend(amended) = judge.before(&Request::of("task_create", &arguments)).verdict else {
+            panic!("not amended");
+        };
+        assert_eq!(
+            Value::Object(amended),
+            json!({"a": "x [redacted] y", "[redacted]": 1, "n": 3})
+        );
+    }
+
+    #[test]
+    fn each_kind_is_found_and_ordinary_text_is_not() {
+        let judge = Judge::<SecretScan>::new(r#"{"patterns": ["tk_[0-9]{4}"]}"#).unwrap();
+        let secret = |text: &str| {
+            let arguments = json!({ "text": text }).to_string();
+            judge.before(&Request::of("task_create", &arguments)).is_denied()
+        };
+        for text in [
+            TOKEN,
+            "AKIAIOSFODNN7EXAMPLE",
+            "sk-abcdefghijklmnopqrstuvwx",
+            "xoxb-1234567890-abcdef",
+            "Authorization: Bearer abcdefghijklmnopqrstuvwxyz",
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+            "tk_1234",
+        ] {
+            assert!(secret(text), "{text}");
+        }
+        for text in [
+            "the bearer of news",
+            "sk-short",
+            "desk-lamp-with-a-very-long-name-indeed",
+            "AKIA",
+        ] {
+            assert!(!secret(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn results_are_looked_at_too() {
+        let judge = Judge::<SecretScan>::new("{}").unwrap();
+        let request = Request::of("task_get", "{}");
+        let outcome = |body: &str, text: &str| Outcome {
+            success: true,
+            error_code: None,
+            body: json!({ "text": body }),
+            text: Some(text.to_owned()),
+            duration_ms: 1,
+        };
+        assert_eq!(
+            judge.after(&request, &outcome("fine", "too")).verdict,
+            Review::Pass
+        );
+        assert_ne!(
+            judge.after(&request, &outcome(TOKEN, "too")).verdict,
+            Review::Pass
+        );
+        assert_ne!(
+            judge.after(&request, &outcome("fine", TOKEN)).verdict,
+            Review::Pass
+        );
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_named() {
+        assert!(Judge::<SecretScan>::new(r#"{"patterns": ["("]}"#).is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! A policy over a native backend, for its tests.
+
+use std::marker::PhantomData;
+
+use super::Session;
+use crate::policy::{
+    CannotJudge, Note, Outcome, Policy, PolicyCx, Problem, Request, Review, Verdict, settings,
+};
+use crate::{CallInfo, Cx, Pack};
+
+/// A policy with its settings, over an in-memory database.
+pub struct Judge<P: Policy> {
+    session: Session,
+    settings: String,
+    policy: PhantomData<P>,
+}
+
+/// What a policy said of a call, and the notes it left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged<V> {
+    /// Its verdict.
+    pub verdict: V,
+    /// Its notes.
+    pub notes: Vec<Note>,
+}
+
+impl Judged<Verdict> {
+    /// Whether the call must not run.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self.verdict, Verdict::Deny(_))
+    }
+}
+
+/// The tables of a policy as a pack without tools has them.
+trait AsPack {
+    const PACK: &'static Pack;
+}
+
+impl<P: Policy> AsPack for P {
+    const PACK: &'static Pack = &Pack {
+        name: P::NAME,
+        version: P::VERSION,
+        summary: P::SUMMARY,
+        wants: P::WANTS,
+        migrations: P::MIGRATIONS,
+        ..Pack::EMPTY
+    };
+}
+
+impl<P: Policy> Judge<P> {
+    /// The policy with settings as JSON text. The error names every mistake in them.
+    pub fn new(text: &str) -> Result<Judge<P>, Vec<Problem>> {
+        settings::<P>(text)?;
+        Ok(Judge {
+            session: Session::new(<P as AsPack>::PACK),
+            settings: text.to_owned(),
+            policy: PhantomData,
+        })
+    }
+
+    /// The database and the clock below, for preparing and looking.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// What the policy says before a call.
+    ///
+    /// # Panics
+    /// If the policy cannot judge it.
+    pub fn before(&self, request: &Request) -> Judged<Verdict> {
+        self.judge(request, |policy, cx| policy.before(cx, request))
+    }
+
+    /// What the policy says of a result.
+    ///
+    /// # Panics
+    /// If the policy cannot judge it.
+    pub fn after(&self, request: &Request, outcome: &Outcome) -> Judged<Review> {
+        self.judge(request, |policy, cx| policy.after(cx, request, outcome))
+    }
+
+    fn judge<V>(
+        &self,
+        request: &Request,
+        body: impl FnOnce(&P, &PolicyCx<'_>) -> Result<V, CannotJudge>,
+    ) -> Judged<V> {
+        let call = CallInfo {
+            op_id: request.op_id.clone(),
+            envelope_id: request.envelope_id.clone(),
+            identity: request.identity.clone(),
+            client: request.client.clone(),
+            config: self.settings.clone(),
+            ..CallInfo::default()
+        };
+        let policy: P = settings(&self.settings).expect("settings were read before");
+        let cx = PolicyCx::new(Cx::new(self.session.backend(), &call));
+        match body(&policy, &cx) {
+            Ok(verdict) => Judged {
+                verdict,
+                notes: cx.into_notes(),
+            },
+            Err(CannotJudge(why)) => panic!("{} cannot judge {}: {why}", P::NAME, request.tool),
+        }
+    }
+}

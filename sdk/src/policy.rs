@@ -1,0 +1,375 @@
+//! Policies: a settings struct with `before` and `after`, which judge calls.
+//!
+//! A policy is its settings: the fields are the keys of its `config` table, doc comments their
+//! descriptions.
+//!
+//! ```
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use tollgate_sdk::native::Judge;
+//! use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Request, Verdict};
+//!
+//! /// Keeps agents away from tools whose time has not come.
+//! #[derive(Deserialize, JsonSchema)]
+//! #[serde(deny_unknown_fields)]
+//! struct Closed {
+//!     /// The tools that nobody may call.
+//!     tools: Vec<String>,
+//! }
+//!
+//! impl Policy for Closed {
+//!     const NAME: &'static str = "closed";
+//!     const SUMMARY: &'static str = "Some tools are closed.";
+//!     const PHASE: Phase = Phase::Request;
+//!
+//!     fn before(&self, _cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
+//!         if self.tools.contains(&request.tool) {
+//!             return Ok(Denial::new("CLOSED", format!("{} is closed", request.tool)).into());
+//!         }
+//!         Ok(Verdict::Pass)
+//!     }
+//! }
+//! tollgate_sdk::export_policy!(Closed);
+//!
+//! let judge = Judge::<Closed>::new(r#"{"tools": ["task_open_circuit"]}"#).unwrap();
+//! assert!(judge.before(&Request::of("task_open_circuit", r#"{}"#)).is_denied());
+//! assert_eq!(judge.before(&Request::of("task_get", r#"{}"#)).verdict, Verdict::Pass);
+//! ```
+
+use std::cell::RefCell;
+use std::ops::Deref;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::{Cx, Effect, Migration, NextCall, Want, canonical_json};
+
+/// What of a call a policy judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The call, before it runs: `before`.
+    Request,
+    /// Its result: `after`.
+    Response,
+    /// Both.
+    Both,
+}
+
+/// A policy. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`; give settings that
+/// may be left out a `#[serde(default)]`.
+pub trait Policy: DeserializeOwned + JsonSchema {
+    /// `^[a-z][a-z0-9-]{0,31}$`. Its tables start with `policy_` and it, `-` becoming `_`.
+    const NAME: &'static str;
+    /// The policy's own version.
+    const VERSION: &'static str = "0.1.0";
+    /// One line for people.
+    const SUMMARY: &'static str;
+    /// What it judges. The other method is never called, which saves its time.
+    const PHASE: Phase;
+    /// Capabilities the operator must grant.
+    const WANTS: &'static [Want] = &[];
+    /// Steps of its schema, in order. Append only.
+    const MIGRATIONS: &'static [Migration] = &[];
+
+    /// Mistakes in the settings that their types cannot show. Asked once, when the host starts.
+    fn problems(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    /// Judges a call before it is admitted. Storage is a snapshot.
+    fn before(&self, _cx: &PolicyCx<'_>, _request: &Request) -> Result<Verdict, CannotJudge> {
+        Ok(Verdict::Pass)
+    }
+
+    /// Judges a result before it is committed. In a `Write` call storage is the call's own
+    /// transaction; what is written here commits with the call or not at all.
+    fn after(
+        &self,
+        _cx: &PolicyCx<'_>,
+        _request: &Request,
+        _outcome: &Outcome,
+    ) -> Result<Review, CannotJudge> {
+        Ok(Review::Pass)
+    }
+}
+
+/// A call to be judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The operation's id in the ledger.
+    pub op_id: String,
+    /// The tool's pack.
+    pub pack: String,
+    /// The tool's own name, whichever alias was called.
+    pub tool: String,
+    /// How the host runs it.
+    pub effect: Effect,
+    /// Its arguments, as amended so far.
+    pub arguments: Map<String, Value>,
+    /// Hex SHA-256 of them as the ledger has it.
+    pub args_hash: String,
+    /// The envelope the call belongs to.
+    pub envelope_id: Option<String>,
+    /// Who calls, if the transport proved it.
+    pub identity: Option<String>,
+    /// The MCP client's own name, as it claims.
+    pub client: Option<String>,
+    /// The connection it came over.
+    pub connection: String,
+    /// Milliseconds since 1970 UTC.
+    pub at: i64,
+    /// What policies before this one left.
+    pub notes: Vec<Note>,
+}
+
+impl Request {
+    /// A `Write` call of a tool, for tests. Its arguments are JSON text, whose canonical form stands in for
+    /// their hash.
+    ///
+    /// # Panics
+    /// If the arguments are no JSON object.
+    #[must_use]
+    pub fn of(tool: &str, arguments: &str) -> Request {
+        let arguments: Map<String, Value> = serde_json::from_str(arguments)
+            .unwrap_or_else(|err| panic!("{arguments} is no JSON object: {err}"));
+        Request {
+            op_id: "op_1".to_owned(),
+            pack: tool.split('_').next().unwrap_or_default().to_owned(),
+            tool: tool.to_owned(),
+            effect: Effect::Write,
+            args_hash: canonical_json(&Value::Object(arguments.clone())),
+            arguments,
+            envelope_id: None,
+            identity: None,
+            client: None,
+            connection: "con_1".to_owned(),
+            at: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Who acts: the proven identity, else what the argument `actor` or `actor_name` claims.
+    #[must_use]
+    pub fn actor(&self) -> Option<&str> {
+        let claimed = |key: &str| self.arguments.get(key).and_then(Value::as_str);
+        self.identity
+            .as_deref()
+            .or_else(|| claimed("actor"))
+            .or_else(|| claimed("actor_name"))
+            .filter(|actor| !actor.trim().is_empty())
+    }
+
+    /// What a policy before this one left under a key.
+    #[must_use]
+    pub fn note(&self, key: &str) -> Option<&str> {
+        self.notes
+            .iter()
+            .rev()
+            .find(|note| note.key == key)
+            .map(|note| note.value.as_str())
+    }
+}
+
+/// How a judged call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Whether it succeeded.
+    pub success: bool,
+    /// The error's code, if it did not.
+    pub error_code: Option<String>,
+    /// The structured result or the error.
+    pub body: Value,
+    /// What is shown instead of the JSON text, if anything is.
+    pub text: Option<String>,
+    /// From reaching the gate, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// What one policy leaves for those after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// What it is about.
+    pub key: String,
+    /// What is said.
+    pub value: String,
+}
+
+/// Why a call must not run, or its result must not leave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Denial {
+    /// Stable UPPER_SNAKE.
+    pub code: String,
+    /// One sentence.
+    pub reason: String,
+    /// What the caller can do.
+    pub remediation: String,
+    /// The call that helps.
+    pub next_call: Option<NextCall>,
+}
+
+impl Denial {
+    /// A denial with a code and a sentence.
+    #[must_use]
+    pub fn new(code: impl Into<String>, reason: impl Into<String>) -> Denial {
+        Denial {
+            code: code.into(),
+            reason: reason.into(),
+            remediation: String::new(),
+            next_call: None,
+        }
+    }
+
+    /// Says what the caller can do.
+    #[must_use]
+    pub fn remediation(mut self, remediation: impl Into<String>) -> Denial {
+        self.remediation = remediation.into();
+        self
+    }
+
+    /// Names the call that helps.
+    #[must_use]
+    pub fn next_call(mut self, call: NextCall) -> Denial {
+        self.next_call = Some(call);
+        self
+    }
+}
+
+/// What a person is asked before a call runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What is about to happen, in one or two sentences.
+    pub message: String,
+    /// What the caller is told when nobody can be asked or the answer is no.
+    pub otherwise: Denial,
+}
+
+/// A verdict before the call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// It may run.
+    Pass,
+    /// It runs with these arguments instead, which are validated again.
+    Amend(Map<String, Value>),
+    /// It must not run.
+    Deny(Denial),
+    /// It runs if the client's user agrees.
+    Ask(Question),
+}
+
+impl From<Denial> for Verdict {
+    fn from(denial: Denial) -> Verdict {
+        Verdict::Deny(denial)
+    }
+}
+
+/// A verdict on a result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Review {
+    /// It may leave.
+    Pass,
+    /// It must not: the call's changes are undone and its result is withheld.
+    Deny(Denial),
+}
+
+impl From<Denial> for Review {
+    fn from(denial: Denial) -> Review {
+        Review::Deny(denial)
+    }
+}
+
+/// A mistake in a policy's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The key, dotted.
+    pub key: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Problem {
+    /// A mistake under a key.
+    #[must_use]
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Problem {
+        Problem {
+            key: key.into(),
+            message: message.into(),
+        }
+    }
+}
+
+/// Why a call could not be judged: made from any error by `?`. The call is denied, unless the
+/// operator lets the policy fail open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CannotJudge(pub String);
+
+impl<E: std::error::Error> From<E> for CannotJudge {
+    fn from(err: E) -> CannotJudge {
+        CannotJudge(err.to_string())
+    }
+}
+
+/// What a policy works with: everything of [`Cx`], and notes for the policies after it.
+pub struct PolicyCx<'a> {
+    cx: Cx<'a>,
+    notes: RefCell<Vec<Note>>,
+}
+
+impl<'a> PolicyCx<'a> {
+    /// A context over a call's. The SDK makes it; policies receive it.
+    #[must_use]
+    pub fn new(cx: Cx<'a>) -> PolicyCx<'a> {
+        PolicyCx {
+            cx,
+            notes: RefCell::default(),
+        }
+    }
+
+    /// Leaves something for the policies after this one, and for the judging of the result.
+    pub fn note(&self, key: impl Into<String>, value: impl Into<String>) {
+        self.notes.borrow_mut().push(Note {
+            key: key.into(),
+            value: value.into(),
+        });
+    }
+
+    /// The notes that were left. For backends.
+    #[must_use]
+    pub fn into_notes(self) -> Vec<Note> {
+        self.notes.into_inner()
+    }
+}
+
+impl<'a> Deref for PolicyCx<'a> {
+    type Target = Cx<'a>;
+
+    fn deref(&self) -> &Cx<'a> {
+        &self.cx
+    }
+}
+
+/// Reads a policy's settings; empty text counts as an empty table.
+pub(crate) fn settings<P: Policy>(text: &str) -> Result<P, Vec<Problem>> {
+    let text = if text.is_empty() { "{}" } else { text };
+    let policy: P = serde_json::from_str(text).map_err(|err| vec![Problem::new("", err.to_string())])?;
+    match policy.problems() {
+        problems if problems.is_empty() => Ok(policy),
+        problems => Err(problems),
+    }
+}
+
+/// Exports a [`Policy`] from a component. On a native target, where policies are tested, it does
+/// nothing.
+#[macro_export]
+macro_rules! export_policy {
+    ($policy:path) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            struct Component;
+            impl $crate::guest::policy::Exported for Component {
+                type Policy = $policy;
+            }
+            $crate::guest::policy::export_component!(Component);
+        };
+    };
+}

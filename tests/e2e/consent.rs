@@ -1,0 +1,169 @@
+//! Questions of policies to a client's user, in both eras of the protocol.
+
+use serde_json::{Value, json};
+
+use crate::harness::{HttpServer, Place};
+use crate::http::{NEWEST, post, stateless};
+
+const ASKING: &str = r#"
+    [policies.ask]
+    source = "builtin:cel"
+    tools = ["task_list", "envelope_open"]
+    config = { when = "true", then = "ask", message = "Really look?", code = "NOT_ALLOWED", remediation = "Get a yes." }
+"#;
+
+fn answers(place: &Place) -> Vec<String> {
+    place.sql(
+        "SELECT tool || ' ' || coalesce(error_code, 'ok') || ' ' || json_extract(verdicts, '$[0].answer')
+         FROM core_operations ORDER BY seq",
+    )
+}
+
+#[test]
+fn a_client_of_the_older_era_is_asked_meanwhile() {
+    let place = Place::with(ASKING);
+    let mut wire = place.wire(&[]);
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "wire", "version": "1"}}});
+    wire.ask(&hello);
+    wire.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    for (tool, answer, code) in [
+        (
+            "task_list",
+            json!({"action": "accept", "content": {"allow": true}}),
+            None,
+        ),
+        (
+            "envelope_open",
+            json!({"action": "accept", "content": {"allow": true}}),
+            None,
+        ),
+        (
+            "task_list",
+            json!({"action": "accept", "content": {"allow": false}}),
+            Some("NOT_ALLOWED"),
+        ),
+        ("task_list", json!({"action": "accept"}), Some("NOT_ALLOWED")),
+        ("task_list", json!({"action": "decline"}), Some("NOT_ALLOWED")),
+    ] {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
+        let question = wire.ask(&call);
+        assert_eq!(question["method"], "elicitation/create", "{question:#}");
+        assert_eq!(question["params"]["message"], "Really look?");
+        let reply = wire.ask(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        let error = &reply["result"]["structuredContent"]["error"]["code"];
+        assert_eq!(error.as_str(), code, "{tool} {answer}: {reply:#}");
+    }
+    drop(wire);
+    assert_eq!(
+        answers(&place),
+        [
+            "task_list NOT_ALLOWED none",
+            "task_list ok yes",
+            "envelope_open NOT_ALLOWED none",
+            "envelope_open ok yes",
+            "task_list NOT_ALLOWED none",
+            "task_list NOT_ALLOWED no",
+            "task_list NOT_ALLOWED none",
+            "task_list NOT_ALLOWED no",
+            "task_list NOT_ALLOWED none",
+            "task_list NOT_ALLOWED no",
+        ]
+    );
+}
+
+/// One request of the newer era, with what is added to its parameters.
+async fn call(server: &HttpServer, capabilities: &Value, arguments: Value, added: &Value) -> Value {
+    let mut params = json!({"name": "task_list", "arguments": arguments});
+    for (name, value) in added.as_object().into_iter().flatten() {
+        params[name.as_str()] = value.clone();
+    }
+    let mut body: Value = serde_json::from_slice(&stateless("tools/call", params)).unwrap();
+    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
+    let headers = [NEWEST, ("mcp-method", "tools/call"), ("mcp-name", "task_list")];
+    let (status, text) = post(server, &headers, body.to_string().into_bytes()).await;
+    assert_eq!(status, 200, "{text}");
+    let json = text
+        .lines()
+        .find_map(|line| line.strip_prefix("data: ").filter(|data| data.starts_with('{')));
+    let reply: Value = serde_json::from_str(json.unwrap_or(&text)).unwrap();
+    reply["result"].clone()
+}
+
+fn with_answer(question: &Value, answer: Value) -> Value {
+    json!({"requestState": question["requestState"], "inputResponses": {"allow": answer}})
+}
+
+fn is_question(reply: &Value) -> bool {
+    reply["resultType"] == "input_required"
+}
+
+#[tokio::test]
+async fn a_client_of_the_newer_era_asks_and_comes_again() {
+    let place = Place::with(ASKING);
+    let server = place.serve_http(&[]);
+    let can = json!({"elicitation": {"form": {}}});
+    let (nothing, yes) = (json!({}), json!({"action": "accept", "content": {"allow": true}}));
+    let question = call(&server, &can, json!({}), &nothing).await;
+    assert!(is_question(&question), "{question:#}");
+    let form = &question["inputRequests"]["allow"];
+    assert_eq!(form["method"], "elicitation/create");
+    assert_eq!(form["params"]["message"], "Really look?");
+    let agreed = call(&server, &can, json!({}), &with_answer(&question, yes.clone())).await;
+    assert_ne!(agreed["isError"], true, "{agreed:#}");
+    assert!(agreed["structuredContent"]["tasks"].is_array(), "{agreed:#}");
+    // A yes is to one call with these arguments.
+    let other = call(
+        &server,
+        &can,
+        json!({"limit": 1}),
+        &with_answer(&question, yes.clone()),
+    )
+    .await;
+    assert!(is_question(&other), "{other:#}");
+    let mut forged = question.clone();
+    let state = question["requestState"].as_str().unwrap();
+    let flipped = if state.ends_with('A') { "B" } else { "A" };
+    forged["requestState"] = format!("{}{flipped}", &state[..state.len() - 1]).into();
+    let forged = call(&server, &can, json!({}), &with_answer(&forged, yes)).await;
+    assert!(is_question(&forged), "{forged:#}");
+    let declined = call(
+        &server,
+        &can,
+        json!({}),
+        &with_answer(&question, json!({"action": "decline"})),
+    )
+    .await;
+    assert_eq!(
+        declined["structuredContent"]["error"]["code"], "NOT_ALLOWED",
+        "{declined:#}"
+    );
+}
+
+#[tokio::test]
+async fn a_yes_survives_a_restart() {
+    let place = Place::with(ASKING);
+    let can = json!({"elicitation": {"form": {}}});
+    let question = {
+        let server = place.serve_http(&[]);
+        call(&server, &can, json!({}), &json!({})).await
+    };
+    let server = place.serve_http(&[]);
+    let yes = with_answer(&question, json!({"action": "accept", "content": {"allow": true}}));
+    let agreed = call(&server, &can, json!({}), &yes).await;
+    assert_ne!(agreed["isError"], true, "{agreed:#}");
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_the_refusal_says_what_to_do() {
+    let place = Place::with(ASKING);
+    let server = place.serve_http(&[]);
+    for can in [json!({}), json!({"elicitation": {"url": {}}})] {
+        let refused = call(&server, &can, json!({}), &json!({})).await;
+        let error = &refused["structuredContent"]["error"];
+        assert_eq!(error["code"], "NOT_ALLOWED", "{refused:#}");
+        assert_eq!(error["remediation"], "Get a yes.");
+    }
+    let (code, printed) = place.call("task_list", &json!({}));
+    assert_eq!((code, &printed["error"]["code"]), (1, &json!("NOT_ALLOWED")));
+}

@@ -1,0 +1,180 @@
+//! Policies that misbehave: each denies what it would judge, with a typed error, and the others go on.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, guest};
+
+/// The villain, judging `task_get` and `task_create`, with settings.
+fn villain(more: &str) -> String {
+    format!(
+        "[policies.villain]\nsource = {:?}\ntools = [\"task_get\", \"task_create\"]\n{more}\n",
+        guest("villain")
+    )
+}
+
+fn create() -> Value {
+    json!({"title": "T", "spec_markdown": "# Goal\ng", "workspace": "w", "actor": "a", "actor_role": "orchestrator", "initial_phase": "spec_review"})
+}
+
+#[tokio::test]
+async fn each_misdeed_denies_with_its_cause() {
+    let cases = [
+        ("before", "trap", "crash"),
+        ("before", "loop", "deadline"),
+        ("before", "grow", "memory"),
+        ("before", "give up", "cannot_judge"),
+        ("before", "amend to no object", "bad_amendment"),
+        ("before", "amend to what no tool takes", "bad_amendment"),
+        // A snapshot cannot be written, and nobody gets at a pack's tables by its name.
+        ("before", "remember", "cannot_judge"),
+        ("before", "pry", "cannot_judge"),
+        ("after", "trap", "crash"),
+        ("after", "loop", "deadline"),
+        ("after", "grow", "memory"),
+        ("after", "give up", "cannot_judge"),
+        ("after", "pry", "cannot_judge"),
+    ];
+    for (phase, deed, cause) in cases {
+        let place = Place::with(&villain(&format!("config = {{ {phase} = {deed:?} }}")));
+        let session = place.serve(&[]).await;
+        let refused = session.refused("task_create", create()).await;
+        assert_eq!(refused["code"], "POLICY_FAILED", "{phase} {deed}: {refused:#}");
+        assert_eq!(refused["context"]["cause"], cause, "{phase} {deed}: {refused:#}");
+        assert_eq!(refused["context"]["policy"], "villain");
+        session.ok("task_list", json!({})).await;
+        session.close().await;
+        assert_eq!(
+            place.ledger(),
+            ["task_create write POLICY_FAILED", "task_list read ok"],
+            "{phase} {deed}"
+        );
+        assert_eq!(
+            place.sql("SELECT count(*) FROM task_store_tasks"),
+            ["0"],
+            "{phase} {deed}"
+        );
+        assert_eq!(
+            place.sql("SELECT count(*) FROM policy_task_store_seen"),
+            ["0"],
+            "{phase} {deed}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_it_says_is_made_fit_to_be_read() {
+    for settings in [r#"{ before = "deny" }"#, r#"{ after = "deny" }"#] {
+        let place = Place::with(&villain(&format!("config = {settings}")));
+        let session = place.serve(&[]).await;
+        let refused = session.refused("task_get", json!({"task_id": "x"})).await;
+        assert_eq!(refused["code"], "DROPTABLE");
+        let message = refused["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("policy `villain`: [31mno !!!") && message.len() < 3_000,
+            "{message}"
+        );
+        session.ok("task_list", json!({})).await;
+        session.close().await;
+    }
+}
+
+#[tokio::test]
+async fn open_or_watching_it_stands_in_nobodys_way() {
+    for (more, verdict) in [
+        (
+            "fail_open = true\nconfig = { before = \"trap\", after = \"loop\" }",
+            "failed",
+        ),
+        (
+            "mode = \"audit\"\nconfig = { before = \"deny\", after = \"deny\" }",
+            "deny",
+        ),
+        (
+            "mode = \"audit\"\nconfig = { before = \"amend to no object\", after = \"grow\" }",
+            "failed",
+        ),
+        ("config = { before = \"flood notes\" }", "pass"),
+    ] {
+        let place = Place::with(&villain(more));
+        let session = place.serve(&[]).await;
+        session.ok("task_create", create()).await;
+        session.close().await;
+        let told = place.sql("SELECT verdicts FROM core_operations");
+        let told: Value = serde_json::from_str(&told[0]).unwrap();
+        let words: Vec<&Value> = told
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|said| &said["verdict"])
+            .collect();
+        assert_eq!(words[0], verdict, "{more}: {told}");
+        assert_eq!(words.len(), 2, "{more}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_policy_remembers_goes_with_the_call() {
+    let denying = format!(
+        "{}[policies.zz]\nsource = {:?}\ntools = [\"task_create\"]\nconfig = {{ after = \"deny success\" }}\n",
+        villain("config = { after = \"remember\" }"),
+        guest("villain")
+    );
+    let place = Place::with(&denying);
+    let session = place.serve(&[]).await;
+    session.refused("task_create", create()).await;
+    session.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM policy_task_store_seen"), ["0"]);
+    let place = Place::with(&villain("config = { after = \"remember\" }"));
+    let session = place.serve(&[]).await;
+    session.ok("task_create", create()).await;
+    session.close().await;
+    assert_eq!(
+        place.sql("SELECT op_id FROM policy_task_store_seen"),
+        place.sql("SELECT op_id FROM core_operations")
+    );
+    // What it wrote is its own, not the pack's: neither in what the call changed nor in the pack's pages.
+    let changed = place.sql("SELECT changed_paths FROM core_operations");
+    assert!(!changed[0].contains("policy_"), "{changed:?}");
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
+    let nothing = r#"source = "nothing.wasm""#.to_owned();
+    let pinned = format!(
+        "source = \"builtin:cel\"\nsha256 = \"{}\"\nconfig = {{ when = \"true\", message = \"m\" }}",
+        "0".repeat(64)
+    );
+    let shifty = format!("source = {:?}", guest("shifty"));
+    let disliked = format!(
+        "source = {:?}\nconfig = {{ dislikes = [\"one\", \"two\"] }}",
+        guest("villain")
+    );
+    let pack = format!("source = {:?}", guest("prober"));
+    let settings = "source = \"builtin:path-guard\"\nconfig = { alow = [], deny = 3 }".to_owned();
+    for (source, why) in [
+        (nothing, "the file cannot be read"),
+        (pinned, "pinned is"),
+        (shifty, "it describes itself differently each time"),
+        (
+            disliked,
+            "[policies.mine.config].one: is not to its liking; [policies.mine.config].two: is not",
+        ),
+        (pack, "it exports tollgate:host/pack; configure it under [packs]"),
+        (settings, "alow"),
+    ] {
+        let place = Place::with(&format!("[policies.mine]\ntools = [\"task_get\"]\n{source}\n"));
+        let output = place.run(&["policies", "list"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.code() == Some(1) && said.contains(why),
+            "{why}: {said}"
+        );
+        let (code, printed) = place.call("task_get", &json!({"task_id": "x"}));
+        assert_eq!(
+            (code, &printed["error"]["context"]["cause"]),
+            (1, &json!("not_loaded")),
+            "{printed:#}"
+        );
+        assert_eq!(place.call("task_list", &json!({})).0, 0);
+    }
+}

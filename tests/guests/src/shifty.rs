@@ -1,0 +1,37 @@
+//! A policy that describes itself differently each time it is asked.
+
+use std::hash::{BuildHasher, RandomState};
+
+use tollgate_sdk::guest::policy::bindings::exports::tollgate::host::judge::{
+    Guest, Manifest, Note, Outcome, Phase, Problem, Request, Review, Verdict,
+};
+use tollgate_sdk::guest::policy::export_component;
+
+struct Shifty;
+export_component!(Shifty);
+
+impl Guest for Shifty {
+    fn describe() -> Manifest {
+        Manifest {
+            name: "shifty".to_owned(),
+            version: RandomState::new().hash_one(0).to_string(),
+            summary: "Says something else each time.".to_owned(),
+            phase: Phase::Both,
+            wants: Vec::new(),
+            migrations: Vec::new(),
+            config_schema: None,
+        }
+    }
+
+    fn configure(_settings: String) -> Result<(), Vec<Problem>> {
+        Ok(())
+    }
+
+    fn before_call(_request: Request) -> Result<(Verdict, Vec<Note>), String> {
+        Ok((Verdict::Pass, Vec::new()))
+    }
+
+    fn after_call(_request: Request, _outcome: Outcome) -> Result<(Review, Vec<Note>), String> {
+        Ok((Review::Pass, Vec::new()))
+    }
+}
