@@ -276,6 +276,7 @@ fn refused(want: &Want) -> Option<&'static str> {
         }
         Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
         Want::Budget(_) => Some("it wants to reserve from a budget, which no policy may"),
+        Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
     }
 }
 

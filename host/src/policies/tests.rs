@@ -177,14 +177,25 @@ fn check(members: &[&str], expected: Expect) {
 
 #[test]
 fn all_that_pass_let_it_pass() {
-    check(&["b:pass", "a:pass request", "c:pass response"], expect![[r#""#]]);
+    check(
+        &["b:pass", "a:pass request", "c:pass response"],
+        expect![[r#"
+        before: pass None a=pass b=pass
+        after: pass b=pass c=pass
+        asked: a b b@0 c@0
+        notes: a b b c"#]],
+    );
 }
 
 #[test]
 fn every_denial_is_heard() {
     check(
         &["a:deny request", "b:deny request", "c:ask request"],
-        expect![[r#""#]],
+        expect![[r#"
+            before: deny A ["A", "B"] None a=deny b=deny c=ask
+            after: pass 
+            asked: a b c
+            notes: a b c"#]],
     );
 }
 
@@ -192,9 +203,20 @@ fn every_denial_is_heard() {
 fn amendments_add_up_and_bad_ones_deny() {
     check(
         &["a:amend request", "b:amend request", "c:pass request"],
-        expect![[r#""#]],
+        expect![[r#"
+            before: pass Some("!!") a=amend b=amend c=pass
+            after: pass 
+            asked: a b! c!!
+            notes: a b c"#]],
     );
-    check(&["a:amend request", "b:mangle request"], expect![[r#""#]]);
+    check(
+        &["a:amend request", "b:mangle request"],
+        expect![[r#"
+        before: deny POLICY_FAILED [] Some("!") a=amend b=failed
+        after: pass 
+        asked: a b!
+        notes: a"#]],
+    );
 }
 
 #[test]
@@ -206,26 +228,62 @@ fn those_who_watch_change_nothing() {
             "c:trap audit request",
             "d:missing audit",
         ],
-        expect![[r#""#]],
+        expect![[r#"
+            before: pass None a=deny b=amend c=failed d=failed
+            after: pass a=deny d=failed
+            asked: a b c a@0
+            notes: a b a"#]],
     );
 }
 
 #[test]
 fn failing_denies_unless_it_may_fail_open() {
-    check(&["a:trap request"], expect![[r#""#]]);
-    check(&["a:missing request", "b:pass request"], expect![[r#""#]]);
-    check(&["a:trap open request", "b:missing open"], expect![[r#""#]]);
+    check(
+        &["a:trap request"],
+        expect![[r#"
+        before: deny POLICY_FAILED [] None a=failed
+        after: pass 
+        asked: a
+        notes: "#]],
+    );
+    check(
+        &["a:missing request", "b:pass request"],
+        expect![[r#"
+        before: deny POLICY_FAILED [] None a=failed b=pass
+        after: pass 
+        asked: b
+        notes: b"#]],
+    );
+    check(
+        &["a:trap open request", "b:missing open"],
+        expect![[r#"
+        before: pass None a=failed b=failed
+        after: pass b=failed
+        asked: a
+        notes: "#]],
+    );
 }
 
 #[test]
 fn a_question_is_put_once_and_only_if_nobody_denies() {
-    check(&["a:ask request", "b:ask request"], expect![[r#""#]]);
+    check(
+        &["a:ask request", "b:ask request"],
+        expect![[r#"
+        before: ask "May it?", else A None a=ask b=ask
+        after: pass 
+        asked: a b
+        notes: a b"#]],
+    );
 }
 
 #[test]
 fn results_are_judged_for_the_calls_inside_too() {
     check(
         &["a:deny response =b_*", "b:pass response", "c:pass =c_*"],
-        expect![[r#""#]],
+        expect![[r#"
+            before: pass None 
+            after: deny A ["A", "A"] a=deny*2 b=pass
+            asked: a@1 a@2 b@0
+            notes: a a b"#]],
     );
 }
