@@ -52,9 +52,9 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
     expect![[r#"
         Exited(0) 36 0 [$(id) `id` ; id | id $HOME * a b '"
         ] []
-        not allowed: `python3` is no program the pack was granted, nor, with these arguments, a test of `main`; tests are registered as `tests.NAME` in [workspaces.main]
-        not allowed: `/bin/sh` is no program the pack was granted, nor, with these arguments, a test of `main`; tests are registered as `tests.NAME` in [workspaces.main]
-        not allowed: `./git` is no program the pack was granted, nor, with these arguments, a test of `main`; tests are registered as `tests.NAME` in [workspaces.main]
+        not allowed: `python3` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["python3"]` to [workspaces.main]
+        not allowed: `/bin/sh` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["/bin/sh"]` to [workspaces.main]
+        not allowed: `./git` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["./git"]` to [workspaces.main]
         not started: there is no `no-such-program` on the host's PATH
         no command can look like this: an argument has a NUL in it
         a transaction is open, and nothing slow may hold it

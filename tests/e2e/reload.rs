@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use crate::harness::{HttpServer, Place, Session, Wire, guest, hang_up, until};
+use crate::meddling::Meddling;
 
 fn with_prober(place: &Place) {
     write(
@@ -153,6 +154,42 @@ async fn a_set_that_does_not_work_changes_nothing() {
     until(async || metrics(&server).await.contains("outcome=\"taken\"} 1\n")).await;
     let refused = session.refused("task_list", json!({})).await;
     assert_eq!(refused["code"], "ENVELOPE_REQUIRED");
+}
+
+#[test]
+fn a_call_under_way_ends_with_what_it_began_with() {
+    let meddling = Meddling::new();
+    let pipe = meddling.main().join("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    let mut wire = meddling.place.wire(&["--tools", "meddler_*,task_list"]);
+    wire.initialize("2025-11-25");
+    let call = json!({"name": "meddler_run", "arguments": {"program": "sh", "arguments": ["-c", "cat pipe; echo done"]}});
+    wire.send(
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+            .to_string()
+            .as_bytes(),
+    );
+    // Somebody reads it now, so the call runs; it ends when nobody can write any more.
+    let writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    write(&meddling.place, "");
+    assert_eq!(wire.receive()["method"], "notifications/tools/list_changed");
+    assert!(!lists(&mut wire, 2, &Value::Null, "meddler_run"));
+    drop(writer);
+    let reply = wire.receive();
+    assert_eq!(
+        (&reply["id"], &reply["result"]["isError"]),
+        (&json!(1), &json!(false)),
+        "{reply:#}"
+    );
+    let said = reply["result"]["structuredContent"]["result"].as_str().unwrap();
+    assert!(said.contains("done"), "{said}");
 }
 
 /// A configuration with a component of its own, and that component with another description of a tool.

@@ -85,17 +85,17 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
         "a\nb" File, "out" Symlink, "up" Symlink
         access refused: `out/x` goes through a link or what is no directory, and writing follows none; Exited(0) 1 0 [
         ] []
-        access refused: `elsewhere` is not below .git/, out/, where the pack may write; Exited(0) 1 0 [
+        access refused: `elsewhere` may not be written; to allow it, set `write = ["out/", ".git/", "elsewhere"]` in [workspaces.main]; Exited(0) 1 0 [
         ] []
         access refused: `../outside/x` has `..` in it; Exited(0) 1 0 [
         ] []
         access refused: `/tmp/x` is absolute; paths start at the workspace's root; Exited(0) 1 0 [
         ] []
-        access refused: `up/x` is not below .git/, out/, where the pack may write; Exited(0) 1 0 [
+        access refused: `up/x` may not be written; to allow it, set `write = ["out/", ".git/", "up/"]` in [workspaces.main]; Exited(0) 1 0 [
         ] []
         access refused: `.git/hooks/post-commit` belongs to git; Exited(0) 1 0 [
         ] []
-        access refused: `outx/y` is not below .git/, out/, where the pack may write; Exited(0) 1 0 [
+        access refused: `outx/y` may not be written; to allow it, set `write = ["out/", ".git/", "outx/"]` in [workspaces.main]; Exited(0) 1 0 [
         ] []
         access refused: this tool only reads; not allowed: only `run` tools start processes"#]].assert_eq(&log);
     let left: Vec<_> = std::fs::read_dir(meddling.place.path().join("outside"))
