@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod components;
+mod reproduce;
 mod run;
 mod test;
 mod torture;
@@ -42,6 +43,8 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci,
+    /// Build a component twice from nothing, in two places, and compare the bytes
+    Reproduce,
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Task::Serve { flags } => run::serve(&flags),
         Task::Test { filter } => test::all(filter.as_deref()),
         Task::Ci => check::all(),
+        Task::Reproduce => reproduce::check(),
         Task::Torture { flags } => torture::all(&flags),
         Task::Bench { flags } => bench::all(&flags),
     };
