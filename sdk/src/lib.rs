@@ -49,6 +49,7 @@
 //! ```
 #![warn(missing_docs)]
 
+pub mod artifacts;
 pub mod budget;
 mod canonical;
 #[cfg(not(target_family = "wasm"))]
@@ -81,6 +82,7 @@ pub mod stale;
 #[cfg(not(target_family = "wasm"))]
 pub mod tree;
 
+pub use artifacts::{ArtifactError, ArtifactKind};
 pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};
 pub use canonical::canonical_json;
 #[cfg(not(target_family = "wasm"))]

@@ -81,6 +81,8 @@ pub enum Want {
     LedgerQuery,
     /// Reserves from the named budget.
     Budget(&'static str),
+    /// Keeps artifacts with its operations.
+    Artifacts,
 }
 
 /// One step of a pack's schema.

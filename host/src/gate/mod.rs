@@ -14,6 +14,7 @@ mod lanes;
 mod members;
 mod projector;
 mod queue;
+mod relay;
 mod reply;
 mod writer;
 
@@ -285,9 +286,12 @@ impl Gate {
     }
 
     /// Lets one call through, or refuses it. Either way the ledger gets its row.
-    pub async fn call(&self, call: Call) -> Result<Outcome, UnknownTool> {
+    pub async fn call(&self, mut call: Call) -> Result<Outcome, UnknownTool> {
         match self.catalog.find(&call.tool) {
-            Some(tool) => Ok(self.pass(tool, call).await),
+            Some(tool) => {
+                let tool = relay::follow(&self.catalog, tool, &mut call);
+                Ok(self.pass(tool, call).await)
+            }
             None => Err(UnknownTool {
                 nearest: self.catalog.nearest(&call.tool).map(str::to_owned),
                 name: call.tool,
@@ -359,15 +363,16 @@ impl Gate {
         let result = artifacts
             .wants(ArtifactKind::Result)
             .then(|| content(result).into_owned());
-        if arguments.is_none() && result.is_none() {
+        if arguments.is_none() && result.is_none() && !artifacts.has_given() {
             return;
         }
         let stored = tokio::task::spawn_blocking(move || {
+            artifacts.store_given();
             if let Some((_, arguments)) = arguments {
-                artifacts.store(&arguments);
+                artifacts.store(arguments.as_bytes());
             }
             if let Some(result) = result {
-                artifacts.store(&result);
+                artifacts.store(result.as_bytes());
             }
         });
         let _ = stored.await;
@@ -440,6 +445,7 @@ impl Gate {
             },
             progress: call.progress,
             artifacts: draft.recording.artifacts.clone(),
+            catalog: Arc::clone(&self.catalog),
         };
         (draft, Ok(guest))
     }

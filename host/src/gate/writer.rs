@@ -250,12 +250,14 @@ impl Writer {
                         None => match self.run(guest)? {
                             Ran::Kept(ended) => ended,
                             Ran::Lost(ended) => {
+                                guest.artifacts.forget();
                                 pending.failure = Some(ended);
                                 return Ok(Err(Lost));
                             }
                         },
                     };
                     if ended.result.is_err() {
+                        guest.artifacts.forget();
                         pending.failure = Some(ended.clone());
                     }
                     settled.end(ended);
