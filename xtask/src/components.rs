@@ -1,6 +1,6 @@
 //! Building the components, and the host that embeds them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
@@ -84,8 +84,9 @@ pub(crate) fn build_host(profile: Profile) -> anyhow::Result<PathBuf> {
 /// Builds the built-in components into `target/components`, where the host's build looks.
 pub(crate) fn build_packs() -> anyhow::Result<()> {
     ensure_target()?;
+    let home = cargo_home()?;
     for (package, file) in PACKS {
-        run(component_build().args(["--package", package]))?;
+        run(component_build(&home).args(["--package", package]))?;
         install(
             &component_folder().join(format!("{file}.wasm")),
             &format!("{package}.wasm"),
@@ -104,7 +105,7 @@ pub(crate) fn build_packs() -> anyhow::Result<()> {
 /// Builds the components that only tests use, into `target/components/guests`.
 pub(crate) fn build_guests() -> anyhow::Result<()> {
     ensure_target()?;
-    run(component_build().args(["--package", "guests", "--examples"]))?;
+    run(component_build(&cargo_home()?).args(["--package", "guests", "--examples"]))?;
     let built = component_folder().join("examples");
     for source in std::fs::read_dir(root().join("tests/guests/src"))? {
         let name = source?.file_name();
@@ -119,10 +120,24 @@ pub(crate) fn build_guests() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn component_build() -> Command {
+/// A build of components, with nothing of this machine in them.
+pub(crate) fn component_build(home: &Path) -> Command {
     let mut build = cargo();
     build.args(["build", "--quiet", "--target", WASM, "--profile", "component"]);
+    // Messages of panics name the sources of dependencies, which are below Cargo's home.
+    let remap = format!("--remap-path-prefix={}=/cargo", home.display());
+    build.env("CARGO_ENCODED_RUSTFLAGS", remap);
     build
+}
+
+/// Where Cargo keeps what it downloads.
+pub(crate) fn cargo_home() -> anyhow::Result<PathBuf> {
+    match std::env::var_os("CARGO_HOME") {
+        Some(home) => Ok(home.into()),
+        None => Ok(std::env::home_dir()
+            .context("Cargo's home is not known; set CARGO_HOME")?
+            .join(".cargo")),
+    }
 }
 
 fn component_folder() -> PathBuf {
@@ -131,7 +146,7 @@ fn component_folder() -> PathBuf {
 
 /// Copies a built component unless the same bytes are there: a new file would rebuild the host.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
-fn install(from: &std::path::Path, name: &str) -> anyhow::Result<()> {
+fn install(from: &Path, name: &str) -> anyhow::Result<()> {
     let to = root().join("target/components").join(name);
     let bytes = std::fs::read(from).with_context(|| format!("{} cannot be read", from.display()))?;
     if std::fs::read(&to).is_ok_and(|there| there == bytes) {

@@ -5,6 +5,7 @@ mod bundle;
 mod check;
 mod components;
 mod python;
+mod reproduce;
 mod run;
 mod sbom;
 mod test;
@@ -45,6 +46,8 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci,
+    /// Build a component twice from nothing, in two places, and compare the bytes
+    Reproduce,
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Task::Serve { flags } => run::serve(&flags),
         Task::Test { filter } => test::all(filter.as_deref()),
         Task::Ci => check::all(),
+        Task::Reproduce => reproduce::check(),
         Task::Torture { flags } => torture::all(&flags),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),

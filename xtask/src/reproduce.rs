@@ -1,0 +1,73 @@
+//! `cargo xtask reproduce`: a component is the same to the last bit, wherever and by whomever it is built.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+
+use crate::components;
+use crate::run::{root, run, say, target};
+
+/// The package that is built, standing for all: they are built in the same way.
+const PACKAGE: &str = "task-store";
+
+/// Builds a component twice from nothing, in folders and with a Cargo home that have nothing in common, and compares.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let folder = target().join("reproduce");
+    let (one, another) = (folder.join("one"), folder.join("quite/another/place"));
+    let home = components::cargo_home()?;
+    let first = build(&one, &home)?;
+    let other_home = folder.join("home");
+    move_in(&home, &other_home)?;
+    let second = build(&another, &other_home)?;
+    ensure!(
+        first == second,
+        "{PACKAGE} has {} bytes when built in {} and {} others when built in {}",
+        first.len(),
+        one.display(),
+        second.len(),
+        another.display()
+    );
+    say(&format!(
+        "{PACKAGE} is the same {} bytes, built twice",
+        first.len()
+    ));
+    Ok(())
+}
+
+/// Builds the sources that Git knows in a folder, and returns the component.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn build(folder: &Path, home: &Path) -> anyhow::Result<Vec<u8>> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)?;
+    }
+    run(Command::new("git")
+        .args(["checkout-index", "--all", "--force"])
+        .arg(format!("--prefix={}/", folder.display()))
+        .current_dir(root()))
+    .context("the sources come from Git's index")?;
+    run(components::component_build(home)
+        .args(["--offline", "--package", PACKAGE])
+        .current_dir(folder)
+        .env("CARGO_HOME", home)
+        .env("CARGO_TARGET_DIR", folder.join("target")))?;
+    let name = format!("{}.wasm", PACKAGE.replace('-', "_"));
+    let built = folder
+        .join("target")
+        .join(components::WASM)
+        .join("component")
+        .join(name);
+    std::fs::read(&built).with_context(|| format!("{} cannot be read", built.display()))
+}
+
+/// Makes a Cargo home of another name, with the same registry in it.
+fn move_in(from: &Path, home: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(home)?;
+    for name in ["registry", "config.toml"] {
+        let (there, link) = (from.join(name), home.join(name));
+        if there.exists() && !link.exists() {
+            std::os::unix::fs::symlink(there, link)?;
+        }
+    }
+    Ok(())
+}
