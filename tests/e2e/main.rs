@@ -26,4 +26,5 @@ mod record;
 mod stdio;
 mod surface;
 mod tasks;
+mod tasks_tools;
 mod workspaces;
