@@ -92,7 +92,7 @@ impl Driver {
         )
         .await;
         let save = json!({"name": "mine", "kind": "task", "description": "d", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]});
-        self.says("template_save", save, "/name", json!("mine")).await;
+        self.says("template_save", save, "/ids/0", json!("mine")).await;
         let scaffold = json!({"template": "mine", "title": "From mine", "plan": "PLAN-002"});
         self.call("scaffold", scaffold, "").await;
         self.says(
