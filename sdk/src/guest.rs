@@ -95,6 +95,7 @@ fn manifest(pack: &Pack) -> wit::Manifest {
         tools: pack.tools.iter().map(wire_tool).collect(),
         prompts: pack.prompts.iter().map(wire_prompt).collect(),
         config_schema: pack.config_schema.map(|make| make().to_string()),
+        render_tool: pack.render_tool.map(str::to_owned),
     }
 }
 

@@ -99,7 +99,9 @@ pub use schema::{config_schema, input_schema, output_schema};
 pub use text::{Id, ParseTextError};
 pub use timestamp::Timestamp;
 pub use tool::{Effect, Entry, Hints, Reply, Tier, Tool};
-pub use workspace::{FileEntry, FileKind, GitAccess, TestCommand, Workspace, WorkspaceError, WorkspaceInfo};
+pub use workspace::{
+    FileEntry, FileKind, GitAccess, MAX_WRITE, TestCommand, Workspace, WorkspaceError, WorkspaceInfo,
+};
 
 #[doc(hidden)]
 pub mod reexport {
