@@ -20,7 +20,7 @@ async fn keep(session: &Session, tool: &str, arguments: Value) -> Vec<String> {
 }
 
 fn rows(place: &Place) -> Vec<String> {
-    place.sql("SELECT kind || ' ' || size FROM core_artifacts ORDER BY id")
+    place.sql("SELECT kind || ' ' || size FROM core_artifacts ORDER BY size")
 }
 
 fn files(place: &Place) -> usize {
@@ -82,7 +82,7 @@ async fn too_large_too_much_and_too_many_are_refused_and_the_rest_is_kept() {
         said[0],
         "the artifact is too large: it has 1048577 bytes, at most 1048576 are kept"
     );
-    assert_eq!(rows(&place), ["log 1048576", "log 9"]);
+    assert_eq!(rows(&place), ["log 9", "log 1048576"]);
     let said = keep(&session, "hoarder_write", json!({"sizes": vec![mib; 9]})).await;
     let why =
         "the artifact is too large: all of the call have 9437184 bytes with it, at most 8388608 are kept";

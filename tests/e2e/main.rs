@@ -34,5 +34,6 @@ mod shipped;
 mod stdio;
 mod surface;
 mod tasks;
+mod tasks_tools;
 mod villains;
 mod workspaces;

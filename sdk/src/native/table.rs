@@ -127,10 +127,12 @@ mod tests {
         number: u32,
     }
 
+    type Deep = Vec<Vec<Vec<u32>>>;
+
     #[derive(Serialize, JsonSchema)]
     struct Out {
         /// Deep.
-        rows: Vec<Vec<Vec<Vec<Vec<Vec<u32>>>>>>,
+        rows: Vec<Vec<Vec<Deep>>>,
     }
 
     impl Tool for Sloppy {
