@@ -138,7 +138,7 @@ pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Candidate> {
 struct Search<'a> {
     evidence: &'a Evidence<'a>,
     roots: BTreeSet<usize>,
-    reached: BTreeSet<usize>,
+    reached: Vec<bool>,
     /// How many files import each file.
     importers: Vec<usize>,
     /// The stems of C headers that are included.
@@ -185,7 +185,7 @@ impl Search<'_> {
             return Some(Reason::NeverImported { mentioned_in });
         }
         // What is built of C is known to its build alone, and so is what it reaches.
-        let is_known = language != Language::C && !self.reached.contains(&file);
+        let is_known = language != Language::C && self.reached.get(file) == Some(&false);
         is_known.then_some(Reason::Unreachable)
     }
 
