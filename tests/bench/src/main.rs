@@ -63,6 +63,7 @@ enum Part {
     Memory,
     Ledger,
     Scale,
+    Repository,
 }
 
 impl Part {
@@ -75,6 +76,7 @@ impl Part {
             Part::Memory => figure::memory::measure(setup, report),
             Part::Ledger => figure::ledger::measure(setup, report),
             Part::Scale => figure::scale::measure(setup, report),
+            Part::Repository => figure::repository::measure(setup, report),
         }
     }
 }

@@ -89,7 +89,10 @@ impl Graph {
                     Outcome::External(_) | Outcome::Missing | Outcome::Nothing => {}
                 }
             }
-            for list in [graph.files.last_mut(), graph.packages.last_mut()].into_iter().flatten() {
+            for list in [graph.files.last_mut(), graph.packages.last_mut()]
+                .into_iter()
+                .flatten()
+            {
                 list.sort_unstable();
                 list.dedup();
             }
@@ -145,7 +148,10 @@ impl Graph {
         let mut counts = vec![0; self.files.len()];
         for file in 0..self.files.len() {
             for imported in self.imports_of(file).iter() {
-                counts.get_mut(*imported).into_iter().for_each(|count| *count += 1);
+                counts
+                    .get_mut(*imported)
+                    .into_iter()
+                    .for_each(|count| *count += 1);
             }
         }
         counts
@@ -179,7 +185,9 @@ impl Graph {
         };
         roots.into_iter().for_each(|root| reach(root, &mut open));
         while let Some(file) = open.pop() {
-            self.imports_of(file).iter().for_each(|found| reach(*found, &mut open));
+            self.imports_of(file)
+                .iter()
+                .for_each(|found| reach(*found, &mut open));
         }
         reached
     }

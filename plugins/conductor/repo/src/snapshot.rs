@@ -31,14 +31,19 @@ pub struct Limits {
     pub observed_bytes: u64,
 }
 
+impl Limits {
+    /// What snapshots are taken with unless somebody wants less.
+    pub const DEFAULT: Limits = Limits {
+        entries: 50_000,
+        depth: 64,
+        hashed_bytes: 8 << 20,
+        observed_bytes: 1 << 20,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Limits {
-        Limits {
-            entries: 50_000,
-            depth: 64,
-            hashed_bytes: 8 << 20,
-            observed_bytes: 1 << 20,
-        }
+        Limits::DEFAULT
     }
 }
 
@@ -126,6 +131,11 @@ impl Digest {
     /// The hash of some bytes.
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Hasher::oneshot(bytes))
+    }
+
+    /// Which of `count` shares it falls into.
+    pub fn share(self, count: u32) -> u32 {
+        u32::try_from(self.0 % u128::from(count.max(1))).unwrap_or_default()
     }
 
     /// The hash of what a hasher was fed.

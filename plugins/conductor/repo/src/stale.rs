@@ -6,6 +6,7 @@
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +99,13 @@ impl Reason {
     }
 }
 
+/// In words, with names as Markdown writes code.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::map::markdown_reason(self))
+    }
+}
+
 /// What the candidates are found from.
 pub(crate) struct Evidence<'a> {
     pub(crate) index: &'a Index<'a>,
@@ -105,7 +113,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) entries: &'a [EntryPoint],
     pub(crate) descriptions: &'a Descriptions,
     pub(crate) ages: &'a Ages,
-    /// Files are missing from the snapshot, so that importers may be among them.
+    /// Files are missing from the snapshot or were not read, so that importers may be among them.
     pub(crate) is_partial: bool,
 }
 

@@ -143,7 +143,7 @@ fn new_files_want_a_description_if_the_policy_says_so() {
         json!({"evidence": {"notes": "n", "file_descriptions": {"x.py": "the exporter"}}}),
     );
     expect![[r#"
-        false ["file_descriptions says nothing about new files: x.py"] null null
+        false ["file_descriptions says nothing about new files, nor does repo_file_descriptions_update: x.py"] null null
         true [] null null
     "#]]
     .assert_eq(&log);

@@ -4,6 +4,7 @@ pub(crate) mod durable;
 pub(crate) mod in_process;
 pub(crate) mod ledger;
 pub(crate) mod memory;
+pub(crate) mod repository;
 pub(crate) mod scale;
 pub(crate) mod start;
 pub(crate) mod stdio;

@@ -78,7 +78,10 @@ fn mentions(text: &str) -> Vec<String> {
             continue;
         }
         let before = bytes.get(..dot).unwrap_or_default();
-        let start = before.iter().rposition(|byte| !is_part(*byte)).map_or(0, |at| at + 1);
+        let start = before
+            .iter()
+            .rposition(|byte| !is_part(*byte))
+            .map_or(0, |at| at + 1);
         let word = text.get(start..dot + 1 + ending).unwrap_or_default();
         let word = word.trim_start_matches("./");
         if word.len() > 200 || path::extension(word).is_empty() {
@@ -94,7 +97,9 @@ fn mentions(text: &str) -> Vec<String> {
 
 /// Bytes that names of files are made of.
 const fn is_part(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || !byte.is_ascii() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'@' | b'+')
+    byte.is_ascii_alphanumeric()
+        || !byte.is_ascii()
+        || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'@' | b'+')
 }
 
 /// Whether a word is over, but for dots that end a sentence.
@@ -106,5 +111,6 @@ fn ends_word(rest: &[u8]) -> bool {
 fn is_ending_of_program(ending: &[u8]) -> bool {
     let is_script = matches!(ending, b"sh" | b"bash" | b"ps1" | b"bat" | b"rb" | b"pl");
     (1..=4).contains(&ending.len())
-        && (is_script || std::str::from_utf8(ending).is_ok_and(|ending| Language::of_extension(ending).is_some()))
+        && (is_script
+            || std::str::from_utf8(ending).is_ok_and(|ending| Language::of_extension(ending).is_some()))
 }

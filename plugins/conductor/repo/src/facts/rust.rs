@@ -58,12 +58,7 @@ impl<'a> Reading<'a> {
                 }
             }
             Kind::Word(word) => self.word(word),
-            Kind::Open(_)
-            | Kind::Close(_)
-            | Kind::Text(_)
-            | Kind::Separator
-            | Kind::Mark(_)
-            | Kind::End => {}
+            Kind::Open(_) | Kind::Close(_) | Kind::Text(_) | Kind::Separator | Kind::Mark(_) | Kind::End => {}
         }
     }
 

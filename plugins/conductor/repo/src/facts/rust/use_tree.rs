@@ -62,7 +62,8 @@ fn group(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves
             }
             Kind::Mark(',') => drop(tokens.next()),
             Kind::Word(_) | Kind::Separator | Kind::Mark('*' | '$') | Kind::Open('{')
-                if leaves.len() < MAX_LEAVES => {
+                if leaves.len() < MAX_LEAVES =>
+            {
                 let before = tokens.at();
                 tree(tokens, prefix, depth + 1, leaves);
                 if tokens.at() == before {
