@@ -53,7 +53,8 @@ use crate::tools::git_write::{GitBranch, GitCommit, GitTag};
 use crate::tools::jobs::{JobGet, JobList, JobUpdatePolicies};
 use crate::tools::lifecycle::{JobArchive, JobFail, JobPause, JobResume, JobSetReady};
 use crate::tools::logs::{DecisionRecord, DevlogAppend, DevlogExport, DevlogList};
-use crate::tools::map::{RepoMapExport, RepoMapQuery, RepoMapUpdate};
+use crate::tools::map::{RepoMapQuery, RepoMapUpdate};
+use crate::tools::map_export::RepoMapExport;
 use crate::tools::mistakes::{MistakeList, MistakeRecord};
 use crate::tools::plan::{
     PlanSetAssumptions, PlanSetConstraints, PlanSetDefinitionOfDone, PlanSetDeliverables, PlanSetInvariants,

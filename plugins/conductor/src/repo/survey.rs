@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use conductor_repo::facts::FactBook;
-use conductor_repo::snapshot::{self, Diff, Effort, Limits, Snapshot, Taken};
+use conductor_repo::snapshot::{self, Diff, Effort, FileRecord, Limits, Snapshot, Taken};
 use conductor_repo::tree::{Tree as _, TreeError};
 use tollgate_sdk::{Cx, Db, DbError, ToolError};
 
@@ -38,6 +38,20 @@ impl Before {
             is_mapped: part::any(db, job, Kind::Facts)?,
         })
     }
+
+    /// The last snapshot, if it was of this repository.
+    fn known(&self, repo_root: &str) -> Result<Option<Known>, DbError> {
+        match &self.latest {
+            Some(latest) if latest.repo_root == repo_root => Known::from_buckets(&self.files),
+            _ => Ok(None),
+        }
+    }
+
+    /// The number of the next snapshot.
+    fn next(&self) -> u32 {
+        let last = self.latest.as_ref().map_or(0, |latest| latest.sequence);
+        last.saturating_add(1)
+    }
 }
 
 /// What a look found.
@@ -63,20 +77,12 @@ pub(crate) fn look(
     repo_root: &str,
     before: Before,
     limits: &Limits,
-    book: Option<&mut FactBook>,
+    mut book: Option<&mut FactBook>,
 ) -> Result<Look, ToolError> {
     let access = open(cx, Some(repo_root))?;
-    let is_same_root = before
-        .latest
-        .as_ref()
-        .is_none_or(|latest| latest.repo_root == repo_root);
-    let previous = match is_same_root {
-        true => Known::from_buckets(&before.files)?,
-        false => None,
-    };
+    let previous = before.known(repo_root)?;
     let seen = previous.as_ref().map(|known| &known.snapshot);
-    let mut book = book;
-    let mut observe = |file: &snapshot::FileRecord, bytes: &[u8]| {
+    let mut observe = |file: &FileRecord, bytes: &[u8]| {
         if let Some(book) = &mut book {
             book.learn(file, bytes);
         }
@@ -86,11 +92,7 @@ pub(crate) fn look(
     let (tracked, stamps) = tracked(cx, repo_root, &access, &taken, previous.as_ref(), &mut warnings);
     let taken = snapshot::add(&access, limits, seen, taken, &tracked, &mut observe).map_err(unreadable)?;
     let diff = seen.map(|seen| snapshot::diff(seen, &taken.snapshot));
-    let sequence = before
-        .latest
-        .as_ref()
-        .map_or(0, |latest| latest.sequence)
-        .saturating_add(1);
+    let sequence = before.next();
     let known = Known {
         since: since(&taken.snapshot, previous.as_ref(), diff.as_ref(), sequence),
         snapshot: taken.snapshot,
@@ -204,12 +206,7 @@ impl Look {
         let bytes: u64 = snapshot.files.iter().map(|file| file.size).sum();
         let record = SnapshotRecord {
             snapshot_id: short_id(cx, |id| rows::exists(db, id))?,
-            sequence: self
-                .before
-                .latest
-                .as_ref()
-                .map_or(0, |latest| latest.sequence)
-                .saturating_add(1),
+            sequence: self.before.next(),
             repo_root: self.repo_root.clone(),
             taken_at: cx.now(),
             files: u32::try_from(snapshot.files.len()).unwrap_or(u32::MAX),

@@ -81,6 +81,9 @@ impl Tool for JobSetReady {
         }
         let specs: Vec<(StepId, &StepSpec)> = named(&steps);
         let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs);
+        if job.repo_root.is_some() && snapshot::latest(&cx.db, &job.id)?.is_none() {
+            warnings.push("no snapshot of the repository was taken; repo_snapshot takes one".to_owned());
+        }
         let unmitigated = job
             .plan
             .risks

@@ -11,6 +11,7 @@ pub(crate) mod jobs;
 pub(crate) mod lifecycle;
 pub(crate) mod logs;
 pub(crate) mod map;
+pub(crate) mod map_export;
 pub(crate) mod mistakes;
 pub(crate) mod plan;
 pub(crate) mod repo;
