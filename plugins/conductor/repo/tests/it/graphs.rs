@@ -112,7 +112,7 @@ mod = importlib.import_module("shop.plugins.one")
 == src/shop/money.py
 == src/shop/cli.py
 if True: import shop.cart
-if __name__ == "__main__":
+if __name__=="__main__":
     main()
 == src/shop/data/table.py
 == src/shop/plugins/__init__.py
@@ -375,7 +375,7 @@ def f():
         y,
     )
 == b.py
-if __name__ == "__main__":
+if __name__=="__main__":
     run()
 == c.js
 const s = `import './a'`;
@@ -391,6 +391,7 @@ export {
         c.js -> d.js
         d.js -> c.js
         external 
+        Script b b.py
     "#]]
     .assert_eq(&found);
 }
