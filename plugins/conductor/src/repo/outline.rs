@@ -79,15 +79,16 @@ mod tests {
             "src/main.rs",
             "sub/Cargo.toml",
         ];
-        let mut snapshot = Snapshot::default();
-        snapshot.files = paths
-            .map(|path| FileRecord {
-                path: path.to_owned(),
-                content: Content::Other,
-                size: 1,
-                modified: 0,
-            })
-            .into();
+        let files = paths.map(|path| FileRecord {
+            path: path.to_owned(),
+            content: Content::Other,
+            size: 1,
+            modified: 0,
+        });
+        let snapshot = Snapshot {
+            files: files.into(),
+            ..Snapshot::default()
+        };
         expect![[r#"
             src/ 3
               deep/ 2
