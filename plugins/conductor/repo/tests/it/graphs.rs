@@ -112,7 +112,7 @@ mod = importlib.import_module("shop.plugins.one")
 == src/shop/money.py
 == src/shop/cli.py
 if True: import shop.cart
-if __name__=="__main__":
+if __name__ == "__main__":
     main()
 == src/shop/data/table.py
 == src/shop/plugins/__init__.py
