@@ -123,10 +123,12 @@ impl Tree {
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
         let directory = path(directory)?;
         let failed = |err| reading(&directory, &err);
+        // Opened once: each entry is then looked at by its name alone.
+        let dir = self.dir.open_dir(&directory).map_err(failed)?;
         let limit = limit.min(MAX_ENTRIES) as usize;
         // The smallest names seen so far, the largest of them on top.
         let mut names: BinaryHeap<(String, bool)> = BinaryHeap::new();
-        for (count, entry) in self.dir.read_dir(&directory).map_err(failed)?.enumerate() {
+        for (count, entry) in dir.entries().map_err(failed)?.enumerate() {
             if count == MAX_SCANNED {
                 return Err(WorkspaceError::TooLarge(format!(
                     "`{directory}` has more than {MAX_SCANNED} entries"
@@ -149,22 +151,8 @@ impl Tree {
         Ok(names
             .into_sorted_vec()
             .into_iter()
-            .filter_map(|(name, readable)| self.entry_of(below(&name), readable))
+            .filter_map(|(name, readable)| entry_of(&dir, &name, below(&name), readable))
             .collect())
-    }
-
-    /// An entry of a listing; `None` if it vanished meanwhile.
-    fn entry_of(&self, path: String, readable: bool) -> Option<FileEntry> {
-        if !readable {
-            return Some(FileEntry {
-                path,
-                kind: FileKind::Unnameable,
-                size: 0,
-                modified_ms: 0,
-            });
-        }
-        let metadata = self.dir.symlink_metadata(&path).ok()?;
-        Some(entry(path, &metadata))
     }
 
     /// What a path is. A symbolic link at its end is not followed.
@@ -184,12 +172,17 @@ impl Tree {
         // A pipe without a writer would otherwise wait for one.
         options.read(true).custom_flags(nonblocking());
         let mut file = self.dir.open_with(&path, &options).map_err(failed)?;
-        if !file.metadata().map_err(failed)?.is_file() {
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
             return Err(WorkspaceError::WrongKind(format!("`{path}` is no file")));
         }
-        file.seek(SeekFrom::Start(offset))
-            .map_err(|_| WorkspaceError::TooLarge(format!("no file has {offset} bytes")))?;
-        let mut content = Vec::new();
+        if offset > 0 {
+            file.seek(SeekFrom::Start(offset))
+                .map_err(|_| WorkspaceError::TooLarge(format!("no file has {offset} bytes")))?;
+        }
+        let left = metadata.len().saturating_sub(offset);
+        let expected = left.min(limit.min(MAX_READ).into());
+        let mut content = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
         file.take(limit.min(MAX_READ).into())
             .read_to_end(&mut content)
             .map_err(failed)?;
@@ -375,6 +368,20 @@ fn leads_out(err: &std::io::Error) -> bool {
 /// Whether a link was met where none is followed.
 fn is_link(err: &std::io::Error) -> bool {
     err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+/// An entry of a listing; `None` if it vanished meanwhile.
+fn entry_of(dir: &Dir, name: &str, path: String, readable: bool) -> Option<FileEntry> {
+    if !readable {
+        return Some(FileEntry {
+            path,
+            kind: FileKind::Unnameable,
+            size: 0,
+            modified_ms: 0,
+        });
+    }
+    let metadata = dir.symlink_metadata(name).ok()?;
+    Some(entry(path, &metadata))
 }
 
 fn reading(path: &str, err: &std::io::Error) -> WorkspaceError {

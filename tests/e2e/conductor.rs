@@ -49,7 +49,8 @@ async fn plan(session: &Session) -> String {
             json!({
                 "title": "CSV export", "goal": "A CLI command that exports the report as CSV, with tests",
                 "repo_root": "app",
-                "policies": {"require_devlog_per_step": true, "require_tests_evidence": true, "allow_batch_commits": true},
+                "policies": {"require_devlog_per_step": true, "require_tests_evidence": true, "allow_batch_commits": true,
+                    "require_repo_snapshot_on_init": true},
             }),
         )
         .await;
@@ -63,6 +64,14 @@ async fn plan(session: &Session) -> String {
         session.ok(tool, arguments).await
     };
     call("conductor_answer", json!({"answers": answers})).await;
+    let map = call("repo_map_update", json!({})).await;
+    assert_eq!(
+        (&map["files"], &map["languages"][0]["missing"]),
+        (&json!(6), &json!(0)),
+        "{map}"
+    );
+    let dispatch = call("repo_map_query", json!({"importers_of": "report/cli.py"})).await;
+    assert_eq!(dispatch["files"][0]["path"], "tests/test_cli.py", "{dispatch}");
     let map = "report/cli.py: `main` dispatches on argv\nreport/data.py: the rows";
     let map = call(
         "context_add_block",
@@ -266,10 +275,13 @@ async fn the_example_runs_from_an_idea_to_a_finished_feature() {
         "S5: export with tests and docs\nS2: export skeleton"
     );
 
+    let map = executor.call("repo_map_update", json!({})).await;
+    assert_eq!(map["languages"][0]["missing"], 0, "{map}");
     let export = executor.call("job_export_bundle", json!({"format": "md"})).await;
     let document = export["content"].as_str().unwrap();
     for wanted in [
         "`report export`",
+        "`report/export.py` (imported by ",
         "no new dependencies",
         "Prompt of S3",
         "fields with commas are quoted",

@@ -86,6 +86,7 @@ const FAMILIES: &[&str] = &[
     "decision_",
     "mistake_",
     "git_",
+    "repo_",
     "template_",
 ];
 
@@ -202,6 +203,7 @@ async fn execute_with_everything(project: &Project, call: &mut impl AsyncFnMut(&
     call("job_next_step_prompt", json!({})).await;
     call("step_approve", json!({"step_id": "S1", "approved_by": "Ada"})).await;
     call("step_revoke_approval", json!({"step_id": "S1"})).await;
+    know_the_repository(call).await;
     assert_eq!(call("git_status", json!({})).await["total"], 1);
     assert_eq!(call("git_diff_summary", json!({})).await["lines"], 1);
     call("git_branch", json!({"name": "work"})).await;
@@ -247,4 +249,33 @@ async fn execute_with_everything(project: &Project, call: &mut impl AsyncFnMut(&
     let copy = call("job_import", json!({"bundle": bundle})).await;
     assert_eq!(copy["status"], "COMPLETE");
     call("job_archive", json!({})).await;
+}
+
+/// The repository has a Python package, and a new file in it.
+async fn know_the_repository(call: &mut impl AsyncFnMut(&str, Value) -> Value) {
+    let taken = call("repo_snapshot", json!({"notes": "before the commit"})).await;
+    assert_eq!(taken["changed"]["added"], json!(["report/new.py"]), "{taken}");
+    assert_eq!(
+        taken["new_without_description"],
+        json!(["report/new.py"]),
+        "{taken}"
+    );
+    let said = json!({"descriptions": {"report/new.py": "A constant"}});
+    assert_eq!(call("repo_file_descriptions_update", said).await["stored"], 1);
+    let map = call("repo_map_update", json!({})).await;
+    assert_eq!(map["languages"][0]["language"], "Python", "{map}");
+    let page = call("repo_map_query", json!({"text": "constant"})).await;
+    assert_eq!(page["files"][0]["path"], "report/new.py", "{page}");
+    let exported = call("repo_map_export", json!({})).await;
+    assert!(
+        exported["content"]
+            .as_str()
+            .unwrap()
+            .contains("`report/new.py`: A constant"),
+        "{exported}"
+    );
+    let stale = call("repo_find_stale_candidates", json!({})).await;
+    assert!(stale["ages_at"].is_string(), "{stale}");
+    let plan = call("repo_hygiene_suggest", json!({})).await;
+    assert_eq!(plan["unread"], 0, "{plan}");
 }

@@ -39,16 +39,17 @@ fn periodic(last: bool, plan: &Plan) -> StepSpec {
     criteria.push(
         "new files and stale candidates are listed, each with a reason to keep or delete it".to_owned(),
     );
-    checkpoint(
-        title.to_owned(),
+    let mut instruction =
         "Change no behaviour in this step. Run the full test suite and summarise the result. Review what changed \
          since the last checkpoint against the invariants. List files that are new, unused, duplicated or \
          deprecated, and for each say why it stays or what deletes it; put the cleanup plan into a context \
          block. Update the repository map if it is out of date."
-            .to_owned(),
-        criteria,
-        plan,
-    )
+            .to_owned();
+    if plan.repo_exists == Some(true) {
+        instruction += " repo_map_update makes the map and says which files have no description, \
+            repo_find_stale_candidates lists the candidates, repo_hygiene_suggest drafts the plan.";
+    }
+    checkpoint(title.to_owned(), instruction, criteria, plan)
 }
 
 fn before(step: &StepSpec, plan: &Plan) -> StepSpec {

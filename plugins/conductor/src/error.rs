@@ -44,6 +44,14 @@ pub(crate) enum Reason {
     Bundle(String),
     #[error("{0}")]
     Git(GitFault),
+    #[error("the repository cannot be read: {0}")]
+    Repository(String),
+    #[error("there is no map of the repository yet")]
+    MapMissing,
+    #[error("{0}")]
+    Description(String),
+    #[error("{0}")]
+    NotInMap(String),
 }
 
 /// Why Git did not do what was wanted.
@@ -100,6 +108,10 @@ impl Reason {
             Reason::Git(GitFault::NothingToCommit) => "NOTHING_TO_COMMIT",
             Reason::Git(GitFault::Path { .. }) => "PATH_REFUSED",
             Reason::Git(GitFault::Failed { .. }) => "GIT_FAILED",
+            Reason::Repository(_) => "REPOSITORY_UNAVAILABLE",
+            Reason::MapMissing => "MAP_MISSING",
+            Reason::Description(_) => "DESCRIPTION_REFUSED",
+            Reason::NotInMap(_) => "NOT_IN_MAP",
         }
     }
 
@@ -131,6 +143,14 @@ impl Reason {
             Reason::Git(GitFault::NothingToCommit) => "Name paths that git_status shows as changed.",
             Reason::Git(GitFault::Path { .. }) => "Name paths inside the repository, relative to its root.",
             Reason::Git(GitFault::Failed { .. }) => "Read Git's message.",
+            Reason::Repository(_) => {
+                "Give the job a repo_root that is a registered workspace, or a directory in one."
+            }
+            Reason::MapMissing => "Make one with repo_map_update.",
+            Reason::Description(_) => {
+                "Describe files that are there, each in one line that says more than its name."
+            }
+            Reason::NotInMap(_) => "Ask for a path as repo_map_query shows it, or update the map.",
         }
     }
 
@@ -143,6 +163,7 @@ impl Reason {
             Reason::TemplateExists(_) => Some("name"),
             Reason::Bundle(_) => Some("bundle"),
             Reason::UnknownGate(_) => Some("gates"),
+            Reason::Description(_) => Some("descriptions"),
             _ => None,
         }
     }

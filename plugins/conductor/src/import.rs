@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use conductor_repo::describe::MAX_DESCRIPTION;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tollgate_sdk::{Cx, DbError, ToolError};
 
-use crate::arguments::{BLOCK, BLOCKS, ENTRY, EVIDENCE, STEPS, TITLE, clip};
+use crate::arguments::{BLOCK, BLOCKS, ENTRY, EVIDENCE, PATH, STEPS, TITLE, clip};
 use crate::error::{Reason, Refusals};
 use crate::export::{Bundle, FORMAT, VERSION};
-use crate::model::{JobId, StepStatus};
+use crate::model::{BlockType, JobId, StepStatus};
 use crate::root::Root;
 use crate::state::Status;
-use crate::store::{attempt, batch, context, job, log, mistake, short_id, step};
+use crate::store::{attempt, batch, context, description, job, log, mistake, short_id, snapshot, step};
 
 /// A job that was imported.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -42,6 +43,7 @@ pub(crate) fn import(cx: &Cx<'_>, bundle: Map<String, Value>) -> Result<Imported
         bundle.job.id = short_id(cx, |id| job::exists(db, id))?;
     }
     rename_records(cx, &mut bundle)?;
+    keep_map(cx, &mut bundle)?;
     let id = bundle.job.id.clone();
     job::insert(db, &bundle.job)?;
     step::replace(db, &id, &bundle.steps)?;
@@ -59,6 +61,12 @@ pub(crate) fn import(cx: &Cx<'_>, bundle: Map<String, Value>) -> Result<Imported
     }
     for batch in &bundle.batches {
         batch::insert(db, &id, batch)?;
+    }
+    for taken in &bundle.repository.snapshots {
+        snapshot::insert(db, &id, taken)?;
+    }
+    for (path, text) in &bundle.repository.descriptions {
+        description::set(db, &id, path, text, cx.now())?;
     }
     Ok(Imported {
         renamed_from: renamed.then_some(given),
@@ -185,12 +193,47 @@ fn check_records(bundle: &Bundle, refusals: &mut Refusals) {
         total = total.saturating_add(block.content.len());
     }
     refusals.at_most("bundle.context", total, BLOCKS, "bytes");
+    check_repository(bundle, refusals);
     let open = bundle
         .batches
         .iter()
         .filter(|batch| batch.settled_by.is_none())
         .count();
     refusals.at_most("bundle.batches", open, 1, "open batches");
+}
+
+fn check_repository(bundle: &Bundle, refusals: &mut Refusals) {
+    let repository = &bundle.repository;
+    let numbers: BTreeSet<u32> = repository.snapshots.iter().map(|taken| taken.sequence).collect();
+    if numbers.len() < repository.snapshots.len() || numbers.contains(&0) {
+        refusals.add(Reason::Bundle(
+            "the snapshots are not numbered from 1, each once".to_owned(),
+        ));
+    }
+    for (path, text) in &repository.descriptions {
+        let length = text.chars().count();
+        if length == 0 || length > MAX_DESCRIPTION || text.contains('\n') || path.len() > PATH {
+            let fault = format!("the description of {} is not one short line", clip(path));
+            refusals.add(Reason::Bundle(fault));
+        }
+    }
+    let map = repository.map.as_ref().map_or(0, String::len);
+    refusals.at_most("bundle.repository.map", map, BLOCK, "bytes");
+}
+
+/// A map is made of files that are elsewhere: what was exported of it becomes a context block.
+fn keep_map(cx: &Cx<'_>, bundle: &mut Bundle) -> Result<(), DbError> {
+    if let Some(map) = bundle.repository.map.take() {
+        bundle.context.push(context::Block {
+            context_id: short_id(cx, |id| context::exists(&cx.db, id))?,
+            block_type: BlockType::RepoMap,
+            tags: vec!["imported".to_owned()],
+            created_at: bundle.exported_at,
+            updated_at: bundle.exported_at,
+            content: map,
+        });
+    }
+    Ok(())
 }
 
 /// Gives records whose id is taken here a new one, and follows it where others name it.
@@ -228,6 +271,11 @@ fn rename_records(cx: &Cx<'_>, bundle: &mut Bundle) -> Result<(), DbError> {
     for mistake in &mut bundle.mistakes {
         if mistake::exists(db, &mistake.mistake_id)? || !seen.insert(mistake.mistake_id.to_string()) {
             mistake.mistake_id = short_id(cx, |id| mistake::exists(db, id))?;
+        }
+    }
+    for taken in &mut bundle.repository.snapshots {
+        if snapshot::exists(db, &taken.snapshot_id)? || !seen.insert(taken.snapshot_id.to_string()) {
+            taken.snapshot_id = short_id(cx, |id| snapshot::exists(db, id))?;
         }
     }
     for batch in &mut bundle.batches {

@@ -26,6 +26,7 @@ mod policy;
 mod prompt;
 mod prompts;
 mod ready;
+mod repo;
 mod root;
 mod rules;
 mod search;
@@ -52,14 +53,18 @@ use crate::tools::git_write::{GitBranch, GitCommit, GitTag};
 use crate::tools::jobs::{JobGet, JobList, JobUpdatePolicies};
 use crate::tools::lifecycle::{JobArchive, JobFail, JobPause, JobResume, JobSetReady};
 use crate::tools::logs::{DecisionRecord, DevlogAppend, DevlogExport, DevlogList};
+use crate::tools::map::{RepoMapQuery, RepoMapUpdate};
+use crate::tools::map_export::RepoMapExport;
 use crate::tools::mistakes::{MistakeList, MistakeRecord};
 use crate::tools::plan::{
     PlanSetAssumptions, PlanSetConstraints, PlanSetDefinitionOfDone, PlanSetDeliverables, PlanSetInvariants,
     PlanSetRisks,
 };
+use crate::tools::repo::{RepoFileDescriptionsUpdate, RepoSnapshot};
 use crate::tools::steps::{PlanProposeSteps, PlanRefineSteps};
 use crate::tools::submit::JobSubmitStepResult;
 use crate::tools::templates::{TemplateApply, TemplateList, TemplateSave};
+use crate::tools::tidy::{RepoFindStaleCandidates, RepoHygieneSuggest};
 
 /// The pack.
 pub const PACK: Pack = Pack {
@@ -74,7 +79,10 @@ pub const PACK: Pack = Pack {
         gates look at Git, files and commands. After a rejection fix what it names, record the mistake, submit \
         again. job_get shows where a job stands.",
     wants: &[Want::WorkspaceRead("*"), Want::Tests, Want::Git(GitAccess::Write)],
-    migrations: &[migration!("../../../migrations/conductor", "0001_init")],
+    migrations: &[
+        migration!("../../../migrations/conductor", "0001_init"),
+        migration!("../../../migrations/conductor", "0002_repository"),
+    ],
     prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],
     tools: tollgate_sdk::tools![
         ConductorInit,
@@ -114,6 +122,13 @@ pub const PACK: Pack = Pack {
         DecisionRecord,
         MistakeRecord,
         MistakeList,
+        RepoSnapshot,
+        RepoFileDescriptionsUpdate,
+        RepoMapUpdate,
+        RepoMapQuery,
+        RepoMapExport,
+        RepoFindStaleCandidates,
+        RepoHygieneSuggest,
         GitStatus,
         GitDiffSummary,
         GitLog,

@@ -30,6 +30,10 @@ id!(
     /// Leave to commit later.
     BatchId, "BCT"
 );
+id!(
+    /// A snapshot of a job's repository.
+    SnapshotId, "SNP"
+);
 
 text_enum! {
     /// Where a step stands.

@@ -49,7 +49,7 @@ argue, and keep what is worth keeping in the job.
 
 1. Go through the open questions. Ask the user whatever you cannot know; do not guess. Store answers with \
 conductor_answer, research and notes with context_add_block, decisions with decision_record.
-2. Look at the repository, if there is one, and store a REPO_MAP block: entry points, modules, conventions, how tests run.
+2. Look at the repository, if there is one: repo_map_update, repo_map_export, repo_map_query. Store what they do not show, such as how tests run, in a REPO_MAP block.
 3. Set invariants and a definition of done that can be checked. Choose the shortest way there. List what can go wrong.
 4. Look for faults in the plan: ten ways it can fail, hidden dependencies, the smallest thing that would prove it works.
 5. Propose steps with plan_propose_steps, or start from a template (template_list). Each step has one objective, criteria \

@@ -142,10 +142,7 @@ fn baseline_gap(ready: &Readiness<'_>) -> Option<Gap> {
             field: "repo_root".to_owned(),
             message: "the policies want a baseline of the repository and there is none".to_owned(),
         },
-        next_call: NextCall::new(
-            "context_add_block",
-            json!({"job_id": ready.job, "block_type": "REPO_MAP", "content": "<entry points, modules, conventions>"}),
-        ),
+        next_call: NextCall::new("repo_snapshot", json!({"job_id": ready.job})),
     })
 }
 

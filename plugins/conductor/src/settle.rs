@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use conductor_repo::describe::MAX_DESCRIPTION;
 use tollgate_sdk::{Cx, Db, ToolError};
 
 use crate::model::{AttemptId, LogType, NextAction, StepStatus};
@@ -9,6 +10,7 @@ use crate::state::{Event, Status};
 use crate::step::StepSpec;
 use crate::store::attempt::{self, Attempt};
 use crate::store::batch::{self, Batch};
+use crate::store::description;
 use crate::store::job::{self, Baseline, Job};
 use crate::store::log;
 use crate::store::step::{self, Step};
@@ -149,7 +151,8 @@ fn record(cx: &Cx<'_>, outcome: &Outcome<'_>, feedback: &str) -> Attempt {
     }
 }
 
-/// What an accepted submission leaves beside itself: log lines, and the batch it belongs to or ends.
+/// What an accepted submission leaves beside itself: log lines, what it says of files, and the batch it
+/// belongs to or ends.
 fn accepted(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>) -> Result<(), ToolError> {
     let (job, step, said) = (&outcome.job.id, &outcome.step, &outcome.submission);
     if let Some(line) = said.devlog.filter(|line| !line.trim().is_empty()) {
@@ -175,6 +178,18 @@ fn accepted(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>) -> Result<(), ToolE
             said.commit,
             text,
         )?;
+    }
+    let described = said.evidence.get("file_descriptions");
+    for (path, text) in described
+        .and_then(serde_json::Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let line = text.as_str().and_then(|text| text.trim().lines().next());
+        if let Some(line) = line.filter(|line| !line.is_empty()) {
+            let line = crate::arguments::clip_to(line, MAX_DESCRIPTION - 1);
+            description::set(db, job, path, &line, cx.now())?;
+        }
     }
     match (&outcome.batch, said.commit, said.token) {
         (_, Some(commit), _) => {

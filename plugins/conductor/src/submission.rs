@@ -260,7 +260,7 @@ fn undescribed(policies: &Policies, said: &Submission<'_>, facts: &Facts) -> Opt
     let described = said.evidence.get("file_descriptions").and_then(Value::as_object);
     let is_described = |path: &str| {
         let text = described.and_then(|all| all.get(path)).and_then(Value::as_str);
-        text.is_some_and(|text| !text.trim().is_empty())
+        text.is_some_and(|text| !text.trim().is_empty()) || facts.described.contains(path)
     };
     let new = git
         .changed
@@ -269,7 +269,7 @@ fn undescribed(policies: &Policies, said: &Submission<'_>, facts: &Facts) -> Opt
     let new: Vec<String> = new.map(|change| change.path.clone()).collect();
     (!new.is_empty()).then(|| {
         format!(
-            "file_descriptions says nothing about new files: {}",
+            "file_descriptions says nothing about new files, nor does repo_file_descriptions_update: {}",
             decide::some(&new)
         )
     })

@@ -73,6 +73,7 @@ enum Part {
     Ledger,
     Scale,
     Policy,
+    Repository,
 }
 
 impl Part {
@@ -88,6 +89,7 @@ impl Part {
             Part::Ledger => figure::ledger::measure(setup, report),
             Part::Scale => figure::scale::measure(setup, report),
             Part::Policy => figure::policy::measure(setup, report),
+            Part::Repository => figure::repository::measure(setup, report),
         }
     }
 }

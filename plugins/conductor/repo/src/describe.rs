@@ -18,7 +18,7 @@ pub const MAX_DESCRIPTION: usize = 200;
 /// Which files lack a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undescribed {
-    /// Files that came since the last snapshot, by path.
+    /// Files that came since the first snapshot, by path.
     pub new: Vec<String>,
     /// Files that were there before, by path.
     pub old: Vec<String>,
@@ -26,17 +26,25 @@ pub struct Undescribed {
     pub orphans: Vec<String>,
 }
 
-/// The files that need a description and have none. `since` is what changed since the last snapshot;
-/// without one every file is old.
-pub fn undescribed(snapshot: &Snapshot, descriptions: &Descriptions, since: Option<&Diff>) -> Undescribed {
+/// The files that need a description and have none. `is_new` says of a file, by its place in the
+/// snapshot, whether it came since the first one.
+pub fn undescribed(
+    snapshot: &Snapshot,
+    descriptions: &Descriptions,
+    is_new: impl Fn(usize) -> bool,
+) -> Undescribed {
     let mut found = Undescribed::default();
-    for file in &snapshot.files {
+    for (place, file) in snapshot.files.iter().enumerate() {
         let is_text = matches!(file.content, Content::Text { .. });
         if !is_text || !needs_one(&file.path) || descriptions.contains_key(&file.path) {
             continue;
         }
-        let is_new = since.is_some_and(|diff| diff.added.binary_search(&file.path).is_ok());
-        if is_new { &mut found.new } else { &mut found.old }.push(file.path.clone());
+        if is_new(place) {
+            &mut found.new
+        } else {
+            &mut found.old
+        }
+        .push(file.path.clone());
     }
     let is_gone = |path: &&String| snapshot.file(path).is_none();
     found.orphans = descriptions.keys().filter(is_gone).cloned().collect();

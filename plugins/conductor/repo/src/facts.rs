@@ -13,6 +13,8 @@ mod python;
 mod rust;
 mod symbols;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 pub use book::FactBook;
@@ -26,36 +28,23 @@ pub(crate) const MAX_IMPORTS: usize = 4_000;
 
 /// What is written in one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
 pub struct Facts {
     /// In the order of the source.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<Import>,
     /// Names the file defines at its top, where resolving needs them (Rust, Java).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub declares: Vec<String>,
     /// The package it says to be part of (Go, Java).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     /// It can be run: a `main`, a `__main__` check or a `#!` line.
-    #[serde(skip_serializing_if = "is_false")]
     pub runs: bool,
     /// Its beginning says that a tool wrote it.
-    #[serde(skip_serializing_if = "is_false")]
     pub generated: bool,
     /// Its beginning says that it is deprecated, in these words.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
     /// Names of source files that it mentions.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mentions: Vec<String>,
     /// What it says, if it is a manifest.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Manifest>,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// One import as it is written.
@@ -64,23 +53,19 @@ pub struct Import {
     /// Where, from 1.
     pub line: u32,
     /// What.
-    #[serde(flatten)]
     pub what: What,
 }
 
 /// What an import asks for, by the rules of its language.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
 pub enum What {
     /// `mod name;`, inside the inline modules `scope`.
     RustMod {
         /// The module.
         name: String,
         /// The inline modules around it.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scope: Vec<String>,
         /// The file that `#[path]` names.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<String>,
     },
     /// One leaf of a `use`.
@@ -88,10 +73,8 @@ pub enum What {
         /// The segments.
         path: Vec<String>,
         /// The inline modules around it.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scope: Vec<String>,
         /// The name it brings into scope; none for `*` and `_`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
     /// A path in code, such as `crate::a::b()`: it depends on a file when it names one.
@@ -99,7 +82,6 @@ pub enum What {
         /// The segments.
         path: Vec<String>,
         /// The inline modules around it.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scope: Vec<String>,
     },
     /// `include!` and its like.
@@ -107,7 +89,6 @@ pub enum What {
         /// The file.
         file: String,
         /// It is relative to the package instead of the source.
-        #[serde(default, skip_serializing_if = "is_false")]
         from_package: bool,
     },
     /// `import module` or `from module import names`.
@@ -115,10 +96,8 @@ pub enum What {
         /// The dotted name behind the dots.
         module: String,
         /// How many dots it starts with.
-        #[serde(default)]
         level: u32,
         /// What is taken out of it.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         names: Vec<String>,
     },
     /// Any way a JavaScript file names another.
@@ -126,7 +105,6 @@ pub enum What {
         /// The specifier.
         specifier: String,
         /// The code goes on without it: inside a `try`, or a `require.resolve`.
-        #[serde(default, skip_serializing_if = "is_false")]
         optional: bool,
     },
     /// One import of a Go file.
@@ -139,7 +117,6 @@ pub enum What {
         /// The dotted name, without `.*`.
         path: String,
         /// It ends in `.*`.
-        #[serde(default, skip_serializing_if = "is_false")]
         all: bool,
     },
     /// A name in Java code that starts like a class's. It may be one of the same package.
@@ -152,7 +129,6 @@ pub enum What {
         /// The path.
         path: String,
         /// It is in angle brackets.
-        #[serde(default, skip_serializing_if = "is_false")]
         system: bool,
     },
 }
@@ -160,7 +136,11 @@ pub enum What {
 impl Facts {
     /// Reads a file. Any bytes give facts, if only few.
     pub fn read(path: &str, bytes: &[u8]) -> Facts {
-        let text = String::from_utf8_lossy(bytes);
+        // Nearly every file is UTF-8, and asking that is quicker than making sure of it.
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(bytes),
+        };
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let mut facts = match Language::of(path) {
             Some(Language::Rust) => rust::read(text),
@@ -176,6 +156,13 @@ impl Facts {
         facts.manifest = manifest::read(path::name(path), text);
         facts
     }
+}
+
+/// Where the last of some words stands. Behind it a reader that looks for them need not go: most files
+/// name what they import at their top.
+pub(crate) fn last_of(text: &str, words: &[&str]) -> usize {
+    let last = |word: &&str| memchr::memmem::find_iter(text.as_bytes(), word).last();
+    words.iter().filter_map(last).max().unwrap_or(0)
 }
 
 /// Counts lines as a reader moves forward.

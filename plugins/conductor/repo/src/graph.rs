@@ -1,6 +1,7 @@
 //! Who imports whom.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +13,12 @@ use crate::resolve::{Index, Outcome, Resolvers};
 const MAX_MISSING: usize = 1_000;
 
 /// The imports of a tree, between files by their place in the snapshot.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
-    /// The files that each file imports.
-    files: Vec<BTreeSet<usize>>,
-    /// The packages that each file imports whole.
-    packages: Vec<BTreeSet<usize>>,
+    /// The files that each file imports, sorted.
+    files: Vec<Vec<usize>>,
+    /// The packages that each file imports whole, sorted.
+    packages: Vec<Vec<usize>>,
     /// The files of each such package.
     members: Vec<Vec<usize>>,
     /// What is imported from outside of the tree, and how often.
@@ -60,8 +61,8 @@ impl Graph {
         let mut graph = Graph::default();
         let mut keys: BTreeMap<String, usize> = BTreeMap::new();
         for file in 0..index.len() {
-            graph.files.push(BTreeSet::new());
-            graph.packages.push(BTreeSet::new());
+            graph.files.push(Vec::new());
+            graph.packages.push(Vec::new());
             let Some(language) = Language::of(index.path(file)) else {
                 continue;
             };
@@ -83,10 +84,17 @@ impl Graph {
                             .packages
                             .last_mut()
                             .into_iter()
-                            .for_each(|into| into.extend([package]));
+                            .for_each(|into| into.push(package));
                     }
                     Outcome::External(_) | Outcome::Missing | Outcome::Nothing => {}
                 }
+            }
+            for list in [graph.files.last_mut(), graph.packages.last_mut()]
+                .into_iter()
+                .flatten()
+            {
+                list.sort_unstable();
+                list.dedup();
             }
         }
         graph
@@ -120,55 +128,66 @@ impl Graph {
         }
     }
 
-    /// The files that a file imports, those of whole packages too.
-    pub(crate) fn imports_of(&self, file: usize) -> BTreeSet<usize> {
-        let mut found = self.files.get(file).cloned().unwrap_or_default();
-        for package in self.packages.get(file).into_iter().flatten() {
-            found.extend(self.members.get(*package).into_iter().flatten());
+    /// The files that a file imports, those of whole packages too, sorted.
+    pub(crate) fn imports_of(&self, file: usize) -> Cow<'_, [usize]> {
+        let own = self.files.get(file).map(Vec::as_slice).unwrap_or_default();
+        let packages = self.packages.get(file).map(Vec::as_slice).unwrap_or_default();
+        if packages.is_empty() {
+            return Cow::Borrowed(own);
         }
-        found.remove(&file);
-        found
+        let mut found = own.to_vec();
+        let members = packages.iter().filter_map(|package| self.members.get(*package));
+        found.extend(members.flatten().filter(|found| **found != file));
+        found.sort_unstable();
+        found.dedup();
+        Cow::Owned(found)
     }
 
     /// How many files import each file.
     pub(crate) fn importer_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.files.len()];
         for file in 0..self.files.len() {
-            for imported in self.imports_of(file) {
-                counts.get_mut(imported).into_iter().for_each(|count| *count += 1);
+            for imported in self.imports_of(file).iter() {
+                counts
+                    .get_mut(*imported)
+                    .into_iter()
+                    .for_each(|count| *count += 1);
             }
         }
         counts
     }
 
     /// The files that import a file.
-    pub(crate) fn importers_of(&self, wanted: usize) -> BTreeSet<usize> {
-        let holds = |members: &Vec<usize>| members.contains(&wanted);
-        let packages: BTreeSet<usize> = (0..self.members.len())
-            .filter(|package| self.members.get(*package).is_some_and(holds))
+    pub(crate) fn importers_of(&self, wanted: usize) -> Vec<usize> {
+        let holds = |list: &[usize], wanted: &usize| list.binary_search(wanted).is_ok();
+        let packages: Vec<usize> = (0..self.members.len())
+            .filter(|package| self.members.get(*package).is_some_and(|of| of.contains(&wanted)))
             .collect();
         let imports = |file: &usize| {
-            let whole = self
-                .packages
-                .get(*file)
-                .is_some_and(|of| !of.is_disjoint(&packages));
-            whole || self.files.get(*file).is_some_and(|files| files.contains(&wanted))
+            let of = self.packages.get(*file);
+            let whole = of.is_some_and(|of| of.iter().any(|package| holds(&packages, package)));
+            whole || self.files.get(*file).is_some_and(|files| holds(files, &wanted))
         };
         (0..self.files.len())
             .filter(|file| *file != wanted && imports(file))
             .collect()
     }
 
-    /// Everything that is reached from some files by imports, with them.
-    pub(crate) fn reached(&self, roots: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        let mut reached: BTreeSet<usize> = roots.into_iter().collect();
-        let mut open: Vec<usize> = reached.iter().copied().collect();
+    /// For each file whether it is reached from some files by imports, or is one of them.
+    pub(crate) fn reached(&self, roots: impl IntoIterator<Item = usize>) -> Vec<bool> {
+        let mut reached = vec![false; self.files.len()];
+        let mut open: Vec<usize> = Vec::new();
+        let mut reach = |file: usize, open: &mut Vec<usize>| {
+            if reached.get(file) == Some(&false) {
+                reached.get_mut(file).into_iter().for_each(|is| *is = true);
+                open.push(file);
+            }
+        };
+        roots.into_iter().for_each(|root| reach(root, &mut open));
         while let Some(file) = open.pop() {
-            let new = self
-                .imports_of(file)
-                .into_iter()
-                .filter(|found| reached.insert(*found));
-            open.extend(new.collect::<Vec<_>>());
+            self.imports_of(file)
+                .iter()
+                .for_each(|found| reach(*found, &mut open));
         }
         reached
     }

@@ -25,7 +25,16 @@ pub enum Language {
 impl Language {
     /// The language of a file, by its extension.
     pub fn of(path: &str) -> Option<Language> {
-        Some(match path::extension(path).to_ascii_lowercase().as_str() {
+        let extension = path::extension(path);
+        if extension.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Language::of_extension(&extension.to_ascii_lowercase());
+        }
+        Language::of_extension(extension)
+    }
+
+    /// The language of files with an extension in small letters.
+    pub(crate) fn of_extension(extension: &str) -> Option<Language> {
+        Some(match extension {
             "rs" => Language::Rust,
             "py" | "pyi" | "pyw" => Language::Python,
             "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => Language::JavaScript,

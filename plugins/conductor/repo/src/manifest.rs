@@ -19,7 +19,6 @@ pub use python::PythonProject;
 
 /// What one manifest says, as far as imports and entry points need it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "of", rename_all = "snake_case")]
 pub enum Manifest {
     /// `Cargo.toml`.
     Cargo(Cargo),

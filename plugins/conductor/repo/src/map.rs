@@ -22,7 +22,7 @@ use crate::language::{Language, Role};
 use crate::manifest::Manifest;
 use crate::path;
 use crate::resolve::{Index, Resolvers};
-use crate::snapshot::{Problem, Snapshot};
+use crate::snapshot::{Limits, Problem, Snapshot};
 use crate::stale::{self, Ages, Candidate, Evidence};
 
 /// What the caller knows besides the files.
@@ -87,7 +87,7 @@ impl RepoMap {
             entries: &entry_points,
             descriptions: &notes.descriptions,
             ages: &notes.ages,
-            is_partial: snapshot.is_partial(),
+            is_partial: snapshot.is_partial() || book.unread(snapshot, &Limits::default()).next().is_some(),
         });
         RepoMap {
             files: files(&index, &graph, &notes.descriptions),

@@ -6,6 +6,7 @@
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +99,13 @@ impl Reason {
     }
 }
 
+/// In words, with names as Markdown writes code.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::map::markdown_reason(self))
+    }
+}
+
 /// What the candidates are found from.
 pub(crate) struct Evidence<'a> {
     pub(crate) index: &'a Index<'a>,
@@ -105,7 +113,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) entries: &'a [EntryPoint],
     pub(crate) descriptions: &'a Descriptions,
     pub(crate) ages: &'a Ages,
-    /// Files are missing from the snapshot, so that importers may be among them.
+    /// Files are missing from the snapshot or were not read, so that importers may be among them.
     pub(crate) is_partial: bool,
 }
 
@@ -138,7 +146,7 @@ pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Candidate> {
 struct Search<'a> {
     evidence: &'a Evidence<'a>,
     roots: BTreeSet<usize>,
-    reached: BTreeSet<usize>,
+    reached: Vec<bool>,
     /// How many files import each file.
     importers: Vec<usize>,
     /// The stems of C headers that are included.
@@ -185,7 +193,7 @@ impl Search<'_> {
             return Some(Reason::NeverImported { mentioned_in });
         }
         // What is built of C is known to its build alone, and so is what it reaches.
-        let is_known = language != Language::C && !self.reached.contains(&file);
+        let is_known = language != Language::C && self.reached.get(file) == Some(&false);
         is_known.then_some(Reason::Unreachable)
     }
 

@@ -98,7 +98,7 @@ fn searched(index: &Index<'_>, directory: &str, folder: &str) -> Vec<(String, St
         let relative = format!("{folder}/{}", path::name(path));
         (path::extension(path) == "rs").then(|| (path::stem(path).to_owned(), relative))
     });
-    let folders = index.directories_in(&inside).into_iter().map(|found| {
+    let folders = index.directories_in(&inside).iter().map(|found| {
         let name = path::name(found);
         (name.to_owned(), format!("{folder}/{name}/main.rs"))
     });

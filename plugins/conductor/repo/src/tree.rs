@@ -57,6 +57,9 @@ pub enum TreeError {
     /// The path is not of the kind the request wants.
     #[error("`{0}` is of another kind than asked for")]
     WrongKind(String),
+    /// It is there and cannot be read, for this reason.
+    #[error("{0}")]
+    Unreadable(String),
     /// The content passes a size cap.
     #[error("`{0}` is too large")]
     TooLarge(String),
@@ -71,6 +74,7 @@ impl TreeError {
         match self {
             TreeError::UnknownWorkspace(_) | TreeError::Internal => true,
             TreeError::Denied(_)
+            | TreeError::Unreadable(_)
             | TreeError::NotFound(_)
             | TreeError::WrongKind(_)
             | TreeError::TooLarge(_) => false,

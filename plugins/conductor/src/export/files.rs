@@ -76,6 +76,9 @@ pub(crate) fn files(bundle: &Bundle) -> Vec<File> {
         logs::markdown(&bundle.job.title, &decisions),
     ));
     files.push(File::new("MISTAKES.md", markdown::mistakes(bundle)));
+    if let Some(map) = &bundle.repository.map {
+        files.push(File::new("REPO_MAP.md", map.clone()));
+    }
     files
 }
 

@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use conductor_repo::path::show;
+
 use super::Bundle;
 use crate::model::{BlockType, LogType};
 use crate::store::attempt::Attempt;
+use crate::store::snapshot::SnapshotRecord;
 use crate::store::step::Step;
 
 /// The whole job as one document.
@@ -207,18 +210,60 @@ pub(crate) fn mistakes(bundle: &Bundle) -> String {
     text
 }
 
+/// The map that was made, the snapshots it grew from, and what was written down by hand.
 fn repo_map(bundle: &Bundle) -> String {
+    let repository = &bundle.repository;
+    let mut text = String::new();
+    if !repository.snapshots.is_empty() {
+        text += "\n### Snapshots\n";
+        let lines: Vec<String> = repository.snapshots.iter().map(snapshot).collect();
+        text += &bullets(&lines);
+    }
+    if let Some(map) = &repository.map {
+        // Its headings go below this one.
+        let lines = map.lines().map(|line| match line.starts_with('#') {
+            true => format!("##{line}\n"),
+            false => format!("{line}\n"),
+        });
+        text.push('\n');
+        text.extend(lines);
+    } else if !repository.descriptions.is_empty() {
+        text += "\n### Files\n";
+        let said = repository.descriptions.iter();
+        let lines: Vec<String> = said
+            .map(|(path, said)| format!("`{}`: {said}", show(path)))
+            .collect();
+        text += &bullets(&lines);
+    }
     let maps = bundle
         .context
         .iter()
         .filter(|block| block.block_type == BlockType::RepoMap);
-    let text: String = maps
-        .map(|block| format!("\n{}\n", block.content.trim_end()))
-        .collect();
+    for block in maps {
+        let _ = write!(text, "\n{}\n", block.content.trim_end());
+    }
     match text.is_empty() {
         true => "None was stored.\n".to_owned(),
         false => text,
     }
+}
+
+fn snapshot(taken: &SnapshotRecord) -> String {
+    let mut line = format!(
+        "{} at {}: {} files",
+        taken.snapshot_id, taken.taken_at, taken.files
+    );
+    if let Some(changes) = taken.changes {
+        let _ = write!(
+            line,
+            ", {} added, {} removed, {} modified, {} renamed",
+            changes.added, changes.removed, changes.modified, changes.renamed
+        );
+    }
+    if let Some(notes) = &taken.notes {
+        let _ = write!(line, "; {notes}");
+    }
+    line
 }
 
 fn contexts(bundle: &Bundle) -> String {

@@ -3,17 +3,25 @@
 pub(crate) mod files;
 pub(crate) mod markdown;
 
+use std::collections::BTreeMap;
+
+use conductor_repo::map::{MarkdownLimits, RepoMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, DbError, Timestamp, text_enum};
 
+use crate::arguments::BLOCK;
+use crate::model::JobId;
 use crate::policy::Policies;
+use crate::repo::knowledge::Knowledge;
 use crate::store::attempt::{self, Attempt};
 use crate::store::batch::{self, Batch};
 use crate::store::context::{self, Block};
+use crate::store::description;
 use crate::store::job::Job;
 use crate::store::log::{self, LogEntry};
 use crate::store::mistake::{self, Mistake};
+use crate::store::snapshot::{self, SnapshotRecord};
 use crate::store::step::{self, Step};
 use crate::tools::execute::Telling;
 
@@ -58,6 +66,44 @@ pub(crate) struct Bundle {
     pub mistakes: Vec<Mistake>,
     /// Commits that were put off.
     pub batches: Vec<Batch>,
+    /// What is known of the repository.
+    #[serde(default)]
+    pub repository: Repository,
+}
+
+/// What is known of a job's repository, as far as it makes sense elsewhere.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Repository {
+    /// The snapshots, oldest first.
+    pub snapshots: Vec<SnapshotRecord>,
+    /// What is said of files.
+    pub descriptions: BTreeMap<String, String>,
+    /// The map as Markdown, if one was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<String>,
+}
+
+impl Repository {
+    fn read(db: &Db<'_>, job: &JobId) -> Result<Repository, DbError> {
+        let knowledge = Knowledge::find(db, job)?;
+        Ok(Repository {
+            snapshots: snapshot::all(db, job)?,
+            descriptions: description::all(db, job)?,
+            map: knowledge.map(|knowledge| short(&knowledge.map())),
+        })
+    }
+}
+
+/// The map in at most the size of a context block, which it becomes where it is imported.
+fn short(map: &RepoMap) -> String {
+    let (files, lines) = (MarkdownLimits::default().files, MarkdownLimits::default().lines);
+    let tries = [(files, lines), (20, 20), (3, 10), (0, 5)];
+    let mut texts = tries
+        .into_iter()
+        .map(|(files, lines)| map.markdown(MarkdownLimits { files, lines }));
+    let text = texts.find(|text| text.len() <= BLOCK);
+    text.unwrap_or_else(|| format!("# Repository map\n\n{} files.\n", map.files.len()))
 }
 
 /// Reads a job with everything that is recorded about it.
@@ -80,6 +126,7 @@ pub(crate) fn bundle(cx: &Cx<'_>, db: &Db<'_>, job: Job) -> Result<Bundle, DbErr
         log: log::all(db, &job.id)?,
         mistakes: mistake::all(db, &job.id)?,
         batches: batch::all(db, &job.id)?,
+        repository: Repository::read(db, &job.id)?,
         context: blocks,
         prompts,
         steps,

@@ -1,6 +1,6 @@
 //! Whether a gate holds: pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -20,6 +20,8 @@ pub(crate) struct Facts {
     pub commands: BTreeMap<Vec<String>, Result<Run, String>>,
     /// Somebody approved the step.
     pub approved: bool,
+    /// Files that have a description already.
+    pub described: BTreeSet<String>,
 }
 
 /// Git's view of what happened since the step began.

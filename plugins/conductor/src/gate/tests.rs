@@ -60,6 +60,7 @@ fn facts(git: GitFacts, there: [bool; 4], run: Run, content: &str, approved: boo
         contents: BTreeMap::from([("out.json".to_owned(), Ok(content.to_owned()))]),
         commands: BTreeMap::from([(vec!["pytest".to_owned()], Ok(run))]),
         approved,
+        ..Facts::default()
     }
 }
 
@@ -185,6 +186,7 @@ fn without_a_grant_what_has_to_be_looked_up_fails_closed() {
         contents: BTreeMap::from([("out.json".to_owned(), Err(why()))]),
         commands: BTreeMap::from([(vec!["pytest".to_owned()], Err("not allowed: pytest".to_owned()))]),
         approved: true,
+        ..Facts::default()
     };
     let evidence = json!({"tests_run": ["pytest"], "tests_passed": true, "lint_run": true, "lint_passed": true,
         "reviewed": true, "criteria_checklist": {"c1": true, "c2": true}, "report": {"rows": 3}});

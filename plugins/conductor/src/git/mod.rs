@@ -92,9 +92,28 @@ impl<'a> Git<'a> {
         self.run_with(arguments, &[])
     }
 
+    /// The whole records at the beginning of what a command prints, if it succeeds.
+    pub(crate) fn beginning(&self, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
+        let outcome = self.raw(arguments, &[])?;
+        let is_cut = outcome.stdout.is_cut();
+        match outcome.ending {
+            Ending::Exited(0) if is_cut => {
+                let mut printed = outcome.stdout.bytes;
+                let end = printed.iter().rposition(|byte| *byte == 0).unwrap_or(0);
+                printed.truncate(end);
+                Ok(printed)
+            }
+            _ => self.printed(arguments, outcome),
+        }
+    }
+
     /// Like [`Git::run`], with something to read.
     pub(crate) fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Result<Vec<u8>, GitFault> {
         let outcome = self.raw(arguments, stdin)?;
+        self.printed(arguments, outcome)
+    }
+
+    fn printed(&self, arguments: &[&str], outcome: Outcome) -> Result<Vec<u8>, GitFault> {
         let fault = |message: String| GitFault::Failed {
             command: name_of(arguments),
             message,
@@ -178,7 +197,7 @@ impl<'a> Git<'a> {
     }
 
     /// A path of Git's as one of the job's repository; none if it lies outside.
-    fn inside(&self, path: &str) -> Option<String> {
+    pub(crate) fn inside(&self, path: &str) -> Option<String> {
         path.strip_prefix(&self.prefix).map(str::to_owned)
     }
 

@@ -3,9 +3,12 @@
 pub(crate) mod attempt;
 pub(crate) mod batch;
 pub(crate) mod context;
+pub(crate) mod description;
 pub(crate) mod job;
 pub(crate) mod log;
 pub(crate) mod mistake;
+pub(crate) mod part;
+pub(crate) mod snapshot;
 pub(crate) mod step;
 pub(crate) mod template;
 

@@ -89,13 +89,17 @@ impl Tool for JobExportBundle {
         let format = self.format.unwrap_or(Format::Md);
         let wanted = self.part.unwrap_or(1);
         let bundle = bundle(cx, &cx.db, job)?;
-        let (parts, content, files) = match format {
-            Format::Md => text_part(&markdown::document(&bundle), wanted),
-            Format::Json => {
-                let text = serde_json::to_string(&bundle).map_err(|_| super::internal())?;
-                text_part(&text, wanted)
+        let text = match format {
+            Format::Md => Some(markdown::document(&bundle)),
+            Format::Json => Some(serde_json::to_string(&bundle).map_err(|_| super::internal())?),
+            Format::ZipManifest => None,
+        };
+        let (parts, content, files) = match text {
+            Some(text) => {
+                let (parts, content) = text_part(&text, wanted);
+                (parts, content, Vec::new())
             }
-            Format::ZipManifest => file_part(files(&bundle), wanted),
+            None => file_part(files(&bundle), wanted),
         };
         if wanted == 0 || wanted > parts {
             return Err(Reason::argument("part", format!("is {wanted}, not within 1 to {parts}")).into());
@@ -119,8 +123,8 @@ fn count(parts: usize) -> u32 {
     u32::try_from(parts).unwrap_or(u32::MAX)
 }
 
-/// One piece of a text, cut at characters.
-fn text_part(text: &str, wanted: u32) -> (u32, String, Vec<File>) {
+/// How many pieces a text has for replies, and one of them, cut at characters.
+pub(super) fn text_part(text: &str, wanted: u32) -> (u32, String) {
     let mut pieces = Vec::new();
     let mut rest = text;
     while rest.len() > PART {
@@ -136,11 +140,7 @@ fn text_part(text: &str, wanted: u32) -> (u32, String, Vec<File>) {
     let piece = (wanted as usize)
         .checked_sub(1)
         .and_then(|place| pieces.get(place));
-    (
-        count(pieces.len()),
-        piece.copied().unwrap_or_default().to_owned(),
-        Vec::new(),
-    )
+    (count(pieces.len()), piece.copied().unwrap_or_default().to_owned())
 }
 
 /// As many files as fit into one reply. A file larger than that has a part of its own.

@@ -1,5 +1,6 @@
 //! The start of a job, and the interview.
 
+use conductor_repo::snapshot::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
@@ -11,13 +12,15 @@ use crate::interview::{Interview, Question, interview};
 use crate::model::JobId;
 use crate::plan::{Plan, Risk};
 use crate::policy::PolicyChanges;
+use crate::repo::survey::{self, Before, Look};
 use crate::root::Root;
 use crate::state::{Event, Status};
 use crate::store::job::{self, Job};
+use crate::store::snapshot::SnapshotRecord;
 use crate::store::{short_id, step};
 
 /// Start a job in PLANNING and get the first questions of the interview. Ask the user what you cannot
-/// know, then call conductor_answer. The job id is all that another thread needs to go on.
+/// know, then call conductor_answer. A repository that can be read gets a snapshot. The job id is all that another thread needs to go on.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorInit {
@@ -48,6 +51,9 @@ pub(crate) struct Begun {
     next_questions: Vec<Question>,
     /// How to go on.
     instructions: &'static str,
+    /// The baseline of the repository, if it could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<SnapshotRecord>,
     /// What should be known before the work begins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -56,44 +62,76 @@ pub(crate) struct Begun {
 impl Tool for ConductorInit {
     const NAME: &'static str = "conductor_init";
     const TITLE: &'static str = "Start a job";
-    const EFFECT: Effect = Effect::Write;
+    const EFFECT: Effect = Effect::Run;
     const TIER: Tier = Tier::Core;
     type Output = Begun;
 
     fn run(self, cx: &Cx<'_>) -> Result<Begun, ToolError> {
         self.check()?;
-        let plan = Plan {
-            repo_exists: self.repo_root.as_ref().map(|_| true),
-            ..Plan::default()
-        };
-        let job = Job {
-            id: short_id(cx, |id| job::exists(&cx.db, id))?,
-            title: self.title.trim().to_owned(),
-            goal: self.goal.trim().to_owned(),
-            status: Status::Planning,
-            status_reason: None,
-            repo_root: self.repo_root,
-            tags: tidy_tags(self.tags),
-            policies: self.policies.unwrap_or_default(),
-            plan,
-            baseline: None,
-            created_at: cx.now(),
-            updated_at: cx.now(),
-        };
-        job::insert(&cx.db, &job)?;
+        let mut warnings = crate::access::workspace_warning(cx, self.repo_root.as_deref());
+        let look = self.look(cx, &mut warnings)?;
+        let (job, snapshot) = cx.transaction(|db| {
+            let job = self.job(cx, short_id(cx, |id| job::exists(&db, id))?);
+            job::insert(&db, &job)?;
+            let snapshot = look.map(|look| look.store(cx, &db, &job.id, None)).transpose()?;
+            Ok::<_, ToolError>((job, snapshot))
+        })?;
         Ok(Begun {
             next_questions: interview(&standing(&job, 0), false).questions,
-            warnings: crate::access::workspace_warning(cx, job.repo_root.as_deref()),
+            warnings,
             instructions: "Answer with conductor_answer, asking the user what you do not know; store research and notes \
                 with context_add_block; propose small, verifiable steps with plan_propose_steps; then call \
                 job_set_ready, which lists what is missing.",
             job_id: job.id,
             status: job.status,
+            snapshot,
         })
     }
 }
 
 impl ConductorInit {
+    /// The baseline of a repository that can be read. One that cannot is worth a warning; the ready gate
+    /// asks for a baseline if the policies do.
+    fn look(&self, cx: &Cx<'_>, warnings: &mut Vec<String>) -> Result<Option<Look>, ToolError> {
+        let Some(root) = self.repo_root.as_deref().filter(|_| warnings.is_empty()) else {
+            return Ok(None);
+        };
+        let looked = survey::look(cx, root, Before::default(), &Limits::default(), None);
+        let mut look = match looked {
+            Ok(look) => look,
+            Err(err) => {
+                warnings.push(format!("no snapshot was taken: {}", err.message));
+                return Ok(None);
+            }
+        };
+        warnings.append(&mut look.warnings);
+        if look.known.snapshot.is_partial() {
+            warnings
+                .push("the snapshot is not complete: the repository is larger than its limits".to_owned());
+        }
+        Ok(Some(look))
+    }
+
+    fn job(&self, cx: &Cx<'_>, id: JobId) -> Job {
+        Job {
+            id,
+            title: self.title.trim().to_owned(),
+            goal: self.goal.trim().to_owned(),
+            status: Status::Planning,
+            status_reason: None,
+            repo_root: self.repo_root.clone(),
+            tags: tidy_tags(self.tags.clone()),
+            policies: self.policies.clone().unwrap_or_default(),
+            plan: Plan {
+                repo_exists: self.repo_root.as_ref().map(|_| true),
+                ..Plan::default()
+            },
+            baseline: None,
+            created_at: cx.now(),
+            updated_at: cx.now(),
+        }
+    }
+
     fn check(&self) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
         refusals.text("title", &self.title, TITLE);
@@ -107,7 +145,7 @@ impl ConductorInit {
     }
 }
 
-fn check_root(field: &str, root: Option<&str>, refusals: &mut Refusals) {
+pub(super) fn check_root(field: &str, root: Option<&str>, refusals: &mut Refusals) {
     let Some(root) = root else {
         return;
     };

@@ -10,13 +10,13 @@ use crate::access;
 use crate::arguments::ENTRY;
 use crate::error::{GitFault, Refusals};
 use crate::git::Git;
-use crate::model::{BlockType, JobId, LogType, StepId};
+use crate::model::{JobId, LogType, StepId};
 use crate::ready::{Gap, Readiness, gaps, refuse};
 use crate::state::{Event, Status};
 use crate::step::StepSpec;
 use crate::store::job::{Baseline, Job};
 use crate::store::step::{self, Step};
-use crate::store::{context, log};
+use crate::store::{context, log, snapshot};
 
 /// A line in the job's own log.
 pub(crate) fn note(cx: &Cx<'_>, db: &Db<'_>, job: &Job, what: &str) -> Result<(), ToolError> {
@@ -81,6 +81,9 @@ impl Tool for JobSetReady {
         }
         let specs: Vec<(StepId, &StepSpec)> = named(&steps);
         let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs);
+        if job.repo_root.is_some() && snapshot::latest(&cx.db, &job.id)?.is_none() {
+            warnings.push("no snapshot of the repository was taken; repo_snapshot takes one".to_owned());
+        }
         let unmitigated = job
             .plan
             .risks
@@ -135,7 +138,8 @@ pub(crate) fn all_gaps(db: &Db<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap
         plan: &job.plan,
         steps: &named(steps),
         wants_baseline: policies.require_repo_snapshot_on_init,
-        has_baseline: blocks.iter().any(|(_, kind)| *kind == BlockType::RepoMap),
+        has_baseline: snapshot::latest(db, &job.id)?
+            .is_some_and(|latest| Some(latest.repo_root) == job.repo_root),
         missing_contexts: &missing,
         long_prompts: &long,
     }))

@@ -10,11 +10,15 @@ pub(crate) mod git_write;
 pub(crate) mod jobs;
 pub(crate) mod lifecycle;
 pub(crate) mod logs;
+pub(crate) mod map;
+pub(crate) mod map_export;
 pub(crate) mod mistakes;
 pub(crate) mod plan;
+pub(crate) mod repo;
 pub(crate) mod steps;
 pub(crate) mod submit;
 pub(crate) mod templates;
+pub(crate) mod tidy;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -75,7 +79,7 @@ fn save(cx: &Cx<'_>, db: &Db<'_>, seen: Status, job: &mut Job) -> Result<(), Too
 }
 
 /// Somebody else moved the job or its step between two looks at it.
-fn moved_meanwhile(id: &JobId) -> ToolError {
+pub(crate) fn moved_meanwhile(id: &JobId) -> ToolError {
     ToolError::new("CONFLICT", "the job moved while this call looked at it")
         .remediation("Look at the job again and decide from where it stands.")
         .next_call(job_call("job_get", id))

@@ -1,6 +1,6 @@
 //! Submitting the result of a step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ use crate::model::{AttemptId, Claim, Exhausted, JobId, NextAction, StepId, StepS
 use crate::policy::Policies;
 use crate::settle::{Outcome, Verdict, settle};
 use crate::state::{Event, Status};
+use crate::store::description;
 use crate::store::job::Job;
 use crate::store::step::{self, Step};
 use crate::store::{attempt, batch, mistake, short_id};
@@ -93,6 +94,8 @@ struct Standing {
     step: Step,
     last: bool,
     batch: Option<batch::Batch>,
+    /// Files that have a description, if the policies want one of new files.
+    described: BTreeSet<String>,
 }
 
 impl Tool for JobSubmitStepResult {
@@ -184,6 +187,10 @@ impl JobSubmitStepResult {
         Ok(Standing {
             last: place + 1 == steps.len(),
             batch: batch::open(db, &job.id)?,
+            described: match policies.require_file_descriptions {
+                true => description::all(db, &job.id)?.into_keys().collect(),
+                false => BTreeSet::new(),
+            },
             step: step.clone(),
             policies,
             job,
@@ -211,7 +218,8 @@ impl JobSubmitStepResult {
             return (Err(rejection), looked_up);
         }
         let commit = self.commit_hash.as_deref().filter(|hash| is_hash(hash));
-        let facts = facts::gather(cx, job, step, commit, policies.require_file_descriptions);
+        let mut facts = facts::gather(cx, job, step, commit, policies.require_file_descriptions);
+        facts.described.clone_from(&standing.described);
         let verdict = submission::gates(&step.spec, policies, &said, &facts);
         looked_up.commands = facts::runs(&facts);
         let unmentioned = submission::unmentioned(&said, &facts);

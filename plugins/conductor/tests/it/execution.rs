@@ -54,6 +54,9 @@ fn steps_follow_each_other_to_the_end() {
         devlog_list {} ? entries.1.content entries.2.content entries.3.content entries.4.content
         job_archive {} ? from status
         job_archive {}
+        job_next_step_prompt {}
+        job_submit_step_result {"step_id": "S1", "model_claim": "MET", "summary": "too late"}
+        repo_map_query {}
         "#,
     );
     expect![[r#"
@@ -76,6 +79,12 @@ fn steps_follow_each_other_to_the_end() {
         ok from="COMPLETE" status="ARCHIVED"
         err WRONG_STATUS: archive is not possible while the job is ARCHIVED
           - WRONG_STATUS: archive is not possible while the job is ARCHIVED
+        err WRONG_STATUS: prompt is not possible while the job is ARCHIVED
+          - WRONG_STATUS: prompt is not possible while the job is ARCHIVED
+        err WRONG_STATUS: submit is not possible while the job is ARCHIVED
+          - WRONG_STATUS: submit is not possible while the job is ARCHIVED
+        err MAP_MISSING: there is no map of the repository yet
+          - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
     "#]].assert_eq(&log);
 }
 

@@ -143,7 +143,7 @@ fn new_files_want_a_description_if_the_policy_says_so() {
         json!({"evidence": {"notes": "n", "file_descriptions": {"x.py": "the exporter"}}}),
     );
     expect![[r#"
-        false ["file_descriptions says nothing about new files: x.py"] null null
+        false ["file_descriptions says nothing about new files, nor does repo_file_descriptions_update: x.py"] null null
         true [] null null
     "#]]
     .assert_eq(&log);
@@ -317,7 +317,7 @@ fn without_a_grant_gates_fail_closed_and_the_ready_gate_says_so() {
     );
     log += &submit(&bench, json!({"commit_hash": "0123456"}));
     expect![[r#"
-        ok warnings=["step S1: gate changed_files_minimum will fail: there is no workspace `main` for this pack","step S1: gate file_not_exists will fail: there is no workspace `main` for this pack","step S1: gate command_exit_0 will fail: there is no workspace `main` for this pack","commits are required and git_commit cannot make them here: commit outside, or set git = \"write\" for the workspace"]
+        ok warnings=["step S1: gate changed_files_minimum will fail: there is no workspace `main` for this pack","step S1: gate file_not_exists will fail: there is no workspace `main` for this pack","step S1: gate command_exit_0 will fail: there is no workspace `main` for this pack","commits are required and git_commit cannot make them here: commit outside, or set git = \"write\" for the workspace","no snapshot of the repository was taken; repo_snapshot takes one"]
         err GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
           - GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
         err GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack

@@ -10,6 +10,7 @@ mod planning;
 mod prompts;
 mod random;
 mod records;
+mod repository;
 mod table;
 mod templates;
 mod transfer;

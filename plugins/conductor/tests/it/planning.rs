@@ -69,7 +69,7 @@ fn the_ready_gate_lists_every_gap_and_each_call_is_the_one_that_closes_it() {
           - DELIVERABLES_MISSING (deliverables): there are no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
           - DEFINITION_OF_DONE_MISSING (definition_of_done): nothing says what done means -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
           - INVARIANTS_MISSING (invariants): there are no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
-          - BASELINE_MISSING (repo_root): the policies want a baseline of the repository and there is none -> context_add_block {"job_id":"JOB","block_type":"REPO_MAP","content":"<entry points, modules, conventions>"}
+          - BASELINE_MISSING (repo_root): the policies want a baseline of the repository and there is none -> repo_snapshot {"job_id":"JOB"}
           - STEP_INSTRUCTION_MISSING (S1): step S1 has no instruction_prompt -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"instruction_prompt":"<what to do>"}}]}
           - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
           - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}

@@ -7,6 +7,7 @@ pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod policy;
 pub(crate) mod reload;
+pub(crate) mod repository;
 pub(crate) mod scale;
 pub(crate) mod start;
 pub(crate) mod stdio;

@@ -32,11 +32,8 @@ impl FactBook {
         limits: &Limits,
     ) -> Result<usize, TreeError> {
         let mut read = 0;
-        for file in &snapshot.files {
-            let wanted = matches!(file.content, Content::Text { .. }) && file.size <= limits.observed_bytes;
-            if !wanted || self.of(file).is_some() {
-                continue;
-            }
+        let unread: Vec<&FileRecord> = self.unread(snapshot, limits).collect();
+        for file in unread {
             match content(tree, file, limits) {
                 Ok(Some(bytes)) => self.learn(file, &bytes),
                 Ok(None) => continue,
@@ -46,6 +43,19 @@ impl FactBook {
             read += 1;
         }
         Ok(read)
+    }
+
+    /// The files of a snapshot that should have facts and have none.
+    pub fn unread<'a>(
+        &self,
+        snapshot: &'a Snapshot,
+        limits: &Limits,
+    ) -> impl Iterator<Item = &'a FileRecord> {
+        let most = limits.observed_bytes;
+        let is_read = move |file: &&FileRecord| {
+            !matches!(file.content, Content::Text { .. }) || file.size > most || self.of(file).is_some()
+        };
+        snapshot.files.iter().filter(move |file| !is_read(file))
     }
 
     /// The facts of a file.

@@ -1,7 +1,7 @@
 //! C and C++: `#include`, under whatever `#if` it stands.
 
 use super::symbols::{Symbol, symbols};
-use super::{Facts, Import, Lines, What};
+use super::{Facts, Import, Lines, What, last_of};
 
 /// Reads a C or C++ source.
 pub(super) fn read(text: &str) -> Facts {
@@ -9,7 +9,11 @@ pub(super) fn read(text: &str) -> Facts {
     let mut lines = Lines::new(text);
     let mut depth = 0_usize;
     let mut tokens = symbols(text).peekable();
+    let last = last_of(text, &["include", "import", "main", "Main"]);
     while let Some((symbol, written, at)) = tokens.next() {
+        if at > last {
+            break;
+        }
         match symbol {
             Symbol::OpenBrace => depth += 1,
             Symbol::CloseBrace => depth = depth.saturating_sub(1),

@@ -2,7 +2,7 @@
 
 mod tokens;
 
-use super::{Facts, Import, Lines, MAX_IMPORTS, What};
+use super::{Facts, Import, Lines, MAX_IMPORTS, What, last_of};
 use tokens::{Place, Token, tokens};
 
 /// Tokens between `import` and its `from`.
@@ -11,7 +11,7 @@ const MAX_CLAUSE: usize = 4_000;
 /// Reads a JavaScript or TypeScript source.
 pub(super) fn read(text: &str) -> Facts {
     let mut reading = Reading {
-        tokens: tokens(text),
+        tokens: tokens(text, last_of(text, &["import", "require", "from", "URL"])),
         lines: Lines::new(text),
         facts: Facts::default(),
         depth: 0,

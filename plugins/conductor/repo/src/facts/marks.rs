@@ -65,17 +65,26 @@ fn deprecation(line: &str) -> Option<String> {
     (is_comment && says_so).then(|| bare.trim_end_matches(marks).chars().take(200).collect())
 }
 
-/// Words that look like the name of a program's file.
+/// Words that look like the name of a program's file. Dots are looked for rather than words: most text
+/// has few of them.
 fn mentions(text: &str) -> Vec<String> {
+    let bytes = text.as_bytes();
     let mut found = BTreeSet::new();
-    let part = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"_-./@+".contains(byte);
-    for word in text.as_bytes().split(|byte| !part(byte)) {
-        if !word.contains(&b'.') {
+    for dot in memchr::memchr_iter(b'.', bytes) {
+        let rest = bytes.get(dot + 1..).unwrap_or_default();
+        let ending = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+        let is_program = rest.get(..ending).is_some_and(is_ending_of_program);
+        if !is_program || !ends_word(rest.get(ending..).unwrap_or_default()) {
             continue;
         }
-        let word = std::str::from_utf8(word).unwrap_or_default();
-        let word = word.trim_start_matches("./").trim_end_matches('.');
-        if word.len() > 200 || !is_program(word) {
+        let before = bytes.get(..dot).unwrap_or_default();
+        let start = before
+            .iter()
+            .rposition(|byte| !is_part(*byte))
+            .map_or(0, |at| at + 1);
+        let word = text.get(start..dot + 1 + ending).unwrap_or_default();
+        let word = word.trim_start_matches("./");
+        if word.len() > 200 || path::extension(word).is_empty() {
             continue;
         }
         found.insert(word);
@@ -86,11 +95,22 @@ fn mentions(text: &str) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
-/// Most words with a dot are members of something: their endings are no extension, or too long for one.
-fn is_program(word: &str) -> bool {
-    let ending = word.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let is_short =
-        !ending.is_empty() && ending.len() <= 4 && ending.bytes().all(|byte| byte.is_ascii_lowercase());
-    is_short
-        && (Language::of(word).is_some() || matches!(ending, "sh" | "bash" | "ps1" | "bat" | "rb" | "pl"))
+/// Bytes that names of files are made of.
+const fn is_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || !byte.is_ascii()
+        || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'@' | b'+')
+}
+
+/// Whether a word is over, but for dots that end a sentence.
+fn ends_word(rest: &[u8]) -> bool {
+    let behind = rest.iter().find(|byte| **byte != b'.');
+    behind.is_none_or(|byte| !is_part(*byte))
+}
+
+fn is_ending_of_program(ending: &[u8]) -> bool {
+    let is_script = matches!(ending, b"sh" | b"bash" | b"ps1" | b"bat" | b"rb" | b"pl");
+    (1..=4).contains(&ending.len())
+        && (is_script
+            || std::str::from_utf8(ending).is_ok_and(|ending| Language::of_extension(ending).is_some()))
 }

@@ -4,7 +4,7 @@ use std::iter::Peekable;
 
 use logos::{Lexer, Logos};
 
-use super::{Facts, Import, Lines, What};
+use super::{Facts, Import, Lines, What, last_of};
 
 /// One token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Logos)]
@@ -77,6 +77,7 @@ pub(super) fn read(text: &str) -> Facts {
         tokens: tokens.peekable(),
         lines: Lines::new(text),
         facts: Facts::default(),
+        last: last_of(text, &["import", "__main__"]),
     };
     reading.all();
     reading.facts
@@ -86,12 +87,17 @@ struct Reading<'a, I: Iterator<Item = (Token, &'a str, usize)>> {
     tokens: Peekable<I>,
     lines: Lines<'a>,
     facts: Facts,
+    /// Where the last word stands that anything could begin with.
+    last: usize,
 }
 
 impl<'a, I: Iterator<Item = (Token, &'a str, usize)>> Reading<'a, I> {
     fn all(&mut self) {
         let (mut depth, mut starts, mut after_name) = (0_usize, true, 0_u8);
         while let Some((token, written, at)) = self.tokens.next() {
+            if at > self.last {
+                break;
+            }
             let started = std::mem::replace(&mut starts, false);
             after_name = after_name.saturating_sub(1);
             match (token, written) {

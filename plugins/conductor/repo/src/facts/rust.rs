@@ -1,11 +1,11 @@
-//! Rust: `mod`, `use`, `extern crate`, `include!` and paths in code, from rustc's own lexer.
+//! Rust: `mod`, `use`, `extern crate`, `include!` and paths in code.
 //!
 //! The lexer takes any text, so that a source that does not compile gives what can be read of it.
 
 mod tokens;
 mod use_tree;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use super::{Facts, Import, Lines, MAX_IMPORTS, What};
 use tokens::{Kind, Tokens};
@@ -19,7 +19,8 @@ pub(super) fn read(text: &str) -> Facts {
         scopes: Vec::new(),
         depth: 0,
         file: None,
-        paths: BTreeSet::new(),
+        paths: HashSet::new(),
+        path: Vec::new(),
     };
     while reading.facts.imports.len() < MAX_IMPORTS && reading.tokens.left() {
         reading.step();
@@ -34,15 +35,17 @@ struct Reading<'a> {
     lines: Lines<'a>,
     facts: Facts,
     /// Inline modules around this place, each with the depth its braces open.
-    scopes: Vec<(String, usize)>,
+    scopes: Vec<(&'a str, usize)>,
     depth: usize,
     /// What a `#[path]` before the next item says.
     file: Option<String>,
-    /// Paths in code that were seen.
-    paths: BTreeSet<(Vec<String>, Vec<String>)>,
+    /// Paths in code that were seen, each behind the modules around it.
+    paths: HashSet<Vec<&'a str>>,
+    /// The path that is being read.
+    path: Vec<&'a str>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
     fn step(&mut self) {
         let token = self.tokens.next();
         match token {
@@ -55,11 +58,11 @@ impl Reading<'_> {
                 }
             }
             Kind::Word(word) => self.word(word),
-            Kind::Open(_) | Kind::Close(_) | Kind::Text(_) | Kind::Mark(_) | Kind::End => {}
+            Kind::Open(_) | Kind::Close(_) | Kind::Text(_) | Kind::Separator | Kind::Mark(_) | Kind::End => {}
         }
     }
 
-    fn word(&mut self, word: &str) {
+    fn word(&mut self, word: &'a str) {
         match word {
             "mod" => self.module(),
             "use" if self.tokens.peek() != Kind::Mark('<') => self.uses(),
@@ -103,7 +106,7 @@ impl Reading<'_> {
         self.facts.declares.push(name.to_owned());
         if self.tokens.take(Kind::Open('{')) {
             self.depth += 1;
-            self.scopes.push((name.to_owned(), self.depth));
+            self.scopes.push((name, self.depth));
         } else if self.tokens.take(Kind::Mark(';')) {
             let (name, scope) = (name.to_owned(), self.scope());
             self.push(at, What::RustMod { name, scope, file });
@@ -183,31 +186,38 @@ impl Reading<'_> {
 
     /// A path in code. Types of other crates and the standard library are no dependency on a file.
     /// A macro between items may define anything, which is noted as the name `!`.
-    fn path(&mut self, first: &str) {
-        let at = self.tokens.at();
+    fn path(&mut self, first: &'a str) {
         if first != "macro_rules" {
             self.macro_call();
         }
-        if !self.tokens.before_separator() || matches!(first, "std" | "core" | "alloc") {
+        if self.tokens.peek() != Kind::Separator || matches!(first, "std" | "core" | "alloc") {
             return;
         }
-        let mut path = vec![first.to_owned()];
-        while self.tokens.take_separator() {
+        let at = self.tokens.at();
+        self.path.clear();
+        self.path.extend(self.scopes.iter().map(|(name, _)| *name));
+        let scope = self.path.len();
+        self.path.push(first);
+        while self.tokens.take(Kind::Separator) {
             let Kind::Word(segment) = self.tokens.peek() else {
                 break;
             };
             self.tokens.next();
-            path.push(segment.to_owned());
+            self.path.push(segment);
         }
         self.macro_call();
-        let is_module = |segment: &String| segment.starts_with(|c: char| c.is_lowercase() || c == '_');
-        let modules = path.iter().take_while(|segment| is_module(segment)).count();
-        if path.len() < 2 || modules == 0 {
+        let segments = self.path.get(scope..).unwrap_or_default();
+        let is_module = |segment: &&&str| segment.starts_with(|c: char| c.is_lowercase() || c == '_');
+        let modules = segments.iter().take_while(is_module).count();
+        if segments.len() < 2 || modules == 0 {
             return;
         }
-        path.truncate(modules + 1);
-        let scope = self.scope();
-        if self.paths.insert((scope.clone(), path.clone())) {
+        self.path.truncate(scope + modules + 1);
+        if !self.paths.contains(&self.path) {
+            self.paths.insert(self.path.clone());
+            let path = self.path.get(scope..).unwrap_or_default();
+            let path = path.iter().map(|segment| (*segment).to_owned()).collect();
+            let scope = self.scope();
             self.push(at, What::RustPath { path, scope });
         }
     }
@@ -224,7 +234,7 @@ impl Reading<'_> {
     }
 
     fn scope(&self) -> Vec<String> {
-        self.scopes.iter().map(|(name, _)| name.clone()).collect()
+        self.scopes.iter().map(|(name, _)| (*name).to_owned()).collect()
     }
 
     fn push(&mut self, at: usize, what: What) {

@@ -47,8 +47,8 @@ impl RepoMap {
             let found = self
                 .graph
                 .imports_of(at)
-                .into_iter()
-                .filter_map(name)
+                .iter()
+                .filter_map(|file| name(*file))
                 .collect::<Vec<_>>();
             (file.path.clone(), found)
         });

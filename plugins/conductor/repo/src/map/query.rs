@@ -120,7 +120,7 @@ impl RepoMap {
                 let near = if inward {
                     self.graph.importers_of(file)
                 } else {
-                    self.graph.imports_of(file)
+                    self.graph.imports_of(file).into_owned()
                 };
                 next.extend(near.into_iter().filter(|near| seen.insert(*near)));
             }

@@ -1,7 +1,6 @@
 //! The files of a snapshot by path, by directory and by what they say.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
 
 use crate::facts::{FactBook, Facts};
 use crate::manifest::Manifest;
@@ -14,16 +13,31 @@ pub(crate) struct Index<'a> {
     places: HashMap<&'a str, usize>,
     facts: Vec<Option<&'a Facts>>,
     /// The files directly in each directory, and each directory above one with files.
-    directories: BTreeMap<&'a str, Vec<usize>>,
+    directories: BTreeMap<&'a str, Directory<'a>>,
+}
+
+/// What is directly in a directory.
+#[derive(Default)]
+struct Directory<'a> {
+    files: Vec<usize>,
+    directories: Vec<&'a str>,
 }
 
 impl<'a> Index<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, book: &'a FactBook) -> Index<'a> {
-        let mut directories: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut directories: BTreeMap<&str, Directory<'_>> = BTreeMap::new();
         for (at, file) in snapshot.files.iter().enumerate() {
-            directories.entry(path::parent(&file.path)).or_default().push(at);
-            for directory in path::ancestors(path::parent(&file.path)) {
-                directories.entry(directory).or_default();
+            let mut inside = path::parent(&file.path);
+            let is_new = !directories.contains_key(inside);
+            directories.entry(inside).or_default().files.push(at);
+            // A directory that was new is new to those above it, up to one that was known.
+            for above in path::ancestors(inside).take_while(|_| is_new) {
+                let above_is_known = directories.contains_key(above);
+                directories.entry(above).or_default().directories.push(inside);
+                inside = above;
+                if above_is_known {
+                    break;
+                }
             }
         }
         let places = snapshot
@@ -71,18 +85,14 @@ impl<'a> Index<'a> {
 
     /// The files directly in a directory.
     pub(crate) fn in_directory(&self, directory: &str) -> &[usize] {
-        self.directories.get(directory).map_or(&[], Vec::as_slice)
+        self.directories.get(directory).map_or(&[], |found| &found.files)
     }
 
     /// The directories directly in a directory.
-    pub(crate) fn directories_in(&self, directory: &str) -> Vec<&'a str> {
-        let prefix = path::below(directory, "");
-        let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
-        let inside = self.directories.range::<str, _>(from).map(|(path, _)| *path);
-        inside
-            .take_while(|path| path.starts_with(&prefix))
-            .filter(|path| !path.is_empty() && path::parent(path) == directory)
-            .collect()
+    pub(crate) fn directories_in(&self, directory: &str) -> &[&'a str] {
+        self.directories
+            .get(directory)
+            .map_or(&[], |found| &found.directories)
     }
 
     /// All directories, by path.

@@ -1,6 +1,8 @@
 //! Python: absolute names below the directories that packages start in, relative ones below their own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use super::python_names::is_standard;
 use super::{Index, Outcome};
@@ -17,6 +19,8 @@ pub(super) struct Roots<'a> {
     projects: BTreeSet<&'a str>,
     /// Directories that hold a top-level package, by the package's name.
     packages: BTreeMap<&'a str, Vec<&'a str>>,
+    /// Where absolute names start for the files of a directory that were asked about.
+    own: RefCell<HashMap<&'a str, Rc<[&'a str]>>>,
 }
 
 /// What a dotted name is.
@@ -45,6 +49,7 @@ impl<'a> Roots<'a> {
             index,
             projects,
             packages,
+            own: RefCell::default(),
         }
     }
 
@@ -130,8 +135,17 @@ impl<'a> Roots<'a> {
     }
 
     /// Where a file's own absolute names start: beside a script, above its package, at its project.
-    fn own_roots(&self, file: usize) -> Vec<&'a str> {
+    fn own_roots(&self, file: usize) -> Rc<[&'a str]> {
         let directory = path::parent(self.index.path(file));
+        let known = self.own.borrow().get(directory).cloned();
+        known.unwrap_or_else(|| {
+            let roots: Rc<[&str]> = self.roots_of(file, directory).into();
+            self.own.borrow_mut().insert(directory, Rc::clone(&roots));
+            roots
+        })
+    }
+
+    fn roots_of(&self, file: usize, directory: &'a str) -> Vec<&'a str> {
         let mut top = directory;
         while !top.is_empty() && is_package(self.index, top) {
             top = path::parent(top);
@@ -141,12 +155,8 @@ impl<'a> Roots<'a> {
             path::ancestors(self.index.path(file)).filter(|at| at.is_empty() || self.projects.contains(at));
         for project in above {
             roots.push(project);
-            let sources = self.index.directories_in(project);
-            roots.extend(
-                sources
-                    .into_iter()
-                    .filter(|inside| matches!(path::name(inside), "src" | "lib" | "python")),
-            );
+            let sources = self.index.directories_in(project).iter().copied();
+            roots.extend(sources.filter(|inside| matches!(path::name(inside), "src" | "lib" | "python")));
         }
         let mut seen = BTreeSet::new();
         roots.retain(|root| seen.insert(*root));
@@ -164,7 +174,7 @@ impl<'a> Roots<'a> {
             || self
                 .index
                 .directories_in(directory)
-                .into_iter()
+                .iter()
                 .any(|inside| self.python_in(inside).next().is_some())
     }
 

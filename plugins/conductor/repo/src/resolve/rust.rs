@@ -21,6 +21,8 @@ const MAX_HOPS: usize = 8;
 pub(super) struct Crates<'a> {
     index: &'a Index<'a>,
     packages: Vec<Package<'a>>,
+    /// The package in a directory.
+    directories: BTreeMap<&'a str, usize>,
     crates: Vec<Krate>,
     /// Where a file stands, in each crate that has it.
     places: BTreeMap<usize, Vec<Place>>,
@@ -49,6 +51,7 @@ impl<'a> Crates<'a> {
         let mut crates = Crates {
             index,
             packages: Vec::new(),
+            directories: BTreeMap::new(),
             crates: Vec::new(),
             places: BTreeMap::new(),
             libraries: BTreeMap::new(),
@@ -71,6 +74,7 @@ impl<'a> Crates<'a> {
         };
         let library = cargo.library.as_ref().and_then(|library| library.name.clone());
         let package = self.packages.len();
+        self.directories.entry(directory).or_insert(package);
         self.packages.push(Package {
             directory,
             name,
@@ -252,10 +256,8 @@ impl<'a> Crates<'a> {
     }
 
     fn package_of(&self, file: usize) -> Option<&Package<'a>> {
-        path::ancestors(self.index.path(file)).find_map(|directory| {
-            self.packages
-                .iter()
-                .find(|package| package.directory == directory)
-        })
+        let mut above = path::ancestors(self.index.path(file));
+        let package = above.find_map(|directory| self.directories.get(directory))?;
+        self.packages.get(*package)
     }
 }

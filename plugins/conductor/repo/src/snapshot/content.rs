@@ -1,6 +1,7 @@
 //! Reading one file, in pieces, into a hash.
 
 use bstr::ByteSlice as _;
+use twox_hash::xxhash3_128::Hasher;
 
 use super::{Content, Digest, Limits};
 use crate::tree::{Entry, Tree, TreeError};
@@ -33,25 +34,45 @@ impl Reader {
             let ends = self.ends(tree, entry)?;
             return Ok((Content::Huge { ends }, None));
         }
-        let mut hasher = blake3::Hasher::new();
-        let mut head_is_binary = false;
-        let mut offset = 0;
-        while let Some(piece) = self.piece(tree, entry, offset)? {
-            if offset == 0 {
-                head_is_binary = is_binary(&piece);
-            }
-            hasher.update(&piece);
-            offset += length(&piece);
-            if !head_is_binary && offset <= limits.observed_bytes {
-                self.kept.extend_from_slice(&piece);
-            }
-        }
-        let digest = Digest(*hasher.finalize().as_bytes());
+        let Some(first) = self.piece(tree, entry, 0)? else {
+            let digest = Digest::of(&[]);
+            return Ok((Content::Text { digest }, Some(&[])));
+        };
+        let head_is_binary = is_binary(&first);
+        let digest = if length(&first) == entry.size {
+            let digest = Digest::of(&first);
+            self.kept = first;
+            digest
+        } else {
+            self.rest(tree, entry, first, limits)?
+        };
         if head_is_binary {
             return Ok((Content::Binary { digest }, None));
         }
-        let whole = length(&self.kept) == offset;
-        Ok((Content::Text { digest }, whole.then_some(self.kept.as_slice())))
+        let is_whole = entry.size <= limits.observed_bytes;
+        Ok((Content::Text { digest }, is_whole.then_some(self.kept.as_slice())))
+    }
+
+    /// Reads what follows the first piece. Content that is too long to be observed is not kept.
+    fn rest<T: Tree + ?Sized>(
+        &mut self,
+        tree: &T,
+        entry: &Entry,
+        first: Vec<u8>,
+        limits: &Limits,
+    ) -> Result<Digest, TreeError> {
+        let mut hasher = Hasher::new();
+        let mut next = Some(first);
+        let mut offset = 0;
+        while let Some(piece) = next {
+            hasher.write(&piece);
+            offset += length(&piece);
+            if entry.size <= limits.observed_bytes {
+                self.kept.extend_from_slice(&piece);
+            }
+            next = self.piece(tree, entry, offset)?;
+        }
+        Ok(Digest::finished(&hasher))
     }
 
     /// The next piece, or `None` at the size the file was listed with: what was appended meanwhile
@@ -74,12 +95,12 @@ impl Reader {
     }
 
     fn ends<T: Tree + ?Sized>(&mut self, tree: &T, entry: &Entry) -> Result<Digest, TreeError> {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&entry.size.to_be_bytes());
+        let mut hasher = Hasher::new();
+        hasher.write(&entry.size.to_be_bytes());
         for offset in [0, entry.size.saturating_sub(u64::from(PIECE))] {
-            hasher.update(&self.piece(tree, entry, offset)?.unwrap_or_default());
+            hasher.write(&self.piece(tree, entry, offset)?.unwrap_or_default());
         }
-        Ok(Digest(*hasher.finalize().as_bytes()))
+        Ok(Digest::finished(&hasher))
     }
 }
 

@@ -54,31 +54,51 @@ pub fn take<T: Tree + ?Sized>(
     now: i64,
     observe: &mut Observer<'_>,
 ) -> Result<Taken, TreeError> {
-    let mut walk = Walk {
-        tree,
-        limits,
-        previous,
-        observe,
-        rules: Rules::default(),
-        reader: Reader::default(),
-        snapshot: Snapshot {
-            taken: now,
-            ..Snapshot::default()
-        },
-        effort: Effort::default(),
-    };
+    let mut walk = Walk::new(tree, limits, previous, observe);
+    walk.snapshot.taken = now;
     if let Some(content) = walk.ignore_file(".git/info/exclude")? {
         walk.rules.exclude(&content);
     }
     let entries = walk.entries("")?;
     walk.directory("", entries, 0)?;
-    walk.effort.bytes += walk.reader.bytes;
-    walk.snapshot.files.sort_by(|a, b| a.path.cmp(&b.path));
-    walk.snapshot.problems.sort();
-    Ok(Taken {
-        snapshot: walk.snapshot,
-        effort: walk.effort,
-    })
+    Ok(walk.finish())
+}
+
+/// Adds files that `.gitignore` excludes and Git tracks all the same: their names are in Git's index,
+/// which a walk does not read. What is not there, no file, or known already is passed over.
+pub fn add<T: Tree + ?Sized>(
+    tree: &T,
+    limits: &Limits,
+    previous: Option<&Snapshot>,
+    taken: Taken,
+    tracked: &[String],
+    observe: &mut Observer<'_>,
+) -> Result<Taken, TreeError> {
+    let mut walk = Walk::new(tree, limits, previous, observe);
+    for path in tracked {
+        if taken.snapshot.file(path).is_some() {
+            continue;
+        }
+        match tree.stat(path) {
+            Ok(entry) if entry.kind == Kind::Directory => {}
+            Ok(entry) if taken.snapshot.files.len() + walk.snapshot.files.len() < limits.entries => {
+                walk.file(entry)?;
+            }
+            Ok(_) => walk.problem(path, Trouble::TooMany),
+            Err(error) if error.is_fatal() => return Err(error),
+            Err(_) => {}
+        }
+    }
+    walk.snapshot.taken = taken.snapshot.taken;
+    walk.snapshot.files.extend(taken.snapshot.files);
+    walk.snapshot.problems.extend(taken.snapshot.problems);
+    let mut both = walk.finish();
+    both.snapshot.files.dedup_by(|a, b| a.path == b.path);
+    both.effort.listed += taken.effort.listed;
+    both.effort.ignored += taken.effort.ignored;
+    both.effort.read += taken.effort.read;
+    both.effort.bytes += taken.effort.bytes;
+    Ok(both)
 }
 
 struct Walk<'a, 'o, T: ?Sized> {
@@ -92,7 +112,35 @@ struct Walk<'a, 'o, T: ?Sized> {
     effort: Effort,
 }
 
-impl<T: Tree + ?Sized> Walk<'_, '_, T> {
+impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
+    fn new(
+        tree: &'a T,
+        limits: &'a Limits,
+        previous: Option<&'a Snapshot>,
+        observe: &'a mut Observer<'o>,
+    ) -> Walk<'a, 'o, T> {
+        Walk {
+            tree,
+            limits,
+            previous,
+            observe,
+            rules: Rules::default(),
+            reader: Reader::default(),
+            snapshot: Snapshot::default(),
+            effort: Effort::default(),
+        }
+    }
+
+    fn finish(mut self) -> Taken {
+        self.effort.bytes += self.reader.bytes;
+        self.snapshot.files.sort_by(|a, b| a.path.cmp(&b.path));
+        self.snapshot.problems.sort();
+        Taken {
+            snapshot: self.snapshot,
+            effort: self.effort,
+        }
+    }
+
     fn directory(&mut self, directory: &str, entries: Vec<Entry>, depth: usize) -> Result<(), TreeError> {
         let outside = self.rules.depth();
         let ignore_file = path::below(directory, ".gitignore");

@@ -334,3 +334,64 @@ auto s = R"x(
         "#]],
     );
 }
+
+#[test]
+fn rust_in_quotes_and_comments_is_no_import() {
+    let found = graph(
+        r##"
+== Cargo.toml
+[package]
+name = "x"
+== src/lib.rs
+#!/usr/bin/env run
+mod a;
+fn f<'a>(x: &'a str) -> char {
+    let _ = (r#"mod q;"#, '"', b'\'', "\"mod r;", c"mod s;", br"\", 1..2, 0xff_u8);
+    /* /* mod t; */ mod u; */
+    crate::b::g::<'static>('\u{41}')
+}
+mod b;
+== src/a.rs
+== src/b.rs
+"##,
+    );
+    expect![[r#"
+        src/lib.rs -> src/a.rs, src/b.rs
+        external 
+        Library x src/lib.rs
+    "#]]
+    .assert_eq(&found);
+}
+
+#[test]
+fn imports_below_everything_else_are_found() {
+    let found = graph(
+        r#"
+== a.py
+x = "import nothing"
+def f():
+    """import nothing"""
+    from b import (
+        y,
+    )
+== b.py
+if __name__=="__main__":
+    run()
+== c.js
+const s = `import './a'`;
+function f() { return import('./d.js') }
+== d.js
+export const x = 1;
+export {
+  x as y } from './c.js';
+"#,
+    );
+    expect![[r#"
+        a.py -> b.py
+        c.js -> d.js
+        d.js -> c.js
+        external 
+        Script b b.py
+    "#]]
+    .assert_eq(&found);
+}

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
-use conductor_repo::snapshot::{Content, Limits, Snapshot, Trouble, diff, take};
+use conductor_repo::snapshot::{Content, Limits, Snapshot, Trouble, add, diff, take};
 use conductor_repo::tree::{Kind, TreeError};
 use expect_test::expect;
 
@@ -145,14 +145,14 @@ fn what_cannot_be_seen_is_said_and_the_rest_is_found() {
             text,
             "{} {}",
             file.path,
-            serde_json::to_value(file.content).unwrap()["kind"]
+            serde_json::to_value(file.content).unwrap()
         );
     }
     for problem in &taken.snapshot.problems {
         let _ = writeln!(text, "{}: {:?}", problem.path, problem.what);
     }
     expect![[r#"
-        a "text"
+        a {"text":{"digest":"be573118fb47cf582ef3a1a12238c2e5"}}
         link "symlink"
         odd\xff "other"
         torn "unread"
@@ -212,4 +212,21 @@ fn names_on_disk_may_hold_anything() {
     assert_eq!(found.problems[0].what, Trouble::NameNotUtf8);
     let stored = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<Snapshot>(&stored).unwrap(), found);
+}
+
+#[test]
+fn files_that_are_tracked_although_excluded_are_added_once() {
+    let tree = Memory::new("== .gitignore\nout/\n*.log\n== a\n1\n== a.log\n2\n== out/b\n3\n");
+    let taken = |limits: &Limits| {
+        let (taken, _) = tree.take(limits, None);
+        let tracked = ["a", "a.log", "gone", "out", "out/b", "out/b"].map(str::to_owned);
+        add(&tree, limits, None, taken, &tracked, &mut |_, _| {}).unwrap()
+    };
+    let whole = taken(&Limits::default());
+    assert_eq!(paths(&whole.snapshot), [".gitignore", "a", "a.log", "out/b"]);
+    let full = taken(&Limits {
+        entries: 3,
+        ..Limits::default()
+    });
+    assert_eq!((full.snapshot.files.len(), full.snapshot.is_partial()), (3, true));
 }

@@ -90,7 +90,7 @@ fn the_plan_says_what_to_do_and_how_to_go_on() {
     let tree = Memory::new(MESSY);
     let (taken, _) = tree.take(&Limits::default(), None);
     let notes = notes();
-    let lacking = undescribed(&taken.snapshot, &notes.descriptions, None);
+    let lacking = undescribed(&taken.snapshot, &notes.descriptions, |_| false);
     let mut text = String::new();
     for step in suggest(&tree.map(&notes), &lacking) {
         let _ = writeln!(
@@ -133,7 +133,8 @@ fn new_files_lack_descriptions_and_old_ones_follow_their_files() {
     .into();
     let since = diff(&before.snapshot, &after.snapshot);
     follow_renames(&mut said, &since);
-    let lacking = undescribed(&after.snapshot, &said, Some(&since));
+    let is_new = |place: usize| since.added.contains(&after.snapshot.files[place].path);
+    let lacking = undescribed(&after.snapshot, &said, is_new);
     expect![[r#"{"new":["c.py"],"old":["b.py"],"orphans":["x.py"]}"#]]
         .assert_eq(&serde_json::to_string(&lacking).unwrap());
 }

@@ -57,10 +57,14 @@ pub(super) struct Place<'a> {
     pub(super) at: usize,
 }
 
-/// All tokens; bytes that fit no rule are left out.
-pub(super) fn tokens(text: &str) -> Vec<Place<'_>> {
+/// Tokens behind a word that what it begins may take.
+const BEHIND: usize = 16;
+
+/// All tokens up to `last` and a few more; bytes that fit no rule are left out.
+pub(super) fn tokens(text: &str, last: usize) -> Vec<Place<'_>> {
     let mut lexer = Token::lexer(text);
     let mut places = Vec::new();
+    let mut left = BEHIND;
     while let Some(token) = lexer.next() {
         let Ok(mut token) = token else {
             continue;
@@ -71,6 +75,10 @@ pub(super) fn tokens(text: &str) -> Vec<Place<'_>> {
             token = Token::Text;
         }
         places.push(Place { token, written, at });
+        left -= usize::from(at > last);
+        if left == 0 {
+            break;
+        }
     }
     places
 }

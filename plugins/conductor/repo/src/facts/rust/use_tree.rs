@@ -25,14 +25,14 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Vec<Leaf> {
 
 fn tree(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves: &mut Vec<Leaf>) {
     let outer = prefix.len();
-    tokens.take_separator();
+    tokens.take(Kind::Separator);
     loop {
         tokens.take(Kind::Mark('$'));
         match tokens.peek() {
             Kind::Word(word) => {
                 tokens.next();
                 prefix.push(word.to_owned());
-                if !tokens.take_separator() {
+                if !tokens.take(Kind::Separator) {
                     leaf(tokens, prefix, leaves);
                     break;
                 }
@@ -61,7 +61,9 @@ fn group(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves
                 return;
             }
             Kind::Mark(',') => drop(tokens.next()),
-            Kind::Word(_) | Kind::Mark('*' | ':' | '$') | Kind::Open('{') if leaves.len() < MAX_LEAVES => {
+            Kind::Word(_) | Kind::Separator | Kind::Mark('*' | '$') | Kind::Open('{')
+                if leaves.len() < MAX_LEAVES =>
+            {
                 let before = tokens.at();
                 tree(tokens, prefix, depth + 1, leaves);
                 if tokens.at() == before {

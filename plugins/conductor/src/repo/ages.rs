@@ -1,0 +1,83 @@
+//! What Git knows of files and a walk does not see.
+
+use conductor_repo::stale::Ages;
+
+use super::kept::KeptAges;
+use crate::error::GitFault;
+use crate::git::{Git, parse};
+
+/// Commits looked at. A file that none of them touched is older than the oldest.
+const COMMITS: &str = "--max-count=2000";
+
+impl Git<'_> {
+    /// Files below the job's repository that are tracked although `.gitignore` excludes them.
+    pub(crate) fn tracked_but_ignored(&self) -> Result<Vec<String>, GitFault> {
+        let listed = self.run(&[
+            "ls-files",
+            "-z",
+            "--cached",
+            "--ignored",
+            "--exclude-standard",
+            "--full-name",
+        ])?;
+        let mut paths: Vec<String> = parse::names(&listed)
+            .iter()
+            .filter_map(|path| self.inside(path))
+            .collect();
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
+    }
+
+    /// When each tracked file was last committed, unless that is known for this HEAD already.
+    pub(crate) fn ages(&self, known: Option<&KeptAges>, now: i64) -> Result<Option<KeptAges>, GitFault> {
+        let Some(commit) = self.head()? else {
+            return Ok(None);
+        };
+        if known.is_some_and(|known| known.commit == commit) {
+            return Ok(None);
+        }
+        let history = self.beginning(&[
+            "log",
+            "-z",
+            "--no-renames",
+            COMMITS,
+            "--format=format:%x01%ct",
+            "--name-only",
+        ])?;
+        let mut ages = self.read_history(&history, now);
+        let tracked = self.run(&["ls-files", "-z", "--cached", "--full-name"])?;
+        let oldest = ages.committed.values().min().copied();
+        for path in parse::names(&tracked).iter().filter_map(|path| self.inside(path)) {
+            if let Some(oldest) = oldest {
+                ages.committed.entry(path).or_insert(oldest);
+            }
+        }
+        Ok(Some(KeptAges { commit, ages }))
+    }
+
+    /// Reads `git log -z --format=format:%x01%ct --name-only`, newest commit first.
+    fn read_history(&self, history: &[u8], now: i64) -> Ages {
+        let mut ages = Ages {
+            now,
+            ..Ages::default()
+        };
+        let mut at = now;
+        for record in parse::names(history) {
+            let path = match record.strip_prefix('\u{1}') {
+                None => record.as_str(),
+                Some(commit) => {
+                    let (seconds, first) = commit.split_once('\n').unwrap_or((commit, ""));
+                    at = seconds
+                        .parse::<i64>()
+                        .map_or(at, |seconds| seconds.saturating_mul(1_000));
+                    first
+                }
+            };
+            if let Some(path) = self.inside(path).filter(|path| !path.is_empty()) {
+                ages.committed.entry(path).or_insert(at);
+            }
+        }
+        ages
+    }
+}

@@ -1,0 +1,64 @@
+//! A job's repository as the readers of repositories see it.
+
+use conductor_repo::tree::{Entry, Kind, Tree, TreeError};
+use tollgate_sdk::{FileEntry, FileKind, WorkspaceError};
+
+use crate::access::Access;
+
+impl Tree for Access<'_> {
+    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, TreeError> {
+        let path = self.root.join(directory);
+        let path = if path.is_empty() { "." } else { &path };
+        let found = self.workspace.list(path, after, limit);
+        let found = found.map_err(|err| refusal(directory, err))?;
+        Ok(found.into_iter().map(|entry| self.entry(entry)).collect())
+    }
+
+    fn stat(&self, path: &str) -> Result<Entry, TreeError> {
+        let found = self.workspace.stat(&self.root.join(path));
+        found
+            .map(|entry| self.entry(entry))
+            .map_err(|err| refusal(path, err))
+    }
+
+    fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError> {
+        let found = self.workspace.read_at(&self.root.join(path), offset, limit);
+        found.map_err(|err| refusal(path, err))
+    }
+}
+
+impl Access<'_> {
+    /// An entry of the workspace as one of the repository.
+    fn entry(&self, entry: FileEntry) -> Entry {
+        let inside = match self.root.directory.as_str() {
+            "" => None,
+            directory => entry.path.strip_prefix(directory),
+        };
+        Entry {
+            path: match inside {
+                Some(path) => path.trim_start_matches('/').to_owned(),
+                None => entry.path,
+            },
+            kind: match entry.kind {
+                FileKind::File => Kind::File,
+                FileKind::Directory => Kind::Directory,
+                FileKind::Symlink => Kind::Symlink,
+                FileKind::Other => Kind::Other,
+                FileKind::Unnameable => Kind::Unnamed,
+            },
+            size: entry.size,
+            modified: entry.modified_ms,
+        }
+    }
+}
+
+fn refusal(path: &str, err: WorkspaceError) -> TreeError {
+    match err {
+        WorkspaceError::Unknown(name) => TreeError::UnknownWorkspace(name),
+        WorkspaceError::Denied(_) => TreeError::Denied(path.to_owned()),
+        WorkspaceError::NotFound(_) => TreeError::NotFound(path.to_owned()),
+        WorkspaceError::WrongKind(why) => TreeError::Unreadable(why),
+        WorkspaceError::TooLarge(_) => TreeError::TooLarge(path.to_owned()),
+        WorkspaceError::Unwritable(_) | WorkspaceError::Internal => TreeError::Internal,
+    }
+}

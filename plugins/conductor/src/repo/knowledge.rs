@@ -1,0 +1,91 @@
+//! Everything that is kept of a job's repository, put together.
+
+use conductor_repo::describe::{self, Descriptions, Undescribed};
+use conductor_repo::facts::FactBook;
+use conductor_repo::map::{Notes, RepoMap};
+use conductor_repo::snapshot::Limits;
+use tollgate_sdk::{Db, DbError, NextCall, ToolError};
+
+use super::kept::{self, KeptAges, Known};
+use crate::error::{Reason, Refusals};
+use crate::model::JobId;
+use crate::store::description;
+use crate::store::part::{self, Kind};
+
+/// What maps are made with.
+pub(crate) const LIMITS: Limits = Limits::DEFAULT;
+
+/// What is known of a repository.
+pub(crate) struct Knowledge {
+    pub known: Known,
+    pub book: FactBook,
+    pub descriptions: Descriptions,
+    pub ages: Option<KeptAges>,
+}
+
+impl Knowledge {
+    /// What the rows of a job say, or that there is no map yet.
+    pub(crate) fn load(db: &Db<'_>, job: &JobId) -> Result<Knowledge, ToolError> {
+        Knowledge::find(db, job)?.ok_or_else(|| {
+            let mut refusals = Refusals::default();
+            let update = NextCall::new("repo_map_update", serde_json::json!({"job_id": job}));
+            refusals.add_with(Reason::MapMissing, Some(update));
+            refusals.into()
+        })
+    }
+
+    /// What the rows of a job say, if there is a map.
+    pub(crate) fn find(db: &Db<'_>, job: &JobId) -> Result<Option<Knowledge>, DbError> {
+        let facts = part::load(db, job, Kind::Facts)?;
+        let Some(known) = Known::from_buckets(&part::load(db, job, Kind::Files)?)? else {
+            return Ok(None);
+        };
+        let book = kept::book_from(&facts)?;
+        let mut unread = book.unread(&known.snapshot, &LIMITS);
+        if facts.is_empty() && unread.next().is_some() {
+            return Ok(None);
+        }
+        drop(unread);
+        Ok(Some(Knowledge {
+            known,
+            book,
+            descriptions: description::all(db, job)?,
+            ages: kept::ages_from(&part::load(db, job, Kind::Ages)?)?,
+        }))
+    }
+
+    /// The map.
+    pub(crate) fn map(&self) -> RepoMap {
+        let notes = Notes {
+            descriptions: self.descriptions.clone(),
+            ages: self
+                .ages
+                .as_ref()
+                .map(|kept| kept.ages.clone())
+                .unwrap_or_default(),
+        };
+        RepoMap::build(&self.known.snapshot, &self.book, &notes)
+    }
+
+    /// How many files came or changed since the map was updated, so that nobody knows what they import.
+    pub(crate) fn unread(&self) -> usize {
+        self.book.unread(&self.known.snapshot, &LIMITS).count()
+    }
+
+    /// Which files lack a description.
+    pub(crate) fn undescribed(&self) -> Undescribed {
+        self.known.undescribed(&self.descriptions)
+    }
+}
+
+impl Known {
+    /// Whether a file came since the job's first snapshot, by its place.
+    pub(crate) fn is_new(&self, place: usize) -> bool {
+        self.since.get(place).is_some_and(|since| *since > 1)
+    }
+
+    /// Which files lack a description.
+    pub(crate) fn undescribed(&self, descriptions: &Descriptions) -> Undescribed {
+        describe::undescribed(&self.snapshot, descriptions, |place| self.is_new(place))
+    }
+}

@@ -1,0 +1,261 @@
+//! Taking a snapshot of a job's repository and keeping it.
+//!
+//! Looking takes time and happens outside of any transaction; what was found is stored in one, if no
+//! other snapshot of the job came between.
+
+use std::collections::BTreeMap;
+
+use conductor_repo::facts::FactBook;
+use conductor_repo::snapshot::{self, Diff, Effort, FileRecord, Limits, Snapshot, Taken};
+use conductor_repo::tree::{Tree as _, TreeError};
+use tollgate_sdk::{Cx, Db, DbError, ToolError};
+
+use super::kept::{self, Known, Stamps};
+use super::outline;
+use crate::access::{self, Access};
+use crate::error::{GitFault, Reason};
+use crate::git::Git;
+use crate::model::JobId;
+use crate::store::part::{self, Buckets, Kind};
+use crate::store::snapshot::{self as rows, Changes, SnapshotRecord};
+use crate::store::{description, short_id};
+
+/// What was known before a look.
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    latest: Option<SnapshotRecord>,
+    files: Buckets,
+    /// There is a map, which wants the facts of files that are read.
+    pub is_mapped: bool,
+}
+
+impl Before {
+    /// What the rows of a job say.
+    pub(crate) fn load(db: &Db<'_>, job: &JobId) -> Result<Before, DbError> {
+        Ok(Before {
+            latest: rows::latest(db, job)?,
+            files: part::load(db, job, Kind::Files)?,
+            is_mapped: part::any(db, job, Kind::Facts)?,
+        })
+    }
+
+    /// The last snapshot, if it was of this repository.
+    fn known(&self, repo_root: &str) -> Result<Option<Known>, DbError> {
+        match &self.latest {
+            Some(latest) if latest.repo_root == repo_root => Known::from_buckets(&self.files),
+            _ => Ok(None),
+        }
+    }
+
+    /// The number of the next snapshot.
+    fn next(&self) -> u32 {
+        let last = self.latest.as_ref().map_or(0, |latest| latest.sequence);
+        last.saturating_add(1)
+    }
+}
+
+/// What a look found.
+pub(crate) struct Look {
+    repo_root: String,
+    before: Before,
+    pub known: Known,
+    /// What changed since the one before; none for the first.
+    pub diff: Option<Diff>,
+    pub effort: Effort,
+    pub warnings: Vec<String>,
+    after: Buckets,
+}
+
+/// Opens the repository of a job for reading.
+pub(crate) fn open<'a>(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Access<'a>, ToolError> {
+    access::open(cx, repo_root).map_err(|why| Reason::Repository(why).into())
+}
+
+/// Looks at a repository. What is read is shown to `book`, if there is one.
+pub(crate) fn look(
+    cx: &Cx<'_>,
+    repo_root: &str,
+    before: Before,
+    limits: &Limits,
+    mut book: Option<&mut FactBook>,
+) -> Result<Look, ToolError> {
+    let access = open(cx, Some(repo_root))?;
+    let previous = before.known(repo_root)?;
+    let seen = previous.as_ref().map(|known| &known.snapshot);
+    let mut observe = |file: &FileRecord, bytes: &[u8]| {
+        if let Some(book) = &mut book {
+            book.learn(file, bytes);
+        }
+    };
+    let taken = snapshot::take(&access, limits, seen, cx.now().as_ms(), &mut observe).map_err(unreadable)?;
+    let mut warnings = Vec::new();
+    let (tracked, stamps) = tracked(cx, repo_root, &access, &taken, previous.as_ref(), &mut warnings);
+    let taken = snapshot::add(&access, limits, seen, taken, &tracked, &mut observe).map_err(unreadable)?;
+    let diff = seen.map(|seen| snapshot::diff(seen, &taken.snapshot));
+    let sequence = before.next();
+    let known = Known {
+        since: since(&taken.snapshot, previous.as_ref(), diff.as_ref(), sequence),
+        snapshot: taken.snapshot,
+        stamps,
+        tracked,
+    };
+    Ok(Look {
+        repo_root: repo_root.to_owned(),
+        after: known.to_buckets()?,
+        before,
+        known,
+        diff,
+        effort: taken.effort,
+        warnings,
+    })
+}
+
+fn unreadable(err: TreeError) -> ToolError {
+    Reason::Repository(err.to_string()).into()
+}
+
+/// What Git tracks although `.gitignore` excludes it. Git is asked only if something was excluded and
+/// neither its index nor the rules changed.
+fn tracked(
+    cx: &Cx<'_>,
+    repo_root: &str,
+    access: &Access<'_>,
+    taken: &Taken,
+    previous: Option<&Known>,
+    warnings: &mut Vec<String>,
+) -> (Vec<String>, Option<Stamps>) {
+    if taken.effort.ignored == 0 {
+        return (Vec::new(), None);
+    }
+    let stamps = stamps(access);
+    if let Some(previous) = previous
+        && stamps.is_some()
+        && previous.stamps == stamps
+        && has_same_rules(&previous.snapshot, &taken.snapshot)
+    {
+        return (previous.tracked.clone(), stamps);
+    }
+    match Git::open(cx, Some(repo_root)).and_then(|git| git.tracked_but_ignored()) {
+        Ok(tracked) => (tracked, stamps),
+        Err(GitFault::NoRepository(_)) => (Vec::new(), None),
+        Err(fault) => {
+            warnings.push(format!(
+                "files that Git tracks although .gitignore excludes them are left out: {fault}"
+            ));
+            (Vec::new(), None)
+        }
+    }
+}
+
+fn stamps(access: &Access<'_>) -> Option<Stamps> {
+    let index = access.stat(".git/index").ok()?;
+    let excludes = access.stat(".git/info/exclude");
+    let excludes = excludes.map_or((0, 0), |entry| (entry.size, entry.modified));
+    Some([(index.size, index.modified), excludes])
+}
+
+fn has_same_rules(before: &Snapshot, after: &Snapshot) -> bool {
+    let rules = |snapshot: &Snapshot| {
+        let files = snapshot.files.iter();
+        let rules = files.filter(|file| file.path.ends_with(".gitignore"));
+        rules
+            .map(|file| (file.path.clone(), file.content))
+            .collect::<Vec<_>>()
+    };
+    rules(before) == rules(after)
+}
+
+/// For each file the snapshot that saw it first, 1 for those of the first of a repository. A file that
+/// moved stays as old as it was.
+fn since(snapshot: &Snapshot, previous: Option<&Known>, diff: Option<&Diff>, sequence: u32) -> Vec<u32> {
+    let Some(previous) = previous else {
+        return vec![1; snapshot.files.len()];
+    };
+    let age = |path: &str| {
+        let files = &previous.snapshot.files;
+        let place = files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
+        previous.since.get(place).copied()
+    };
+    let moved: BTreeMap<&str, &str> = diff
+        .iter()
+        .flat_map(|diff| &diff.renamed)
+        .map(|rename| (rename.to.as_str(), rename.from.as_str()))
+        .collect();
+    let files = snapshot.files.iter().map(|file| file.path.as_str());
+    files
+        .map(|path| {
+            let before = moved.get(path).copied().unwrap_or(path);
+            age(before).unwrap_or(sequence)
+        })
+        .collect()
+}
+
+impl Look {
+    /// Keeps what was found. What is said of files moves along with them.
+    pub(crate) fn store(
+        &self,
+        cx: &Cx<'_>,
+        db: &Db<'_>,
+        job: &JobId,
+        notes: Option<String>,
+    ) -> Result<SnapshotRecord, ToolError> {
+        if rows::latest(db, job)? != self.before.latest {
+            return Err(crate::tools::moved_meanwhile(job));
+        }
+        let snapshot = &self.known.snapshot;
+        let bytes: u64 = snapshot.files.iter().map(|file| file.size).sum();
+        let record = SnapshotRecord {
+            snapshot_id: short_id(cx, |id| rows::exists(db, id))?,
+            sequence: self.before.next(),
+            repo_root: self.repo_root.clone(),
+            taken_at: cx.now(),
+            files: u32::try_from(snapshot.files.len()).unwrap_or(u32::MAX),
+            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+            changes: self.diff.as_ref().map(|diff| Changes {
+                added: diff.added.len(),
+                removed: diff.removed.len(),
+                modified: diff.modified.len(),
+                renamed: diff.renamed.len(),
+                unchanged: diff.unchanged,
+            }),
+            key_files: outline::key_files(snapshot),
+            notes,
+            file_tree: outline::tree(snapshot),
+        };
+        rows::insert(db, job, &record)?;
+        part::save(db, job, Kind::Files, &self.before.files, &self.after)?;
+        self.move_descriptions(cx, db, job)?;
+        Ok(record)
+    }
+
+    fn move_descriptions(&self, cx: &Cx<'_>, db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
+        let renames = self.diff.iter().flat_map(|diff| &diff.renamed);
+        let mut renames = renames.peekable();
+        if renames.peek().is_none() {
+            return Ok(());
+        }
+        let said = description::all(db, job)?;
+        for rename in renames {
+            if let Some(text) = said.get(&rename.from) {
+                description::remove(db, job, &rename.from)?;
+                if !said.contains_key(&rename.to) {
+                    description::set(db, job, &rename.to, text, cx.now())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds facts to those that are kept.
+pub(crate) fn add_facts(db: &Db<'_>, job: &JobId, learned: &FactBook) -> Result<(), DbError> {
+    for (bucket, bytes) in kept::book_to(learned)? {
+        let mut book = FactBook::default();
+        kept::add_facts(&part::bucket(db, job, Kind::Facts, bucket)?, &mut book)?;
+        kept::add_facts(&bytes, &mut book)?;
+        for (bucket, bytes) in kept::book_to(&book)? {
+            part::put(db, job, Kind::Facts, bucket, &bytes)?;
+        }
+    }
+    Ok(())
+}

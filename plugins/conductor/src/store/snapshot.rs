@@ -1,0 +1,122 @@
+//! The snapshots that were taken of jobs' repositories.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+
+use super::{json_column, optional_json, to_json};
+use crate::model::{JobId, SnapshotId};
+
+/// A snapshot that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SnapshotRecord {
+    /// The snapshot.
+    pub snapshot_id: SnapshotId,
+    /// The job's first is 1.
+    pub sequence: u32,
+    /// Of which repository.
+    pub repo_root: String,
+    /// When.
+    pub taken_at: Timestamp,
+    /// How many files there were.
+    pub files: u32,
+    /// Their size in bytes.
+    pub bytes: i64,
+    /// What changed since the one before; absent for the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
+    /// Files to know first: manifests and what introduces the repository.
+    pub key_files: Vec<String>,
+    /// What was said about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
+    /// The directories with their numbers of files.
+    pub file_tree: String,
+}
+
+/// How many files changed between two snapshots.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Changes {
+    /// Came.
+    pub added: usize,
+    /// Went.
+    pub removed: usize,
+    /// Have other content.
+    pub modified: usize,
+    /// Moved with their content.
+    pub renamed: usize,
+    /// Stayed as they were.
+    pub unchanged: usize,
+}
+
+const COLUMNS: &str =
+    "id, sequence, repo_root, taken_at, files, bytes, changes_json, key_files_json, notes, file_tree";
+
+impl TryFrom<Row> for SnapshotRecord {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<SnapshotRecord, DbError> {
+        Ok(SnapshotRecord {
+            snapshot_id: row.get(0)?,
+            sequence: row.get(1)?,
+            repo_root: row.get(2)?,
+            taken_at: row.get(3)?,
+            files: row.get(4)?,
+            bytes: row.get(5)?,
+            changes: optional_json(&row, 6)?,
+            key_files: json_column(&row, 7)?,
+            notes: row.get(8)?,
+            file_tree: row.get(9)?,
+        })
+    }
+}
+
+/// Stores a snapshot.
+pub(crate) fn insert(db: &Db<'_>, job: &JobId, taken: &SnapshotRecord) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO conductor_snapshots (job_id, id, sequence, repo_root, taken_at, files, bytes, changes_json, \
+         key_files_json, notes, file_tree) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        params![
+            job,
+            taken.snapshot_id,
+            taken.sequence,
+            taken.repo_root,
+            taken.taken_at,
+            taken.files,
+            taken.bytes,
+            taken.changes.as_ref().map(to_json).transpose()?,
+            to_json(&taken.key_files)?,
+            taken.notes,
+            taken.file_tree,
+        ],
+    )?;
+    Ok(())
+}
+
+/// The latest snapshot of a job.
+pub(crate) fn latest(db: &Db<'_>, job: &JobId) -> Result<Option<SnapshotRecord>, DbError> {
+    db.query_one(
+        &format!(
+            "SELECT {COLUMNS} FROM conductor_snapshots WHERE job_id = ?1 ORDER BY sequence DESC LIMIT 1"
+        ),
+        params![job],
+    )
+}
+
+/// Every snapshot of a job, oldest first.
+pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<SnapshotRecord>, DbError> {
+    super::in_pages(|offset, limit| {
+        db.query_as(
+            &format!(
+                "SELECT {COLUMNS} FROM conductor_snapshots WHERE job_id = ?1 ORDER BY sequence LIMIT ?2 OFFSET ?3"
+            ),
+            params![job, limit, offset],
+        )
+    })
+}
+
+/// Whether an id is taken.
+pub(crate) fn exists(db: &Db<'_>, id: &SnapshotId) -> Result<bool, DbError> {
+    let row = db.query_row("SELECT id FROM conductor_snapshots WHERE id = ?1", params![id])?;
+    Ok(row.is_some())
+}
