@@ -4,6 +4,7 @@ mod bench;
 mod bundle;
 mod check;
 mod components;
+mod languages;
 mod run;
 mod sbom;
 mod test;
@@ -50,6 +51,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
+    /// Make components of JavaScript and Python, and try them in the host
+    Languages,
     /// Make the bundle that desktop clients install, and try it
     Bundle {
         /// From the debug build, which is quicker to make
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Task::Test { filter } => test::all(filter.as_deref()),
         Task::Ci => check::all(),
         Task::Torture { flags } => torture::all(&flags),
+        Task::Languages => languages::test(),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
         Task::Bench { flags } => bench::all(&flags),
