@@ -1,5 +1,7 @@
 """A pack with two tools: one greets, one says how far it gets outside its sandbox."""
 
+# Modules that are looked up at run time must be there before: a component has no files.
+import encodings.idna
 import json
 import os
 import socket
