@@ -312,6 +312,10 @@ impl Session {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Ends the server as a power cut would.
     pub(crate) fn kill(&self) {
         kill(self.pid);

@@ -102,6 +102,10 @@ fn wants_that_were_not_granted() {
         said.contains("add `grants.ledger = true` to [packs.greedy]"),
         "{said}"
     );
+    assert!(
+        said.contains("add `grants.artifacts = true` to [packs.greedy]"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod crash;
 mod envelopes;
 mod gsd;
 mod harness;
+mod hoarding;
 mod hostile;
 mod http;
 mod ledger;

@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context as _;
-
-use crate::components;
-use crate::run::{cargo, npm_packages, root, run, say, target};
+use crate::run::{cargo, npm_packages, root, run, say};
+use crate::{components, python};
 
 /// A component: its world, its source, and what it is called.
 struct Component {
@@ -40,6 +38,9 @@ const PYTHON: [Component; 2] = [
     },
 ];
 
+/// What makes components of Python.
+const COMPONENTIZE_PY: &[&str] = &["componentize-py==0.25.1"];
+
 /// What JavaScript components are made of.
 const FILES: [&str; 5] = [
     "package.json",
@@ -55,8 +56,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
     components::build_guests()?;
     let out = root().join("target/components/languages");
     std::fs::create_dir_all(&out)?;
-    javascript(&out)?;
-    python(&out)?;
+    of_javascript(&out)?;
+    of_python(&out)?;
     for component in JAVASCRIPT.iter().chain(&PYTHON) {
         let bytes = std::fs::metadata(wasm(&out, component))?.len();
         say(&format!(
@@ -72,7 +73,7 @@ fn wasm(out: &Path, component: &Component) -> PathBuf {
     out.join(format!("{}.wasm", component.name))
 }
 
-fn javascript(out: &Path) -> anyhow::Result<()> {
+fn of_javascript(out: &Path) -> anyhow::Result<()> {
     let folder = npm_packages("tests/languages/javascript", &FILES)?;
     for component in &JAVASCRIPT {
         say(&format!("making {}", component.name));
@@ -86,25 +87,9 @@ fn javascript(out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn python(out: &Path) -> anyhow::Result<()> {
+fn of_python(out: &Path) -> anyhow::Result<()> {
     let sources = root().join("tests/languages/python");
-    let environment = target().join("componentize-py");
-    let maker = environment.join("bin/componentize-py");
-    if !maker.exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&environment))
-            .context("this needs python3 with venv (Debian: python3-venv)")?;
-    }
-    // Does nothing when the pinned version is there already.
-    run(Command::new(environment.join("bin/python"))
-        .args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--requirement",
-        ])
-        .arg(sources.join("requirements.txt")))?;
+    let maker = python::with("componentize-py", COMPONENTIZE_PY)?.with_file_name("componentize-py");
     for component in &PYTHON {
         say(&format!("making {}", component.name));
         run(Command::new(&maker)

@@ -27,6 +27,10 @@ impl Serve {
         if listing.tools().is_empty() {
             out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
         }
+        let catching_up = {
+            let gate = Arc::clone(&gate);
+            tokio::spawn(async move { gate.catch_up().await })
+        };
         let handler = {
             let gate = Arc::clone(&gate);
             move || Handler::new(Arc::clone(&gate), Arc::clone(&listing))
@@ -47,6 +51,7 @@ impl Serve {
             }
         }
         gate.stop();
+        let _ = catching_up.await;
         gate.flush().await;
         Ok(ExitCode::SUCCESS)
     }

@@ -6,6 +6,7 @@
 mod admission;
 mod arguments;
 mod backlog;
+mod catch_up;
 mod draft;
 mod guest;
 mod keeper;
@@ -362,15 +363,16 @@ impl Gate {
         let result = artifacts
             .wants(ArtifactKind::Result)
             .then(|| content(result).into_owned());
-        if arguments.is_none() && result.is_none() {
+        if arguments.is_none() && result.is_none() && !artifacts.has_given() {
             return;
         }
         let stored = tokio::task::spawn_blocking(move || {
+            artifacts.store_given();
             if let Some((_, arguments)) = arguments {
-                artifacts.store(&arguments);
+                artifacts.store(arguments.as_bytes());
             }
             if let Some(result) = result {
-                artifacts.store(&result);
+                artifacts.store(result.as_bytes());
             }
         });
         let _ = stored.await;

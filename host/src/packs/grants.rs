@@ -23,15 +23,19 @@ pub struct Grants {
     pub process: Option<Vec<String>>,
     /// Whether it may query past operations. Absent: if a built-in pack asks for it.
     pub ledger: Option<bool>,
+    /// Whether it may keep artifacts. Absent: if a built-in pack asks for it.
+    pub artifacts: Option<bool>,
     /// Named budgets it may reserve from. Absent: those that a built-in pack asks for, none for others.
     pub budgets: Option<Vec<String>>,
 }
 
-/// What a component may use of ledger and budgets: what it asks for and was granted.
+/// What a component may use of ledger, artifacts and budgets: what it asks for and was granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
     /// It may query past operations.
     pub ledger_query: bool,
+    /// It may keep artifacts.
+    pub artifacts: bool,
     /// Budgets it may reserve from, `*` being all.
     pub budgets: Vec<String>,
 }
@@ -43,6 +47,7 @@ impl Granted {
         for want in wants {
             match want {
                 Want::LedgerQuery => granted.ledger_query = grants.ledger(trust),
+                Want::Artifacts => granted.artifacts = grants.artifacts(trust),
                 Want::Budget(name) if grants.budget(name, trust) => granted.budgets.push(name.clone()),
                 _ => {}
             }
@@ -85,6 +90,10 @@ impl Grants {
         self.ledger.unwrap_or(trust == Trust::Builtin)
     }
 
+    fn artifacts(&self, trust: Trust) -> bool {
+        self.artifacts.unwrap_or(trust == Trust::Builtin)
+    }
+
     fn budget(&self, name: &str, trust: Trust) -> bool {
         match &self.budgets {
             Some(granted) => lists(granted, name),
@@ -106,7 +115,7 @@ impl Grants {
                 Want::Git(access) if self.program(GIT, trust) => {
                     asked.git = asked.git.max(Some(git_access(*access)));
                 }
-                Want::Process(_) | Want::Git(_) | Want::LedgerQuery | Want::Budget(_) => {}
+                Want::Process(_) | Want::Git(_) | Want::LedgerQuery | Want::Budget(_) | Want::Artifacts => {}
             }
         }
         asked
@@ -177,6 +186,12 @@ fn missing_one(want: &Want, grants: &Grants) -> Option<(&'static str, String, St
             "",
             "query the ledger".to_owned(),
         ),
+        Want::Artifacts => (
+            grants.artifacts(Trust::Foreign),
+            "artifacts",
+            "",
+            "keep artifacts".to_owned(),
+        ),
         Want::Budget(name) => (
             grants.budget(name, Trust::Foreign),
             "budgets",
@@ -189,7 +204,7 @@ fn missing_one(want: &Want, grants: &Grants) -> Option<(&'static str, String, St
 
 /// One line for each key, with all that it has to name.
 fn joined(missing: Vec<(&'static str, String, String)>) -> Vec<Missing> {
-    ["workspaces", "process", "ledger", "budgets"]
+    ["workspaces", "process", "ledger", "artifacts", "budgets"]
         .into_iter()
         .filter(|key| missing.iter().any(|(other, ..)| other == key))
         .map(|key| {
@@ -200,7 +215,7 @@ fn joined(missing: Vec<(&'static str, String, String)>) -> Vec<Missing> {
             Missing {
                 what: whats.join(" and "),
                 line: match key {
-                    "ledger" => "grants.ledger = true".to_owned(),
+                    "ledger" | "artifacts" => format!("grants.{key} = true"),
                     key => format!("grants.{key} = [{}]", names.join(", ")),
                 },
             }
@@ -212,13 +227,14 @@ fn joined(missing: Vec<(&'static str, String, String)>) -> Vec<Missing> {
 mod tests {
     use super::*;
 
-    fn wants() -> [Want; 6] {
+    fn wants() -> [Want; 7] {
         [
             Want::WorkspaceRead("*".into()),
             Want::WorkspaceWrite(".gsd/".into()),
             Want::Process("cargo".into()),
             Want::Tests,
             Want::LedgerQuery,
+            Want::Artifacts,
             Want::Budget("approvals".into()),
         ]
     }
@@ -239,6 +255,7 @@ mod tests {
                 "read workspaces and write below `.gsd/` in its workspaces: grants.workspaces = [\"default\"]",
                 "run `cargo` and run registered tests: grants.process = [\"cargo\", \"tests\"]",
                 "query the ledger: grants.ledger = true",
+                "keep artifacts: grants.artifacts = true",
             ]
         );
     }
@@ -268,6 +285,7 @@ mod tests {
             ledger: Some(false),
             ..Grants::default()
         };
-        assert!(!Granted::of(&wants(), &less, Trust::Builtin).ledger_query);
+        let granted = Granted::of(&wants(), &less, Trust::Builtin);
+        assert_eq!((granted.ledger_query, granted.artifacts), (false, true));
     }
 }

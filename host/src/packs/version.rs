@@ -10,6 +10,7 @@ const OFFERED: &[&str] = &[
     "storage",
     "budget",
     "ledger",
+    "artifacts",
     "clock-and-ids",
     "log",
     "component",

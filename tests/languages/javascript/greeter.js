@@ -19,6 +19,7 @@ export const pack = {
       migrations: [],
       prompts: [],
       configSchema: undefined,
+      renderTool: undefined,
       tools: [
         {
           name: "javascript_greet",

@@ -69,11 +69,19 @@ impl fmt::Display for Effort {
     }
 }
 
+/// Where servers of other makes are installed, as far as they could be.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Peers {
+    /// A folder with `server.mjs` and its modules.
+    pub(crate) typescript: Option<PathBuf>,
+    /// A virtual environment of Python with `server.py` in it.
+    pub(crate) fastmcp: Option<PathBuf>,
+}
+
 /// What every figure is measured with.
 pub(crate) struct Setup {
     executable: PathBuf,
-    /// Where the server in TypeScript is installed, if it could be.
-    typescript: Option<PathBuf>,
+    peers: Peers,
     place: TempDir,
     config: NamedTempFile,
     effort: Effort,
@@ -82,7 +90,7 @@ pub(crate) struct Setup {
 impl Setup {
     pub(crate) fn new(
         executable: PathBuf,
-        typescript: Option<PathBuf>,
+        peers: Peers,
         dir: Option<&Path>,
         effort: Effort,
     ) -> anyhow::Result<Setup> {
@@ -95,7 +103,7 @@ impl Setup {
         config.write_all(CONFIG_FILE.as_bytes())?;
         Ok(Setup {
             executable,
-            typescript,
+            peers,
             place,
             config,
             effort,
@@ -128,11 +136,19 @@ impl Setup {
         Ok(command)
     }
 
-    /// How the server in TypeScript is started, but for its database and rows.
+    /// How the server on the TypeScript SDK is started, but for its database and rows.
     fn typescript(&self) -> Option<Command> {
-        let folder = self.typescript.as_ref()?;
+        let folder = self.peers.typescript.as_ref()?;
         let mut command = Command::new("node");
         command.arg(folder.join("server.mjs"));
+        Some(command)
+    }
+
+    /// How the server on FastMCP is started, but for its database and rows.
+    fn fastmcp(&self) -> Option<Command> {
+        let folder = self.peers.fastmcp.as_ref()?;
+        let mut command = Command::new(folder.join("bin/python"));
+        command.arg(folder.join("server.py"));
         Some(command)
     }
 

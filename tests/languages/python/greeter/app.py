@@ -79,6 +79,7 @@ class Pack(exports.Pack):
             tools=tools,
             prompts=[],
             config_schema=None,
+            render_tool=None,
         )
 
     def call(self, cx, tool, arguments):
