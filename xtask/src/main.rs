@@ -4,6 +4,7 @@ mod bench;
 mod bundle;
 mod check;
 mod components;
+mod languages;
 mod python;
 mod reproduce;
 mod run;
@@ -54,6 +55,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
+    /// Make components of JavaScript and Python, and try them in the host
+    Languages,
     /// Make the bundle that desktop clients install, and try it
     Bundle {
         /// From the debug build, which is quicker to make
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Task::Ci => check::all(),
         Task::Reproduce => reproduce::check(),
         Task::Torture { flags } => torture::all(&flags),
+        Task::Languages => languages::test(),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
         Task::Bench { flags } => bench::all(&flags),

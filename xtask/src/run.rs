@@ -1,7 +1,7 @@
 //! Running programs, and the tasks that are no more than that.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
@@ -60,8 +60,8 @@ pub(crate) fn demo() -> anyhow::Result<()> {
 pub(crate) fn npm_packages(folder: &str, files: &[&str]) -> anyhow::Result<PathBuf> {
     let from = root().join(folder);
     let to = target().join("npm").join(folder);
-    let lock = |folder: &Path| std::fs::read(folder.join("package-lock.json"));
-    let is_installed = to.join("installed").exists() && lock(&to).ok() == lock(&from).ok();
+    let lock = std::fs::read(from.join("package-lock.json"))?;
+    let is_installed = std::fs::read(to.join("installed")).is_ok_and(|installed| installed == lock);
     std::fs::create_dir_all(&to)?;
     for file in files {
         std::fs::copy(from.join(file), to.join(file)).with_context(|| format!("{file} cannot be copied"))?;
@@ -76,10 +76,17 @@ pub(crate) fn npm_packages(folder: &str, files: &[&str]) -> anyhow::Result<PathB
             "installing what {folder} depends on into {}",
             to.display()
         ));
+        // Not `npm ci`: it refuses locks without packages for other systems, which npm itself leaves out.
         run(Command::new("npm")
-            .args(["ci", "--no-audit", "--no-fund", "--loglevel=error"])
+            .args([
+                "install",
+                "--no-save",
+                "--no-audit",
+                "--no-fund",
+                "--loglevel=error",
+            ])
             .current_dir(&to))?;
-        std::fs::write(to.join("installed"), "")?;
+        std::fs::write(to.join("installed"), lock)?;
     }
     Ok(to)
 }

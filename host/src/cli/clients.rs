@@ -98,10 +98,7 @@ impl Target {
 
     fn file(&self) -> anyhow::Result<PathBuf> {
         let scope = if self.user { Scope::User } else { Scope::Project };
-        let file = self.client.file(scope).context(
-            "this client's file for all projects is in a different place on each system; leave out --user, \
-             or paste what `clients print` shows",
-        )?;
+        let file = self.client.file(scope);
         Ok(match scope {
             Scope::Project => std::env::current_dir()?.join(file),
             Scope::User => etcetera::home_dir()

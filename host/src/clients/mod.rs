@@ -61,7 +61,7 @@ const CALL_SEC: i64 = 660;
 /// What one client's file is like.
 struct Format {
     project: &'static str,
-    user: Option<&'static str>,
+    user: &'static str,
     /// The table that holds the servers.
     servers: &'static str,
     is_toml: bool,
@@ -76,31 +76,31 @@ impl Client {
             is_toml: false,
         };
         match self {
-            Client::ClaudeCode => json(".mcp.json", Some(".claude.json"), "mcpServers"),
-            Client::Cursor => json(".cursor/mcp.json", Some(".cursor/mcp.json"), "mcpServers"),
-            Client::Vscode => json(".vscode/mcp.json", None, "servers"),
-            Client::Gemini => json(
-                ".gemini/settings.json",
-                Some(".gemini/settings.json"),
-                "mcpServers",
+            Client::ClaudeCode => json(".mcp.json", ".claude.json", "mcpServers"),
+            Client::Cursor => json(".cursor/mcp.json", ".cursor/mcp.json", "mcpServers"),
+            Client::Vscode if cfg!(target_os = "macos") => json(
+                ".vscode/mcp.json",
+                "Library/Application Support/Code/User/mcp.json",
+                "servers",
             ),
+            Client::Vscode => json(".vscode/mcp.json", ".config/Code/User/mcp.json", "servers"),
+            Client::Gemini => json(".gemini/settings.json", ".gemini/settings.json", "mcpServers"),
             Client::Codex => Format {
                 project: ".codex/config.toml",
-                user: Some(".codex/config.toml"),
+                user: ".codex/config.toml",
                 servers: "mcp_servers",
                 is_toml: true,
             },
         }
     }
 
-    /// Its file, relative to the project or to the user's home. `None` if its place for the user
-    /// differs from system to system.
+    /// Its file, relative to the project or to the user's home.
     #[must_use]
-    pub fn file(self, scope: Scope) -> Option<PathBuf> {
+    pub fn file(self, scope: Scope) -> PathBuf {
         let format = self.format();
         match scope {
-            Scope::Project => Some(format.project.into()),
-            Scope::User => format.user.map(PathBuf::from),
+            Scope::Project => format.project.into(),
+            Scope::User => format.user.into(),
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
         };
         let mut all = String::new();
         for client in Client::value_variants() {
-            let file = client.file(Scope::Project).unwrap();
+            let file = client.file(Scope::Project);
             all += &format!(
                 "{}\n{}{}\n",
                 file.display(),

@@ -1,0 +1,38 @@
+// The policy `require-actor`: a call that changes something says who makes it.
+
+const denial = {
+  code: "ACTOR_REQUIRED",
+  reason: "the call does not say who makes it",
+  remediation: "Say who you are in the argument `actor`.",
+};
+
+export const judge = {
+  describe() {
+    return {
+      name: "require-actor-javascript",
+      version: "0.1.0",
+      summary: "A call that changes something says who makes it.",
+      wants: [],
+      migrations: [],
+      configSchema: undefined,
+    };
+  },
+
+  configure(settings) {
+    const unknown = Object.keys(JSON.parse(settings || "{}"));
+    if (unknown.length > 0) {
+      throw unknown.map((key) => ({ key, message: "there is no such setting" }));
+    }
+  },
+
+  beforeCall(request) {
+    const actor = request.identity ?? JSON.parse(request.arguments).actor;
+    const isNamed = typeof actor === "string" && actor.trim() !== "";
+    const passes = request.effect === "read" || isNamed;
+    return [passes ? { tag: "pass" } : { tag: "deny", val: denial }, []];
+  },
+
+  afterCall() {
+    return [{ tag: "pass" }, []];
+  },
+};
