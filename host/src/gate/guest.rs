@@ -13,6 +13,7 @@ use super::draft::Draft;
 use super::reply::{self, Reply};
 use crate::additions::Additions;
 use crate::artifacts::{ArtifactStore, CallArtifacts};
+use crate::auth::Identity;
 use crate::budget::Budget;
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
@@ -38,6 +39,7 @@ pub(super) struct GuestCall {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) context: wit::Context,
+    pub(super) identity: Option<Identity>,
     pub(super) connection: String,
     pub(super) effect: Effect,
     pub(super) time: Duration,
@@ -149,6 +151,7 @@ impl Runtime {
             settings: &self.settings,
             host_id: self.host.id(),
             connection: &call.connection,
+            identity: call.identity.as_ref(),
             artifacts: self.artifacts.as_deref(),
             workspaces: &self.equipment.workspaces,
         };

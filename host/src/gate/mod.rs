@@ -22,10 +22,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use thiserror::Error;
+use tokio_util::task::TaskTracker;
 use tollgate_sdk::{Timestamp, ToolError};
 
 use crate::additions::Additions;
 use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
+use crate::auth::Identity;
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::core_tools::EnvelopeSettings;
@@ -71,8 +73,8 @@ pub struct Call {
 /// Who calls, as far as the host knows.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
-    /// Proven by the transport.
-    pub identity: Option<String>,
+    /// Proven by the transport. Absent for who has the machine itself.
+    pub identity: Option<Identity>,
     /// The client's own name.
     pub client: Option<String>,
     /// Which connection.
@@ -232,6 +234,8 @@ pub struct Gate {
     settings: Arc<EnvelopeSettings>,
     connections: Connections,
     stopping: Cancel,
+    /// Calls that have not been answered yet.
+    calls: TaskTracker,
     lanes: Lanes,
     artifacts: Option<Arc<ArtifactStore>>,
     /// This process, as packs know it.
@@ -265,6 +269,7 @@ impl Gate {
             settings,
             connections: Connections::default(),
             stopping: Cancel::default(),
+            calls: TaskTracker::new(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
             session_id: uuid::Uuid::new_v4().to_string(),
             clock,
@@ -303,6 +308,7 @@ impl Gate {
 
     /// The one path.
     async fn pass(&self, tool: &Arc<ToolEntry>, call: Call) -> Outcome {
+        let _unanswered = self.calls.token();
         // Without a connection that lasts there is nothing to remember, and nobody to forget it.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
         let (draft, admitted) = self.admit(tool, call);
@@ -338,6 +344,22 @@ impl Gate {
     pub async fn end_connection(&self, connection: &str) {
         self.connections.ended(connection);
         self.lanes.interrupt(connection).await;
+    }
+
+    /// Forgets which envelope a connection opened. For one that may come back with the envelope's id.
+    pub fn forget_connection(&self, connection: &str) {
+        self.connections.ended(connection);
+    }
+
+    /// Waits until no call is unanswered.
+    pub async fn answered(&self) {
+        self.calls.close();
+        self.calls.wait().await;
+    }
+
+    /// Whether the writer works. Waits until what is queued now is on disk.
+    pub async fn is_working(&self) -> bool {
+        self.lanes.is_writing().await
     }
 
     /// Ends the calls that run things. Whatever came from their programs is killed, and they are recorded
@@ -413,6 +435,7 @@ impl Gate {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
             Body::Core(_) => (Limits::default(), String::new()),
         };
+        let identity = call.caller.identity.as_ref();
         let guest = GuestCall {
             body: tool.body.clone(),
             tool: tool.spec.name.clone(),
@@ -420,11 +443,12 @@ impl Gate {
             context: Context {
                 op_id: draft.operation.op_id.clone(),
                 envelope_id: draft.operation.envelope_id.clone(),
-                identity: call.caller.identity,
+                identity: identity.map(|identity| identity.as_str().to_owned()),
                 client: call.caller.client,
                 config,
                 session_id: self.session_id.clone(),
             },
+            identity: call.caller.identity,
             connection: call.caller.connection,
             time: match tool.spec.effect {
                 Effect::Read => limits.read,
@@ -456,8 +480,13 @@ impl Gate {
         let described = artifacts.announce(ArtifactKind::Arguments, &canonical);
         let claimed = arguments.get("actor").and_then(Value::as_str);
         let claimed = claimed.map(|actor| crate::text::clean(crate::text::cut(actor, 200)));
+        let identity = caller
+            .identity
+            .as_ref()
+            .map(|identity| identity.as_str().to_owned());
         Draft {
             started: Instant::now(),
+            identity: caller.identity.clone(),
             charge: admission::charge(tool, &[]),
             recording: Recording {
                 artifacts,
@@ -476,7 +505,7 @@ impl Gate {
                 error_code: None,
                 failure_class: None,
                 limit_triggered: None,
-                actor: caller.identity.clone().or(claimed),
+                actor: identity.or(claimed),
                 client: caller.client.clone(),
                 connection: caller.connection.clone(),
                 request_id: caller.request_id.clone(),

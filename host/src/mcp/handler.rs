@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tollgate_sdk::ToolError;
 
+use super::http::Sender;
 use super::listing::Listing;
 use super::wire;
+use crate::auth::Identity;
 use crate::deadline::Cancel;
 use crate::gate::{Call, Caller, Gate, Outcome, Reply};
 use crate::progress::{Note, Progress};
@@ -28,8 +30,20 @@ const MAX_TEXT: usize = 40 << 10;
 pub struct Handler {
     gate: Arc<Gate>,
     listing: Arc<Listing>,
-    connection: String,
+    connection: Arc<Connection>,
     structured: Structured,
+}
+
+/// A connection that the gate knows, until its last handler is gone.
+struct Connection {
+    id: String,
+    gate: Arc<Gate>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.gate.forget_connection(&self.id);
+    }
 }
 
 /// How structured results are handed to the transport.
@@ -45,7 +59,10 @@ impl Handler {
     /// A handler for a new connection.
     pub fn new(gate: Arc<Gate>, listing: Arc<Listing>) -> Handler {
         Handler {
-            connection: gate.new_connection(),
+            connection: Arc::new(Connection {
+                id: gate.new_connection(),
+                gate: Arc::clone(&gate),
+            }),
             gate,
             listing,
             structured: Structured::Json,
@@ -60,16 +77,16 @@ impl Handler {
 
     /// The connection's id.
     pub fn connection(&self) -> &str {
-        &self.connection
+        &self.connection.id
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller {
-            identity: None,
+            identity: identity(context),
             client: context
                 .client_info()
                 .map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
-            connection: self.connection.clone(),
+            connection: self.connection.id.clone(),
             stateful: context
                 .protocol_version()
                 .is_some_and(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str()),
@@ -202,6 +219,12 @@ fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
             Some(json!({ "error": err })),
         )),
     }
+}
+
+/// Who sent a request, if its transport proved it.
+fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    parts.extensions.get::<Sender>()?.0.clone()
 }
 
 /// Gives a call up when nobody waits for it any more.

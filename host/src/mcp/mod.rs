@@ -8,7 +8,7 @@ mod stdio;
 pub mod wire;
 
 pub use handler::Handler;
-pub use http::{HttpError, serve as serve_http};
+pub use http::{HttpError, Serving, serve as serve_http};
 pub use listing::Listing;
 pub use stdio::serve as serve_stdio;
 
