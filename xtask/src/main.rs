@@ -1,9 +1,11 @@
 //! `cargo xtask`: everything one does with the project, as one command each.
 
 mod bench;
+mod bundle;
 mod check;
 mod components;
 mod run;
+mod sbom;
 mod test;
 mod torture;
 
@@ -48,6 +50,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
+    /// Make the bundle that desktop clients install, and try it
+    Bundle {
+        /// From the debug build, which is quicker to make
+        #[arg(long)]
+        debug: bool,
+    },
     /// Measure, each figure beside its baseline
     Bench {
         /// Flags of the bench
@@ -65,6 +73,8 @@ fn main() -> ExitCode {
         Task::Test { filter } => test::all(filter.as_deref()),
         Task::Ci => check::all(),
         Task::Torture { flags } => torture::all(&flags),
+        Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
+        Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
         Task::Bench { flags } => bench::all(&flags),
     };
     match result {

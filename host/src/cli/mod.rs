@@ -127,6 +127,9 @@ struct Filters {
     /// Up to which tier tools are listed; the others can still be called [default: core]
     #[arg(long, env = "TOLLGATE_TIER")]
     tier: Option<Tier>,
+    /// List only tool_search, tool_describe and tool_call, through which all others are found and called
+    #[arg(long, env = "TOLLGATE_COMPACT")]
+    compact: bool,
 }
 
 impl Filters {
@@ -143,6 +146,7 @@ impl Filters {
                 exclude: self.exclude_tools.clone(),
                 read_only: self.read_only || config.server.read_only,
                 tier: self.tier.or(config.server.tier),
+                compact: self.compact || config.server.compact,
             },
         })
     }

@@ -21,6 +21,7 @@ impl Tools {
         let config = Config::load(global.config.as_deref())?;
         let mut choice = self.filters.choice(&config)?;
         choice.selection.tier = self.filters.tier.or(Some(Tier::Full));
+        choice.selection.compact = self.filters.compact;
         let gate = super::open(global, &config, &choice).await?;
         let tools = gate.catalog().listed();
         if global.json {

@@ -87,6 +87,8 @@ pub struct Server {
     pub tier: Option<Tier>,
     /// Only tools that read exist.
     pub read_only: bool,
+    /// Only the tools that find and call others are listed.
+    pub compact: bool,
 }
 
 /// The `[envelope]` table.

@@ -2,6 +2,7 @@
 //! every other tool and cost nothing.
 
 mod artifacts;
+mod discovery;
 mod envelope_view;
 mod envelopes;
 mod operations;
@@ -18,10 +19,11 @@ use tollgate_sdk::{Reply, ToolError};
 use crate::artifacts::ArtifactStore;
 use crate::auth::Identity;
 use crate::envelope::Limits;
-use crate::packs::{Effect, Tier, ToolSpec};
+use crate::packs::{Catalog, Effect, Tier, ToolSpec};
 use crate::storage::Session;
 use crate::workspaces::Workspaces;
 
+pub(crate) use discovery::RELAY;
 pub(crate) use envelopes::unknown as unknown_envelope;
 pub use operations::{ReportView, report};
 
@@ -50,6 +52,8 @@ pub struct CoreCx<'a> {
     pub artifacts: Option<&'a ArtifactStore>,
     /// The registered directories.
     pub workspaces: &'a Workspaces,
+    /// The tools that exist.
+    pub catalog: &'a Catalog,
 }
 
 impl CoreCx<'_> {
@@ -130,6 +134,18 @@ pub fn all() -> &'static [CoreTool] {
             CoreTool::of::<operations::Query>(),
             CoreTool::of::<operations::Report>(),
             CoreTool::of::<artifacts::Get>(),
+        ]
+    })
+}
+
+/// The tools that find and call others, which only exist in the compact listing.
+pub fn discovery() -> &'static [CoreTool] {
+    static TOOLS: OnceLock<Vec<CoreTool>> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        vec![
+            CoreTool::of::<discovery::Search>(),
+            CoreTool::of::<discovery::Describe>(),
+            CoreTool::of::<discovery::Relay>(),
         ]
     })
 }

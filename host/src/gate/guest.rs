@@ -18,7 +18,7 @@ use crate::budget::Budget;
 use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
 use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
-use crate::packs::{Body, Effect, Pack};
+use crate::packs::{Body, Catalog, Effect, Pack};
 use crate::progress::Progress;
 use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
@@ -46,6 +46,8 @@ pub(super) struct GuestCall {
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
+    /// The tools that exist for this call.
+    pub(super) catalog: Arc<Catalog>,
 }
 
 /// What guests run with.
@@ -154,6 +156,7 @@ impl Runtime {
             identity: call.identity.as_ref(),
             artifacts: self.artifacts.as_deref(),
             workspaces: &self.equipment.workspaces,
+            catalog: &call.catalog,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);

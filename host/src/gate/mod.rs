@@ -13,6 +13,7 @@ mod lanes;
 mod members;
 mod projector;
 mod queue;
+mod relay;
 mod reply;
 mod writer;
 
@@ -289,9 +290,12 @@ impl Gate {
     }
 
     /// Lets one call through, or refuses it. Either way the ledger gets its row.
-    pub async fn call(&self, call: Call) -> Result<Outcome, UnknownTool> {
+    pub async fn call(&self, mut call: Call) -> Result<Outcome, UnknownTool> {
         match self.catalog.find(&call.tool) {
-            Some(tool) => Ok(self.pass(tool, call).await),
+            Some(tool) => {
+                let tool = relay::follow(&self.catalog, tool, &mut call);
+                Ok(self.pass(tool, call).await)
+            }
             None => Err(UnknownTool {
                 nearest: self.catalog.nearest(&call.tool).map(str::to_owned),
                 name: call.tool,
@@ -463,6 +467,7 @@ impl Gate {
             },
             progress: call.progress,
             artifacts: draft.recording.artifacts.clone(),
+            catalog: Arc::clone(&self.catalog),
         };
         (draft, Ok(guest))
     }

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListToolsResult, MetaObject,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion, Role,
-    ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, Role, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tollgate_sdk::ToolError;
 
 use super::http::Sender;
 use super::listing::Listing;
-use super::wire;
+use super::{resources, wire};
 use crate::auth::Identity;
 use crate::deadline::Cancel;
 use crate::gate::{Call, Caller, Gate, Outcome, Reply};
@@ -28,7 +29,7 @@ const MAX_TEXT: usize = 40 << 10;
 /// One connection's view of the gate.
 #[derive(Clone)]
 pub struct Handler {
-    gate: Arc<Gate>,
+    pub(super) gate: Arc<Gate>,
     listing: Arc<Listing>,
     connection: Arc<Connection>,
     structured: Structured,
@@ -80,6 +81,30 @@ impl Handler {
         &self.connection.id
     }
 
+    /// Calls a tool for something that is no tool call itself. `None` if it does not exist here.
+    pub(super) async fn ask(
+        &self,
+        context: &RequestContext<RoleServer>,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Option<Result<Reply, ToolError>> {
+        let cancel = CancelOnDrop(Cancel::default());
+        let call = Call {
+            tool: tool.to_owned(),
+            arguments,
+            malformed: Vec::new(),
+            envelope: context.meta.get("tollgate/envelope_id").cloned(),
+            caller: self.caller(context),
+            cancel: cancel.0.clone(),
+            progress: Progress::default(),
+        };
+        let asked = tokio::select! {
+            asked = self.gate.call(call) => asked,
+            () = context.ct.cancelled() => return Some(Err(ToolError::new("CANCELLED", "the request was cancelled"))),
+        };
+        Some(asked.ok()?.result)
+    }
+
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller {
             identity: identity(context),
@@ -101,6 +126,8 @@ impl ServerHandler for Handler {
             ServerCapabilities::builder()
                 .enable_tools()
                 .enable_prompts()
+                .enable_resources()
+                .enable_completions()
                 .build(),
         )
         .with_instructions(self.listing.instructions());
@@ -122,6 +149,41 @@ impl ServerHandler for Handler {
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = next_cursor;
         Ok(result)
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(
+            self.resources(&context).await,
+        ))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let templates = resources::templates(self.gate.catalog());
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(self.resource(&request.uri, &context).await?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Ok(CompleteResult::new(self.completion(&request, &context).await?))
     }
 
     async fn list_prompts(

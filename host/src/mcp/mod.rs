@@ -4,6 +4,7 @@ mod handler;
 mod http;
 mod lines;
 mod listing;
+mod resources;
 mod stdio;
 pub mod wire;
 

@@ -1,7 +1,7 @@
 //! The tools that exist, and those of them that are listed.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
@@ -9,6 +9,8 @@ use serde_json::json;
 use super::load::{LoadError, Loader, Pack, Source};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
 use super::other_forms;
+use super::resources::{self, Resource, Values};
+use super::search::Index;
 use crate::core_tools::{self, CoreTool};
 
 /// The argument that names the envelope a call belongs to.
@@ -27,6 +29,8 @@ pub struct Selection {
     pub read_only: bool,
     /// Up to which tier tools are listed. Without it: core, or all that `tools` names.
     pub tier: Option<Tier>,
+    /// Only the tools that find and call others are listed. They exist then, whatever else is selected.
+    pub compact: bool,
 }
 
 /// A tool that exists.
@@ -50,6 +54,7 @@ impl Default for Selection {
             exclude: Vec::new(),
             read_only: false,
             tier: None,
+            compact: false,
         }
     }
 }
@@ -80,6 +85,11 @@ impl ToolEntry {
             Body::Core(_) => core_tools::PACK,
         }
     }
+
+    /// Whether it is one of the tools that find and call others.
+    pub fn is_discovery(&self) -> bool {
+        matches!(self.body, Body::Core(tool) if core_tools::discovery().iter().any(|known| known.name == tool.name))
+    }
 }
 
 /// All packs of a host and their tools.
@@ -89,7 +99,13 @@ pub struct Catalog {
     tools: BTreeMap<String, Arc<ToolEntry>>,
     aliases: BTreeMap<String, String>,
     prompts: BTreeMap<String, Arc<ToolEntry>>,
+    resources: Vec<Resource>,
+    /// By pack and argument.
+    values: BTreeMap<(String, String), Values>,
     tier: Tier,
+    compact: bool,
+    /// Made when somebody searches.
+    index: OnceLock<Index>,
 }
 
 impl Catalog {
@@ -101,8 +117,15 @@ impl Catalog {
             tools: BTreeMap::new(),
             aliases: BTreeMap::new(),
             prompts: BTreeMap::new(),
+            resources: Vec::new(),
+            values: BTreeMap::new(),
             tier: listed_tier(selection),
+            compact: selection.compact,
+            index: OnceLock::new(),
         };
+        for tool in core_tools::discovery().iter().filter(|_| selection.compact) {
+            catalog.add_tool(Body::Core(tool), (tool.spec)(), &Selection::default());
+        }
         let core = core_tools::all().iter().filter(|_| selection.core);
         for tool in core {
             catalog.add_tool(Body::Core(tool), (tool.spec)(), selection);
@@ -151,6 +174,16 @@ impl Catalog {
         self.prompts.values()
     }
 
+    /// What can be read under an address.
+    pub fn resources(&self) -> &[Resource] {
+        &self.resources
+    }
+
+    /// What can stand in an argument of a pack's tools and prompts, as far as it says so.
+    pub fn values(&self, pack: &str, argument: &str) -> Option<&Values> {
+        self.values.get(&(pack.to_owned(), argument.to_owned()))
+    }
+
     /// Every tool that exists, by name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.tools.values()
@@ -158,7 +191,23 @@ impl Catalog {
 
     /// The tools that are listed, by name.
     pub fn listed(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
-        self.all().filter(|tool| tool.spec.tier <= self.tier)
+        self.all().filter(|tool| match self.compact {
+            true => tool.is_discovery(),
+            false => tool.spec.tier <= self.tier,
+        })
+    }
+
+    /// Whether only the tools that find and call others are listed.
+    pub fn is_compact(&self) -> bool {
+        self.compact
+    }
+
+    /// What finds tools by words. The tools that find tools are no part of it.
+    pub fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let others = self.all().filter(|tool| !tool.is_discovery());
+            Index::of(others.map(|tool| &tool.spec))
+        })
     }
 
     /// The name most like one that does not exist, if any is.
@@ -208,7 +257,8 @@ impl Catalog {
 
     /// The pack that declares a name and does not exclude it.
     fn claimant(&self, name: &str) -> Option<&str> {
-        if core_tools::all().iter().any(|tool| tool.name == name) {
+        let mut own = core_tools::all().iter().chain(core_tools::discovery());
+        if own.any(|tool| tool.name == name) {
             return Some(core_tools::PACK);
         }
         self.packs.iter().find_map(|pack| {
@@ -259,6 +309,16 @@ impl Catalog {
             return;
         };
         other_forms::hide(&mut spec.input_schema);
+        let pack = match &body {
+            Body::Guest(pack) => pack.manifest.name.as_str(),
+            Body::Core(_) => core_tools::PACK,
+        };
+        // Checked before, when the pack was.
+        let declared = resources::take(pack, &mut spec).unwrap_or_default();
+        self.resources.extend(declared.resources);
+        let values = declared.values.into_iter();
+        self.values
+            .extend(values.map(|(argument, values)| ((pack.to_owned(), argument), values)));
         let correlated = matches!(body, Body::Guest(_)) && offer_envelope(&mut spec);
         for alias in &spec.aliases {
             self.aliases.insert(alias.clone(), spec.name.clone());
@@ -307,19 +367,18 @@ fn listed_tier(selection: &Selection) -> Tier {
 
 /// Every input schema must be one that arguments can be checked against.
 fn check_schemas(pack: &Pack) -> Result<(), LoadError> {
-    let problems: Vec<String> = pack
-        .manifest
-        .tools
-        .iter()
-        .filter_map(|spec| {
-            let schema = other_forms::accepted(&spec.input_schema);
-            let err = jsonschema::validator_for(&schema).err()?;
-            Some(format!(
+    let mut problems = Vec::new();
+    for spec in &pack.manifest.tools {
+        let schema = other_forms::accepted(&spec.input_schema);
+        if let Err(err) = jsonschema::validator_for(&schema) {
+            problems.push(format!(
                 "tool {}: its input schema is no JSON Schema: {err}",
                 spec.name
-            ))
-        })
-        .collect();
+            ));
+        }
+        let declared = resources::take(&pack.manifest.name, &mut spec.clone());
+        problems.extend(declared.err().into_iter().flatten());
+    }
     if problems.is_empty() {
         Ok(())
     } else {

@@ -8,9 +8,12 @@ mod lint;
 mod load;
 mod manifest;
 mod other_forms;
+mod resources;
+pub mod search;
 mod version;
 
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
 pub use grants::{Granted, Grants};
 pub use load::{LoadError, Loader, Origin, Pack, Source};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};
+pub use resources::{Resource, Source as ValueSource, Values};

@@ -75,6 +75,25 @@ impl Client {
             .context("no tools were listed")
     }
 
+    /// Lists all pages: how many tools there are, and in how many bytes of results.
+    pub(crate) fn list_all(&mut self) -> anyhow::Result<(usize, usize)> {
+        let (mut tools, mut bytes, mut cursor) = (0, 0, Value::Null);
+        loop {
+            let params = match &cursor {
+                Value::Null => json!({}),
+                cursor => json!({"cursor": cursor}),
+            };
+            let mut page = self.request("tools/list", params)?;
+            bytes += self.line.len();
+            let listed = page.get("tools").and_then(Value::as_array);
+            tools += listed.context("no tools were listed")?.len();
+            cursor = page.get_mut("nextCursor").map(Value::take).unwrap_or_default();
+            if cursor.is_null() {
+                return Ok((tools, bytes));
+            }
+        }
+    }
+
     /// Makes calls with so many in flight, and returns how long all of them took.
     pub(crate) fn run(&mut self, requests: &[Request], in_flight: usize) -> anyhow::Result<Duration> {
         let first = self.next_id;

@@ -3,6 +3,7 @@
 pub(crate) mod durable;
 pub(crate) mod in_process;
 pub(crate) mod ledger;
+pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod scale;
 pub(crate) mod start;
