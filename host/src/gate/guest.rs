@@ -9,6 +9,7 @@ use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
 use super::Equipment;
+use super::ask;
 use super::draft::Draft;
 use super::reply::{self, Reply};
 use crate::additions::Additions;
@@ -159,8 +160,12 @@ impl Runtime {
             catalog: &call.catalog,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
-            let (structured, text) = (reply.structured, reply.text);
-            reply::read(core_tools::PACK, wit::Reply { structured, text })
+            let said = wit::Reply {
+                structured: reply.structured,
+                text: reply.text,
+                content: Vec::new(),
+            };
+            reply::read(core_tools::PACK, said)
         });
         (session, result)
     }
@@ -315,6 +320,7 @@ fn read_error(said: wit::ToolError) -> ToolError {
             .collect(),
         context,
         next_call: said.next_call.and_then(next_call),
+        asking: said.asking.and_then(ask::read).map(Box::new),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod admission;
 mod arguments;
+mod ask;
 mod backlog;
 mod draft;
 mod guest;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use thiserror::Error;
 use tokio_util::task::TaskTracker;
-use tollgate_sdk::{Timestamp, ToolError};
+use tollgate_sdk::{Answer, Timestamp, ToolError};
 
 use crate::additions::Additions;
 use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
@@ -69,6 +70,17 @@ pub struct Call {
     pub cancel: Cancel,
     /// Tells the caller how far it is.
     pub progress: Progress,
+    /// What the user said, if the call comes again after it asked.
+    pub answers: Answers,
+}
+
+/// What comes with a call that asked before.
+#[derive(Debug, Clone, Default)]
+pub struct Answers {
+    /// What the user said.
+    pub answers: Vec<Answer>,
+    /// What the call remembered.
+    pub state: Option<String>,
 }
 
 /// Who calls, as far as the host knows.
@@ -451,6 +463,8 @@ impl Gate {
                 client: call.caller.client,
                 config,
                 session_id: self.session_id.clone(),
+                answers: call.answers.answers.into_iter().map(ask::wire).collect(),
+                remembered: call.answers.state,
             },
             identity: call.caller.identity,
             connection: call.caller.connection,

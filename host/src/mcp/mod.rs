@@ -1,5 +1,6 @@
 //! MCP: the gate as a server over stdio and HTTP.
 
+mod asker;
 mod handler;
 mod http;
 mod lines;

@@ -189,7 +189,11 @@ fn contents(
         .and_then(Value::as_str);
     let contents = match (member, &resource.mime_type) {
         (Some(bytes), _) if is_base64 => {
-            ResourceContents::blob(bytes, address).with_mime_type("application/octet-stream")
+            let kind = resource
+                .mime_type
+                .as_deref()
+                .unwrap_or("application/octet-stream");
+            ResourceContents::blob(bytes, address).with_mime_type(kind)
         }
         (Some(text), kind) => {
             ResourceContents::text(text, address).with_mime_type(kind.as_deref().unwrap_or("text/plain"))

@@ -226,6 +226,7 @@ impl From<Refusals> for ToolError {
                 })
                 .collect(),
             context,
+            asking: None,
         }
     }
 }
