@@ -49,6 +49,7 @@
 //! ```
 #![warn(missing_docs)]
 
+pub mod artifacts;
 mod ask;
 pub mod budget;
 mod canonical;
@@ -83,6 +84,7 @@ pub mod stale;
 #[cfg(not(target_family = "wasm"))]
 pub mod tree;
 
+pub use artifacts::{ArtifactError, ArtifactKind};
 pub use ask::{Action, Answer, Asking, Question};
 pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};
 pub use canonical::canonical_json;
@@ -101,7 +103,9 @@ pub use schema::{config_schema, input_schema, output_schema};
 pub use text::{Id, ParseTextError};
 pub use timestamp::Timestamp;
 pub use tool::{Effect, Entry, Hints, Reply, Tier, Tool};
-pub use workspace::{FileEntry, FileKind, GitAccess, TestCommand, Workspace, WorkspaceError, WorkspaceInfo};
+pub use workspace::{
+    FileEntry, FileKind, GitAccess, MAX_WRITE, TestCommand, Workspace, WorkspaceError, WorkspaceInfo,
+};
 
 #[doc(hidden)]
 pub mod reexport {

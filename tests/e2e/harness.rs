@@ -323,6 +323,10 @@ impl Session {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Ends the server as a power cut would.
     pub(crate) fn kill(&self) {
         kill(self.pid);
@@ -366,6 +370,12 @@ fn kill(number: u32) {
 pub(crate) fn terminate(pid: u32) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+}
+
+/// Tells a process to look at its configuration again.
+pub(crate) fn hang_up(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
 }
 
 /// Whether a process is there and no mere memory of one.

@@ -1,12 +1,18 @@
 //! Measuring the release build.
 
+use std::path::PathBuf;
 use std::process::Command;
 
+use anyhow::Context as _;
+
 use crate::components::{self, Profile};
-use crate::run::{cargo, npm_packages, run, say};
+use crate::python;
+use crate::run::{cargo, npm_packages, root, run, say, target};
 
 /// What the server in TypeScript consists of.
 const TYPESCRIPT: [&str; 3] = ["package.json", "package-lock.json", "server.mjs"];
+/// What the server on FastMCP needs.
+const FASTMCP: &[&str] = &["fastmcp==4.1.2"];
 
 /// Builds what is measured and the bench, and runs it.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
@@ -14,13 +20,26 @@ pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
     run(cargo().args(["build", "--quiet", "--release", "--package", "bench"]))?;
     let mut bench = Command::new(Profile::Release.folder().join("bench"));
     bench.arg("--server").arg(tollgate);
-    match npm_packages("tests/bench/typescript", &TYPESCRIPT) {
-        Ok(folder) => {
-            bench.arg("--typescript").arg(folder);
+    let typescript = npm_packages("tests/bench/typescript", &TYPESCRIPT);
+    for (flag, peer) in [("--typescript", typescript), ("--fastmcp", fastmcp())] {
+        match peer {
+            Ok(folder) => {
+                bench.arg(flag).arg(folder);
+            }
+            Err(err) => say(&format!(
+                "what {flag} names is left out, because it cannot be installed: {err:#}"
+            )),
         }
-        Err(err) => say(&format!(
-            "the server in TypeScript is left out, because it cannot be installed: {err:#}"
-        )),
     }
     run(bench.args(flags))
+}
+
+/// The server on FastMCP with what it depends on.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn fastmcp() -> anyhow::Result<PathBuf> {
+    python::with("fastmcp", FASTMCP)?;
+    let folder = target().join("fastmcp");
+    let server = root().join("tests/bench/fastmcp/server.py");
+    std::fs::copy(server, folder.join("server.py")).context("server.py cannot be copied")?;
+    Ok(folder)
 }

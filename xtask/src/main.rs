@@ -5,6 +5,7 @@ mod bundle;
 mod check;
 mod components;
 mod conformance;
+mod python;
 mod run;
 mod sbom;
 mod test;

@@ -8,10 +8,11 @@ use anyhow::{Context as _, ensure};
 
 use crate::components::{self, Profile};
 
-/// The folder of the workspace.
+/// The folder of the workspace. Cargo says where that is now; the folder that this was built in may have moved.
 pub(crate) fn root() -> PathBuf {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask).to_owned()
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    xtask.parent().unwrap_or(&xtask).to_owned()
 }
 
 /// Where cargo puts what it builds.

@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
-use reqwest::{Client, Url};
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::sync::Mutex;
+use ureq::tls::{RootCerts, TlsConfig};
+use url::Url;
 
 /// Longest time that an issuer has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest answer, in bytes.
-const MAX_ANSWER: usize = 1 << 20;
+const MAX_ANSWER: u64 = 1 << 20;
 /// Keys older than this are fetched again before they are used.
 const FRESH: Duration = Duration::from_secs(3600);
 /// Keys older than this are not used even if the issuer does not answer.
@@ -40,16 +41,13 @@ pub enum KeyError {
     /// An address that keys may not come from.
     #[error("{0} is not an https address, nor one of this machine")]
     Address(String),
-    /// The client cannot be made.
-    #[error("no HTTPS client can be made")]
-    Client(#[source] reqwest::Error),
     /// The issuer did not answer, or not with this.
     #[error("{url} cannot be fetched")]
     Fetch {
         /// What was asked for.
         url: String,
         #[source]
-        source: reqwest::Error,
+        source: ureq::Error,
     },
     /// It answered with something else.
     #[error("{url}: {problem}")]
@@ -77,7 +75,6 @@ pub enum KeyError {
 pub(super) struct Keys {
     issuer: String,
     source: KeySource,
-    client: Client,
     held: RwLock<Option<Held>>,
     /// When the last attempt was. One attempt at a time.
     attempt: Mutex<Option<Instant>>,
@@ -123,16 +120,9 @@ impl Keys {
         for address in addresses {
             checked(address)?;
         }
-        let client = Client::builder()
-            .timeout(PATIENCE)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("tollgate/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(KeyError::Client)?;
         Ok(Keys {
             issuer: issuer.to_owned(),
             source,
-            client,
             held: RwLock::new(None),
             attempt: Mutex::new(None),
         })
@@ -245,28 +235,31 @@ impl Keys {
     }
 
     async fn fetch(&self, url: &str) -> Result<Vec<u8>, KeyError> {
+        let from = url.to_owned();
+        let fetching = tokio::task::spawn_blocking(move || get(&from));
+        let stopped = |err| ureq::Error::Io(std::io::Error::other(err));
         let failed = |source| KeyError::Fetch {
             url: url.to_owned(),
             source,
         };
-        let request = self.client.get(url).header("accept", "application/json");
-        let mut response = request
-            .send()
-            .await
-            .and_then(reqwest::Response::error_for_status)
-            .map_err(failed)?;
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            body.extend_from_slice(&chunk);
-            if body.len() > MAX_ANSWER {
-                return Err(KeyError::Answer {
-                    url: url.to_owned(),
-                    problem: format!("it is longer than {MAX_ANSWER} bytes"),
-                });
-            }
-        }
-        Ok(body)
+        fetching.await.map_err(stopped).flatten().map_err(failed)
     }
+}
+
+/// What is at an address, which must be there and not elsewhere.
+fn get(url: &str) -> Result<Vec<u8>, ureq::Error> {
+    // Whoever was first has installed the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let trust = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
+    let agent = ureq::Agent::config_builder()
+        .tls_config(trust.build())
+        .max_redirects(0)
+        .timeout_global(Some(PATIENCE))
+        .user_agent(concat!("tollgate/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .new_agent();
+    let mut response = agent.get(url).header("accept", "application/json").call()?;
+    response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec()
 }
 
 /// Whether a key may have made a signature. A key without an id serves tokens without one.

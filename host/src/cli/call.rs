@@ -44,6 +44,7 @@ impl Call {
             answers: Answers::default(),
         };
         let outcome = gate.call(call).await?;
+        gate.catch_up().await;
         gate.flush().await;
         match outcome.result {
             Ok(reply) => {

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use tollgate::auth::Tokens;
-use tollgate::config::{Config, Server};
-use tollgate::mcp::{self, Handler, Listing, Serving};
+use tollgate::config::Server;
+use tollgate::gate::Gate;
+use tollgate::mcp::{self, Handler, Listing, Listings, Serving};
 
+use super::reload::{self, Reload};
 use super::{Filters, Global, out};
 
 #[derive(Debug, Args)]
@@ -26,33 +28,42 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let config = Config::load(global.config.as_deref())?;
-        let gate = Arc::new(super::open(global, &config, &self.filters.choice(&config)?).await?);
-        let listing = Arc::new(Listing::new(gate.catalog()));
+        let (config, watch) = reload::watched(global)?;
+        let site = super::site(global, &config)?;
+        let workspaces = super::workspaces(global, &config, site.path())?;
+        let loaded = site
+            .load(&config, workspaces, &self.filters.choice(&config)?)
+            .await?;
+        super::log_state(&loaded.catalog);
+        let gate = Arc::new(site.gate(&config, loaded)?);
+        let listing = Listing::new(&gate.catalog());
         if listing.tools().is_empty() {
             out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
         }
-        let handler = {
+        let listings = Arc::new(Listings::new(listing));
+        let address = self.http.or(config.server.http);
+        let serving = address
+            .map(|address| self.serving(&config.server, address))
+            .transpose()?;
+        let catching_up = {
             let gate = Arc::clone(&gate);
-            move || Handler::new(Arc::clone(&gate), Arc::clone(&listing))
+            tokio::spawn(async move { gate.catch_up().await })
         };
-        match self.http.or(config.server.http) {
-            Some(address) => {
-                let serving = self.serving(&config.server, address)?;
-                mcp::serve_http(serving, Arc::clone(&gate), handler, |bound| {
-                    out::warn(&format!("serving http://{bound}/mcp"))
-                })
-                .await?;
-            }
-            None => {
-                let handler = handler();
-                let connection = handler.connection().to_owned();
-                mcp::serve_stdio(handler).await?;
-                gate.stop();
-                gate.end_connection(&connection).await;
-            }
-        }
+        let reload = Reload {
+            global: global.clone(),
+            filters: self.filters,
+            site: Arc::new(site),
+            gate: Arc::clone(&gate),
+            listings: Arc::clone(&listings),
+            config,
+        };
+        let reloading = tokio::spawn(reload.keep_up(watch));
+        serve(serving, &gate, listings).await?;
+        reloading.abort();
+        // It lets go of the gate, which ends here.
+        let _ = reloading.await;
         gate.stop();
+        let _ = catching_up.await;
         gate.flush().await;
         Ok(ExitCode::SUCCESS)
     }
@@ -85,4 +96,27 @@ impl Serve {
             auth,
         })
     }
+}
+
+/// Serves until it is over.
+async fn serve(serving: Option<Serving>, gate: &Arc<Gate>, listings: Arc<Listings>) -> anyhow::Result<()> {
+    let handler = {
+        let gate = Arc::clone(gate);
+        move || Handler::new(Arc::clone(&gate), Arc::clone(&listings))
+    };
+    match serving {
+        Some(serving) => {
+            let gate = Arc::clone(gate);
+            let ready = |bound| out::warn(&format!("serving http://{bound}/mcp"));
+            mcp::serve_http(serving, gate, handler, ready).await?;
+        }
+        None => {
+            let handler = handler();
+            let connection = handler.connection().to_owned();
+            mcp::serve_stdio(handler).await?;
+            gate.stop();
+            gate.end_connection(&connection).await;
+        }
+    }
+    Ok(())
 }

@@ -115,6 +115,7 @@ pub(super) const KEYS: &[Key] = &[
     key("packs.*.grants.workspaces", Kind::Texts),
     key("packs.*.grants.process", Kind::Texts),
     key("packs.*.grants.ledger", Kind::Bool),
+    key("packs.*.grants.artifacts", Kind::Bool),
     key("packs.*.grants.budgets", Kind::Texts),
     key("packs.*.limits", Kind::Table),
     key("packs.*.limits.memory_mib", Kind::Count(4096)),

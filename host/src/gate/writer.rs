@@ -15,7 +15,7 @@ use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
 use super::guest::{Ended, GuestCall, Runtime};
-use super::projector::Work as Projection;
+use super::projector::{self, Work as Projection};
 use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
 use crate::envelope::{Charge, Standing, State};
@@ -250,12 +250,14 @@ impl Writer {
                         None => match self.run(guest)? {
                             Ran::Kept(ended) => ended,
                             Ran::Lost(ended) => {
+                                guest.artifacts.forget();
                                 pending.failure = Some(ended);
                                 return Ok(Err(Lost));
                             }
                         },
                     };
                     if ended.result.is_err() {
+                        guest.artifacts.forget();
                         pending.failure = Some(ended.clone());
                     }
                     settled.end(ended);
@@ -263,7 +265,7 @@ impl Writer {
                 }
                 let runtime = self.runtime.clone();
                 let session = self.session()?;
-                settled.budgets = runtime.budgets(session, draft)?;
+                settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
                 record(session, draft.finish(&settled), &now)?;
                 pending.settled = Some(settled);
             }
@@ -345,6 +347,7 @@ impl Writer {
                 session.book_pages(&pack.namespace, grown)?;
             }
             session.release()?;
+            projector::announce(&self.runtime.host, guest, &ended);
         } else {
             session.undo()?;
         }

@@ -9,6 +9,7 @@ mod figure;
 mod gate_part;
 mod machine;
 mod native;
+mod page;
 mod report;
 mod rows;
 mod sample;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use figure::{Effort, Setup};
+use figure::{Effort, Peers, Setup};
 use report::Report;
 
 /// Measure what the gate costs.
@@ -42,6 +43,12 @@ struct Measure {
     /// Where the server in TypeScript is installed; without it nothing is compared with it
     #[arg(long, value_name = "DIR")]
     typescript: Option<PathBuf>,
+    /// Where the server on FastMCP is installed; without it nothing is compared with it
+    #[arg(long, value_name = "DIR")]
+    fastmcp: Option<PathBuf>,
+    /// Write everything into this Markdown file as well, with charts beside it
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Fewer and shorter rounds
     #[arg(long)]
     quick: bool,
@@ -60,6 +67,7 @@ enum Part {
     Stdio,
     Durable,
     Start,
+    Reload,
     List,
     Memory,
     Ledger,
@@ -73,6 +81,7 @@ impl Part {
             Part::Stdio => figure::stdio::measure(setup, report),
             Part::Durable => figure::durable::measure(setup, report),
             Part::Start => figure::start::measure(setup, report),
+            Part::Reload => figure::reload::measure(setup, report),
             Part::List => figure::list::measure(setup, report),
             Part::Memory => figure::memory::measure(setup, report),
             Part::Ledger => figure::ledger::measure(setup, report),
@@ -135,7 +144,10 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
     };
     let setup = Setup::new(
         executable,
-        measure.typescript.clone(),
+        Peers {
+            typescript: measure.typescript.clone(),
+            fastmcp: measure.fastmcp.clone(),
+        },
         measure.dir.as_deref(),
         effort,
     )?;
@@ -150,5 +162,8 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
         }
     }
     report.summary();
-    Ok(())
+    match &measure.report {
+        Some(file) => page::write(&report, file),
+        None => Ok(()),
+    }
 }

@@ -89,6 +89,12 @@ impl Door {
         }
     }
 
+    /// What is counted, if who asks may make calls.
+    pub(super) async fn metrics(&self, headers: &HeaderMap) -> Result<String, Response> {
+        self.identify(headers).await?;
+        Ok(self.gate.metrics())
+    }
+
     /// Gets the issuer's keys before the first token needs them.
     pub(super) async fn fetch_keys(&self) {
         let Some(issuer) = self.keeper.issuer() else {

@@ -80,7 +80,7 @@ fn authenticate(door: &Door, error: Option<&str>) -> String {
 
 /// Where the metadata of a resource is: its path goes behind the well-known one.
 fn address(resource: &str) -> String {
-    match reqwest::Url::parse(resource) {
+    match url::Url::parse(resource) {
         Ok(url) => {
             let path = url.path().trim_end_matches('/');
             format!("{}{ADDRESS}{path}", url.origin().ascii_serialization())

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -30,6 +31,8 @@ pub(super) use door::Sender;
 
 use door::Door;
 
+/// What the text under `/metrics` is.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Where MCP is served.
 const PATH: &str = "/mcp";
 
@@ -71,7 +74,7 @@ pub struct Serving {
     pub caps: Caps,
 }
 
-/// Serves `/mcp`, `/healthz` and `/readyz` until the process is asked to stop, and then until what was
+/// Serves `/mcp`, `/healthz`, `/readyz` and `/metrics` until the process is asked to stop, and then until what was
 /// admitted is answered. `ready` hears the address once it is bound, which matters when the port was 0.
 pub async fn serve(
     serving: Serving,
@@ -92,11 +95,12 @@ pub async fn serve(
     let door = Arc::new(door(serving, bound, Arc::clone(&gate))?);
     let app = router(handler, Arc::clone(&door), &stop);
     ready(bound);
-    if door.keeper.issuer().is_some() {
+    let fetching = {
         let door = Arc::clone(&door);
-        tokio::spawn(async move { door.fetch_keys().await });
-    }
+        tokio::spawn(async move { door.fetch_keys().await })
+    };
     listen::until_stopped(listener, app, &caps, door, stop).await;
+    fetching.abort();
     Ok(())
 }
 
@@ -149,10 +153,19 @@ fn router(
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(readiness))
+        .route("/metrics", get(metrics))
         .route(metadata::ADDRESS, get(metadata::show))
         .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
         .with_state(door)
         .merge(mcp)
+}
+
+/// What is counted, for whom may make calls.
+async fn metrics(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
+    match door.metrics(&headers).await {
+        Ok(text) => ([(CONTENT_TYPE, PROMETHEUS)], text).into_response(),
+        Err(refusal) => refusal,
+    }
 }
 
 /// Whether calls can be made: the host is not stopping, its writer works, and tokens can be checked.
