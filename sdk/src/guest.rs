@@ -29,7 +29,6 @@ pub mod bindings {
     });
 }
 
-mod ask;
 mod process;
 mod record;
 mod workspace;
@@ -58,8 +57,6 @@ impl<E: Exported> wit::Guest for E {
             client: cx.client,
             config: cx.config,
             session_id: cx.session_id,
-            answers: cx.answers.into_iter().map(ask::answer).collect(),
-            remembered: cx.remembered,
         };
         let run = E::PACK.tool(&tool).map(|entry| entry.call);
         let Some(run) = run.or_else(|| E::PACK.prompt(&tool).map(|entry| entry.call)) else {
@@ -74,7 +71,6 @@ impl<E: Exported> wit::Guest for E {
             Ok(reply) => Ok(wit::Reply {
                 structured: reply.structured,
                 text: reply.text,
-                content: reply.content.into_iter().map(ask::content).collect(),
             }),
             Err(err) => Err(wire_error(err, cx.keeps_rows())),
         }
@@ -185,7 +181,6 @@ fn wire_error(err: ToolError, keep_rows: bool) -> wit::ToolError {
         context: Json::Object(err.context).to_string(),
         next_call: err.next_call.map(wire_next_call),
         keep_rows,
-        asking: err.asking.map(|asking| ask::asking(*asking)),
     }
 }
 

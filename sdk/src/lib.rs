@@ -50,12 +50,10 @@
 #![warn(missing_docs)]
 
 pub mod artifacts;
-mod ask;
 pub mod budget;
 mod canonical;
 #[cfg(not(target_family = "wasm"))]
 mod capture;
-mod content;
 mod cx;
 mod db;
 mod error;
@@ -85,12 +83,10 @@ pub mod stale;
 pub mod tree;
 
 pub use artifacts::{ArtifactError, ArtifactKind};
-pub use ask::{Action, Answer, Asking, Question};
 pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};
 pub use canonical::canonical_json;
 #[cfg(not(target_family = "wasm"))]
 pub use capture::Capture;
-pub use content::{Content, Media};
 pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};

@@ -2,7 +2,7 @@
 
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
-use crate::{conformance, test, torture};
+use crate::{test, torture};
 
 /// How often hosts are killed.
 const ROUNDS: &str = "200";
@@ -40,8 +40,6 @@ pub(crate) fn all() -> anyhow::Result<()> {
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     step("tests");
     test::all(None)?;
-    step("conformance");
-    conformance::all()?;
     step("torture");
     torture::all(&["--rounds".to_owned(), ROUNDS.to_owned()])
 }

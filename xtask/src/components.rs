@@ -19,11 +19,6 @@ const PACKS: &[(&str, &str)] = &[
     ("convergence", "convergence"),
 ];
 
-/// The names of the built-in packs.
-pub(crate) fn packs() -> impl Iterator<Item = &'static str> {
-    PACKS.iter().map(|(package, _)| *package)
-}
-
 /// The built-in packs as arguments of cargo.
 pub(crate) fn packages() -> impl Iterator<Item = &'static str> {
     PACKS.iter().flat_map(|(package, _)| ["--package", package])

@@ -4,7 +4,6 @@ mod bench;
 mod bundle;
 mod check;
 mod components;
-mod conformance;
 mod python;
 mod run;
 mod sbom;
@@ -46,8 +45,6 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci,
-    /// Run MCP's conformance suite and the Inspector's lint
-    Conformance,
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -76,7 +73,6 @@ fn main() -> ExitCode {
         Task::Serve { flags } => run::serve(&flags),
         Task::Test { filter } => test::all(filter.as_deref()),
         Task::Ci => check::all(),
-        Task::Conformance => conformance::all(),
         Task::Torture { flags } => torture::all(&flags),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),

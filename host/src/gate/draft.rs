@@ -10,6 +10,7 @@ use super::{Reply, Settled};
 use crate::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use crate::auth::Identity;
 use crate::envelope::Charge;
+use crate::hash;
 use crate::storage::{OpType, Operation};
 
 /// The row of a call whose end is not known yet.
@@ -60,7 +61,7 @@ impl Draft {
         operation.mutation_fingerprint = mutation.map(|mutation| mutation.fingerprint.clone());
         operation.changed_paths = mutation.and_then(|mutation| serde_json::to_string(&mutation.changed).ok());
         let done = settled.result.as_ref().ok().filter(|_| refusal.is_none());
-        operation.result_hash = done.map(|reply| reply.hash());
+        operation.result_hash = done.map(|reply| hash::sha256_hex(reply.json.as_bytes()));
         let code = refusal.map(|err| err.code.as_str());
         operation.error_code = code.map(str::to_owned);
         operation.failure_class = code.map(|code| failure_class(code).to_owned());

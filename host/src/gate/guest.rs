@@ -8,7 +8,6 @@ use std::time::Duration;
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
-use super::ask;
 use super::draft::Draft;
 use super::reply::{self, Reply};
 use super::{Equipment, Generation};
@@ -159,12 +158,8 @@ impl Runtime {
             catalog: &call.generation.catalog,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
-            let said = wit::Reply {
-                structured: reply.structured,
-                text: reply.text,
-                content: Vec::new(),
-            };
-            reply::read(core_tools::PACK, said)
+            let (structured, text) = (reply.structured, reply.text);
+            reply::read(core_tools::PACK, wit::Reply { structured, text })
         });
         (session, result)
     }
@@ -319,7 +314,6 @@ fn read_error(said: wit::ToolError) -> ToolError {
             .collect(),
         context,
         next_call: said.next_call.and_then(next_call),
-        asking: said.asking.and_then(ask::read).map(Box::new),
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod admission;
 mod arguments;
-mod ask;
 mod backlog;
 mod catch_up;
 mod draft;
@@ -30,7 +29,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use thiserror::Error;
 use tokio_util::task::TaskTracker;
-use tollgate_sdk::{Answer, Timestamp, ToolError};
+use tollgate_sdk::{Timestamp, ToolError};
 
 use crate::additions::Additions;
 use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
@@ -76,17 +75,6 @@ pub struct Call {
     pub cancel: Cancel,
     /// Tells the caller how far it is.
     pub progress: Progress,
-    /// What the user said, if the call comes again after it asked.
-    pub answers: Answers,
-}
-
-/// What comes with a call that asked before.
-#[derive(Debug, Clone, Default)]
-pub struct Answers {
-    /// What the user said.
-    pub answers: Vec<Answer>,
-    /// What the call remembered.
-    pub state: Option<String>,
 }
 
 /// Who calls, as far as the host knows.
@@ -455,8 +443,6 @@ impl Gate {
                 client: call.caller.client,
                 config,
                 session_id: self.session_id.clone(),
-                answers: call.answers.answers.into_iter().map(ask::wire).collect(),
-                remembered: call.answers.state,
             },
             identity: call.caller.identity,
             connection: call.caller.connection,

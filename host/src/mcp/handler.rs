@@ -2,30 +2,27 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
     ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
     PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ResourceContents, Role, ServerCapabilities,
-    ServerConfig, SubscriptionFilter,
+    ReadResourceRequestParams, ReadResourceResponse, Role, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
-use tollgate_sdk::{Content, ToolError};
+use tollgate_sdk::ToolError;
 
-use super::asker::{self, Repeated, Step};
 use super::http::Sender;
 use super::listings::Listings;
 use super::{resources, wire};
 use crate::auth::Identity;
 use crate::deadline::Cancel;
-use crate::gate::{Answers, Call, Caller, Gate, Outcome, Reply, UnknownTool};
+use crate::gate::{Call, Caller, Gate, Outcome, Reply};
 use crate::progress::{Note, Progress};
 
 /// Longest text of a result, in bytes. The structured result beside it is whole.
@@ -105,79 +102,12 @@ impl Handler {
             caller: self.caller(context),
             cancel: cancel.0.clone(),
             progress: Progress::default(),
-            answers: Answers::default(),
         };
         let asked = tokio::select! {
             asked = self.gate.call(call) => asked,
             () = context.ct.cancelled() => return Some(Err(ToolError::new("CANCELLED", "the request was cancelled"))),
         };
         Some(asked.ok()?.result)
-    }
-
-    /// Asks for a prompt. `None` if there is none of that name.
-    async fn prompt(
-        &self,
-        context: &RequestContext<RoleServer>,
-        name: &str,
-        arguments: Map<String, Value>,
-        answers: Answers,
-    ) -> Result<Option<Outcome>, ErrorData> {
-        let cancel = CancelOnDrop(Cancel::default());
-        let call = Call {
-            tool: name.to_owned(),
-            arguments,
-            malformed: malformed(context),
-            envelope: context.meta.get("tollgate/envelope_id").cloned(),
-            caller: self.caller(context),
-            cancel: cancel.0.clone(),
-            progress: Progress::default(),
-            answers,
-        };
-        tokio::select! {
-            asked = self.gate.prompt(call) => Ok(asked),
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
-        }
-    }
-
-    /// Calls a tool, telling the client meanwhile how far it is.
-    async fn run(
-        &self,
-        context: &RequestContext<RoleServer>,
-        tool: &str,
-        arguments: Map<String, Value>,
-        answers: Answers,
-    ) -> Result<Outcome, UnknownTool> {
-        let cancel = CancelOnDrop(Cancel::default());
-        let token = context.meta.get_progress_token();
-        let (progress, mut notes) = match token {
-            Some(_) => {
-                let (progress, notes) = Progress::listened();
-                (progress, Some(notes))
-            }
-            None => (Progress::default(), None),
-        };
-        let call = Call {
-            tool: tool.to_owned(),
-            arguments,
-            malformed: malformed(context),
-            envelope: context.meta.get("tollgate/envelope_id").cloned(),
-            caller: self.caller(context),
-            cancel: cancel.0.clone(),
-            progress,
-            answers,
-        };
-        let running = self.gate.call(call);
-        tokio::pin!(running);
-        loop {
-            tokio::select! {
-                outcome = &mut running => return outcome,
-                () = context.ct.cancelled() => {
-                    cancel.0.cancel();
-                    return running.await;
-                }
-                Some(note) = next(&mut notes) => tell(context, token.clone(), note).await,
-            }
-        }
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
@@ -292,25 +222,28 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let way = asker::way(&context);
-        let arguments = request.arguments.unwrap_or_default();
-        let repeated = Repeated::of(&context, "prompt", &request.name, &arguments, way);
-        let mut answers = repeated.answers(request.input_responses, request.request_state.as_deref())?;
-        let mut arguments = Some(arguments);
-        for _ in 0..asker::MAX_ROUNDS {
-            let given = arguments.take().unwrap_or_else(|| repeated.arguments());
-            let asked = self.prompt(&context, &request.name, given, answers).await?;
-            let Some(outcome) = asked else {
-                let why = format!("there is no prompt `{}`", request.name);
-                return Err(ErrorData::invalid_params(why, None));
-            };
-            match repeated.after(&context, &outcome).await {
-                Step::Over => return said(outcome),
-                Step::Required(required) => return Ok(required.into()),
-                Step::Again(said) => answers = said,
-            }
+        let cancel = CancelOnDrop(Cancel::default());
+        let call = Call {
+            tool: request.name,
+            arguments: request.arguments.unwrap_or_default(),
+            malformed: malformed(&context),
+            envelope: context.meta.get("tollgate/envelope_id").cloned(),
+            caller: self.caller(&context),
+            cancel: cancel.0.clone(),
+            progress: Progress::default(),
+        };
+        let name = call.tool.clone();
+        let asked = tokio::select! {
+            asked = self.gate.prompt(call) => asked,
+            () = context.ct.cancelled() => return Err(ErrorData::internal_error("the request was cancelled", None)),
+        };
+        match asked {
+            Some(outcome) => said(outcome),
+            None => Err(ErrorData::invalid_params(
+                format!("there is no prompt `{name}`"),
+                None,
+            )),
         }
-        Err(asker::too_often())
     }
 
     async fn call_tool(
@@ -318,22 +251,40 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let way = asker::way(&context);
-        let arguments = request.arguments.unwrap_or_default();
-        let repeated = Repeated::of(&context, "tool", &request.name, &arguments, way);
-        let mut answers = repeated.answers(request.input_responses, request.request_state.as_deref())?;
-        let mut arguments = Some(arguments);
-        for _ in 0..asker::MAX_ROUNDS {
-            let given = arguments.take().unwrap_or_else(|| repeated.arguments());
-            let called = self.run(&context, &request.name, given, answers).await;
-            let outcome = called.map_err(|unknown| ErrorData::invalid_params(unknown.to_string(), None))?;
-            match repeated.after(&context, &outcome).await {
-                Step::Over => return Ok(result(outcome, self.structured).into()),
-                Step::Required(required) => return Ok(required.into()),
-                Step::Again(said) => answers = said,
+        let cancel = CancelOnDrop(Cancel::default());
+        let token = context.meta.get_progress_token();
+        let (progress, mut notes) = match token {
+            Some(_) => {
+                let (progress, notes) = Progress::listened();
+                (progress, Some(notes))
             }
+            None => (Progress::default(), None),
+        };
+        let call = Call {
+            tool: request.name.into_owned(),
+            arguments: request.arguments.unwrap_or_default(),
+            malformed: malformed(&context),
+            envelope: context.meta.get("tollgate/envelope_id").cloned(),
+            caller: self.caller(&context),
+            cancel: cancel.0.clone(),
+            progress,
+        };
+        let running = self.gate.call(call);
+        tokio::pin!(running);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut running => break outcome,
+                () = context.ct.cancelled() => {
+                    cancel.0.cancel();
+                    break running.await;
+                }
+                Some(note) = next(&mut notes) => tell(&context, token.clone(), note).await,
+            }
+        };
+        match outcome {
+            Ok(outcome) => Ok(result(outcome, self.structured).into()),
+            Err(unknown) => Err(ErrorData::invalid_params(unknown.to_string(), None)),
         }
-        Err(asker::too_often())
     }
 }
 
@@ -343,10 +294,8 @@ fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
     let meta = meta(&outcome);
     match outcome.result {
         Ok(reply) => {
-            let text = ContentBlock::text(reply.text.unwrap_or(reply.json));
-            let blocks = reply.content.iter().map(block).chain([text]);
-            let messages = blocks.map(|block| PromptMessage::new(Role::User, block));
-            let mut result = GetPromptResult::new(messages.collect());
+            let text = reply.text.unwrap_or(reply.json);
+            let mut result = GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]);
             result.meta = Some(meta);
             Ok(result.into())
         }
@@ -358,7 +307,7 @@ fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
 }
 
 /// Who sent a request, if its transport proved it.
-pub(super) fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
+fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
     let parts = context.extensions.get::<axum::http::request::Parts>()?;
     parts.extensions.get::<Sender>()?.0.clone()
 }
@@ -463,23 +412,9 @@ fn success(reply: Reply, structured: Structured) -> CallToolResult {
         Structured::Text => Value::String(reply.json.clone()),
     };
     let text = reply.text.unwrap_or(reply.json);
-    let text = ContentBlock::text(shortened(text));
-    let blocks = std::iter::once(text).chain(reply.content.iter().map(block));
-    let mut result = CallToolResult::success(blocks.collect());
+    let mut result = CallToolResult::success(vec![ContentBlock::text(shortened(text))]);
     result.structured_content = Some(structured);
     result
-}
-
-/// A piece of content on the wire.
-fn block(content: &Content) -> ContentBlock {
-    match content {
-        Content::Text(text) => ContentBlock::text(shortened(text.clone())),
-        Content::Image(media) => ContentBlock::image(BASE64_STANDARD.encode(&media.data), &media.mime_type),
-        Content::Audio(media) => ContentBlock::audio(BASE64_STANDARD.encode(&media.data), &media.mime_type),
-        Content::Resource { uri, mime_type, text } => {
-            ContentBlock::resource(ResourceContents::text(text, uri).with_mime_type(mime_type))
-        }
-    }
 }
 
 fn failure(err: &ToolError) -> CallToolResult {

@@ -1,6 +1,5 @@
 //! MCP: the gate as a server over stdio and HTTP.
 
-mod asker;
 mod handler;
 mod http;
 mod lines;

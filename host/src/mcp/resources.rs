@@ -189,11 +189,7 @@ fn contents(
         .and_then(Value::as_str);
     let contents = match (member, &resource.mime_type) {
         (Some(bytes), _) if is_base64 => {
-            let kind = resource
-                .mime_type
-                .as_deref()
-                .unwrap_or("application/octet-stream");
-            ResourceContents::blob(bytes, address).with_mime_type(kind)
+            ResourceContents::blob(bytes, address).with_mime_type("application/octet-stream")
         }
         (Some(text), kind) => {
             ResourceContents::text(text, address).with_mime_type(kind.as_deref().unwrap_or("text/plain"))

@@ -226,7 +226,6 @@ impl From<Refusals> for ToolError {
                 })
                 .collect(),
             context,
-            asking: None,
         }
     }
 }

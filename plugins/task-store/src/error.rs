@@ -261,7 +261,6 @@ impl From<Refusals> for ToolError {
                 .map(|(reason, call)| reason.blocker(call))
                 .collect(),
             context,
-            asking: None,
         }
     }
 }

@@ -144,6 +144,5 @@ fn call(request: &Request) -> anyhow::Result<Call> {
         caller: Caller::default(),
         cancel: Cancel::default(),
         progress: Progress::default(),
-        answers: Default::default(),
     })
 }
