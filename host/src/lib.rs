@@ -4,6 +4,7 @@
 
 mod additions;
 pub mod artifacts;
+pub mod auth;
 pub mod budget;
 pub mod builtin;
 pub mod clients;

@@ -11,7 +11,7 @@ use crate::http::{NEWEST, post, stateless};
 fn place() -> Place {
     let place = Place::new();
     let config = format!(
-        "[workspaces.main]\npath = \"main\"\n[packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+        "[server.limits]\ndrain_sec = 1\n[workspaces.main]\npath = \"main\"\n[packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
         guest("meddler")
     );
     std::fs::write(place.config(), config).unwrap();

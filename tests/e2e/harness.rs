@@ -10,6 +10,7 @@ use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::{RoleClient, RunningService};
 use rmcp::transport::TokioChildProcess;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -286,6 +287,16 @@ impl Session {
         }
     }
 
+    /// The same with a bearer token.
+    pub(crate) async fn over_http_as(server: &HttpServer, token: &str) -> Session {
+        let config = StreamableHttpClientTransportConfig::with_uri(server.url.clone()).auth_header(token);
+        let transport = rmcp::transport::StreamableHttpClientTransport::from_config(config);
+        Session {
+            client: ().serve(transport).await.unwrap(),
+            pid: server.child.id(),
+        }
+    }
+
     pub(crate) fn client(&self) -> &RunningService<RoleClient, ()> {
         &self.client
     }
@@ -452,6 +463,15 @@ pub(crate) struct HttpServer {
 impl HttpServer {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The address of something beside `/mcp`.
+    pub(crate) fn at(&self, path: &str) -> String {
+        self.url.replace("/mcp", path)
+    }
+
+    pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
+        self.child.wait().unwrap()
     }
 }
 

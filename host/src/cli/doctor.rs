@@ -146,8 +146,8 @@ fn client_files() -> Vec<(Client, PathBuf, Result<String, String>)> {
     let mut files: Vec<(Client, PathBuf)> = Vec::new();
     for (scope, place) in places {
         for client in Client::value_variants() {
-            if let (Some(place), Some(file)) = (&place, client.file(scope)) {
-                let file = place.join(file);
+            if let Some(place) = &place {
+                let file = place.join(client.file(scope));
                 if file.is_file() && !files.iter().any(|(_, there)| *there == file) {
                     files.push((*client, file));
                 }

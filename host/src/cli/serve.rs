@@ -1,21 +1,27 @@
 //! `tollgate serve`
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use tollgate::auth::Tokens;
+use tollgate::config::Server;
 use tollgate::gate::Gate;
-use tollgate::mcp::{self, Handler, Listing, Listings};
+use tollgate::mcp::{self, Handler, Listing, Listings, Serving};
 
 use super::reload::{self, Reload};
 use super::{Filters, Global, out};
 
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Serve HTTP at this loopback address instead, under /mcp; port 0 picks a free one
+    /// Serve HTTP at this address instead, under /mcp; port 0 picks a free one
     #[arg(long, value_name = "ADDR", env = "TOLLGATE_HTTP")]
     http: Option<SocketAddr>,
+    /// Over HTTP, let only the bearers of this file's tokens in; it is made if it is not there
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     filters: Filters,
 }
@@ -36,6 +42,9 @@ impl Serve {
         }
         let listings = Arc::new(Listings::new(listing));
         let address = self.http.or(config.server.http);
+        let serving = address
+            .map(|address| self.serving(&config.server, address))
+            .transpose()?;
         let catching_up = {
             let gate = Arc::clone(&gate);
             tokio::spawn(async move { gate.catch_up().await })
@@ -49,7 +58,7 @@ impl Serve {
             config,
         };
         let reloading = tokio::spawn(reload.keep_up(watch));
-        serve(address, &gate, listings).await?;
+        serve(serving, &gate, listings).await?;
         reloading.abort();
         // It lets go of the gate, which ends here.
         let _ = reloading.await;
@@ -58,20 +67,48 @@ impl Serve {
         gate.flush().await;
         Ok(ExitCode::SUCCESS)
     }
+
+    fn serving(&self, server: &Server, address: SocketAddr) -> anyhow::Result<Serving> {
+        let mut auth = server.auth.clone();
+        auth.token_file = self.token_file.clone().or(auth.token_file);
+        let filed = auth.token_file.as_deref().map(|path| {
+            Tokens::open(path, |made| {
+                out::warn(&format!("made {} with a new token", made.display()));
+            })
+        });
+        // Not a flag: everybody on the machine sees those.
+        let named = std::env::var("TOLLGATE_TOKEN")
+            .ok()
+            .map(|token| Tokens::one(&token));
+        let tokens = match (filed.transpose()?, named.transpose()?) {
+            (Some(filed), Some(named)) => Some(filed.and(named)),
+            (filed, named) => filed.or(named),
+        };
+        if tokens.is_some() && !address.ip().is_loopback() {
+            out::warn("tokens travel unencrypted; let a proxy speak TLS with other machines");
+        }
+        Ok(Serving {
+            address,
+            hosts: server.allowed_hosts.clone(),
+            origins: server.allowed_origins.clone(),
+            tokens,
+            caps: server.limits.caps(),
+            auth,
+        })
+    }
 }
 
 /// Serves until it is over.
-async fn serve(address: Option<SocketAddr>, gate: &Arc<Gate>, listings: Arc<Listings>) -> anyhow::Result<()> {
+async fn serve(serving: Option<Serving>, gate: &Arc<Gate>, listings: Arc<Listings>) -> anyhow::Result<()> {
     let handler = {
         let gate = Arc::clone(gate);
         move || Handler::new(Arc::clone(&gate), Arc::clone(&listings))
     };
-    match address {
-        Some(address) => {
+    match serving {
+        Some(serving) => {
             let gate = Arc::clone(gate);
-            let metrics = move || gate.metrics();
             let ready = |bound| out::warn(&format!("serving http://{bound}/mcp"));
-            mcp::serve_http(address, handler, metrics, ready).await?;
+            mcp::serve_http(serving, gate, handler, ready).await?;
         }
         None => {
             let handler = handler();

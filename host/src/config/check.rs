@@ -158,7 +158,9 @@ fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
     match (kind, value) {
         (Kind::Text, DeValue::String(text)) if !text.is_empty() => None,
         (Kind::Count(max), DeValue::Integer(number)) if is_whole(number.as_str(), 1, max) => None,
-        (Kind::Address, DeValue::String(text)) if is_loopback(text) => None,
+        (Kind::Address, DeValue::String(text)) if text.parse::<std::net::SocketAddr>().is_ok() => None,
+        (Kind::Url, DeValue::String(text)) if is_url(text) => None,
+        (Kind::Origins, DeValue::Array(items)) if items.iter().all(is_origin) => None,
         (Kind::Sha256, DeValue::String(text)) if is_sha256(text) => None,
         (Kind::OneOf(options), DeValue::String(text)) if options.contains(&text.as_ref()) => None,
         (Kind::Texts, DeValue::Array(items)) if all_texts(items) => None,
@@ -180,7 +182,9 @@ fn wanted(kind: Kind) -> String {
         Kind::Bool => "true or false".to_owned(),
         Kind::Count(max) => format!("a whole number from 1 to {max}"),
         Kind::Text => "text".to_owned(),
-        Kind::Address => "a loopback address with a port, such as \"127.0.0.1:8765\"".to_owned(),
+        Kind::Address => "an address with a port, such as \"127.0.0.1:8765\"".to_owned(),
+        Kind::Url => "an address that starts with https:// or http://".to_owned(),
+        Kind::Origins => "a list of origins, such as [\"https://app.example:443\"]".to_owned(),
         Kind::Sha256 => "64 hex digits".to_owned(),
         Kind::OneOf(options) => format!("one of {}", options.join(", ")),
         Kind::Texts => "a list of texts".to_owned(),
@@ -200,9 +204,14 @@ fn is_whole(digits: &str, min: i64, max: i64) -> bool {
         .is_ok_and(|number| (min..=max).contains(&number))
 }
 
-fn is_loopback(text: &str) -> bool {
-    text.parse::<std::net::SocketAddr>()
-        .is_ok_and(|address| address.ip().is_loopback())
+fn is_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "https" | "http") && url.host_str().is_some() && url.fragment().is_none()
+    })
+}
+
+fn is_origin(item: &Spanned<DeValue<'_>>) -> bool {
+    item.get_ref().as_str().is_some_and(is_url)
 }
 
 fn is_sha256(text: &str) -> bool {
@@ -260,7 +269,10 @@ mod tests {
         let text = r#"data_dir = 3
 [server]
 teir = "core"
-http = "0.0.0.0:80"
+http = "localhost:80"
+auth = { issuer = "id.example", scopes = "all", tokens = "x" }
+allowed_origins = ["app.example"]
+limits = { max_sessions = 0 }
 tier = "all"
 [envelope]
 budgets = { approvals = -1, Test = 1, mutations = 2 }
@@ -285,23 +297,28 @@ tests.lint = "cargo clippy"
         expect![[r#"
             1:12: data_dir must be text
             3:1: there is no key server.teir; did you mean tier?
-            4:8: server.http must be a loopback address with a port, such as "127.0.0.1:8765"
-            5:8: server.tier must be one of core, standard, full
-            7:25: envelope.budgets.approvals must be a whole number from 0
-            7:29: envelope.budgets.Test: a budget's name matches ^[a-z][a-z0-9_]{0,39}$
-            7:39: envelope.budgets.mutations: this is a limit of its own; set envelope.max_mutations
-            9:10: packs.mine.source must be text
-            10:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
-            11:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, grants, limits, config
-            13:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
-            14:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
-            16:11: packs.mine.grants.process must be a list of texts
-            17:13: "a b" is no name: letters, digits, `-`, `_` and `.`, at most 64
-            19:1: workspaces.main needs a path
-            20:9: workspaces.main.write must be a list of relative paths without `..`, directories ending with a slash, such as [".gsd/"]
-            21:7: workspaces.main.git must be one of none, read, write
-            22:17: workspaces.main.tests.default must be a program and its arguments, such as ["cargo", "test"]
-            23:14: workspaces.main.tests.lint must be a program and its arguments, such as ["cargo", "test"]"#]].assert_eq(&found.join("\n"));
+            4:8: server.http must be an address with a port, such as "127.0.0.1:8765"
+            5:19: server.auth.issuer must be an address that starts with https:// or http://
+            5:42: server.auth.scopes must be a list of texts
+            5:49: there is no key server.auth.tokens; legal here: token_file, issuer, resource, audience, scopes, jwks
+            6:19: server.allowed_origins must be a list of origins, such as ["https://app.example:443"]
+            7:27: server.limits.max_sessions must be a whole number from 1 to 100000
+            8:8: server.tier must be one of core, standard, full
+            10:25: envelope.budgets.approvals must be a whole number from 0
+            10:29: envelope.budgets.Test: a budget's name matches ^[a-z][a-z0-9_]{0,39}$
+            10:39: envelope.budgets.mutations: this is a limit of its own; set envelope.max_mutations
+            12:10: packs.mine.source must be text
+            13:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
+            14:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, grants, limits, config
+            16:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
+            17:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
+            19:11: packs.mine.grants.process must be a list of texts
+            20:13: "a b" is no name: letters, digits, `-`, `_` and `.`, at most 64
+            22:1: workspaces.main needs a path
+            23:9: workspaces.main.write must be a list of relative paths without `..`, directories ending with a slash, such as [".gsd/"]
+            24:7: workspaces.main.git must be one of none, read, write
+            25:17: workspaces.main.tests.default must be a program and its arguments, such as ["cargo", "test"]
+            26:14: workspaces.main.tests.lint must be a program and its arguments, such as ["cargo", "test"]"#]].assert_eq(&found.join("\n"));
     }
 
     #[test]
@@ -341,8 +358,28 @@ enabled = false
             data_dir = "data"
             [server]
             http = "127.0.0.1:8765"
+            allowed_hosts = ["tollgate.example"]
+            allowed_origins = ["https://app.example:443"]
             tier = "full"
             read_only = true
+            [server.auth]
+            token_file = "token"
+            issuer = "https://id.example/"
+            resource = "https://tollgate.example/mcp"
+            audience = ["tollgate"]
+            scopes = ["tools"]
+            jwks = "keys.json"
+            [server.limits]
+            max_connections = 1
+            max_sessions = 1
+            max_in_flight = 1
+            max_in_flight_per_client = 1
+            requests_per_sec = 1
+            body_kib = 1
+            header_kib = 8
+            request_sec = 1
+            idle_session_sec = 1
+            drain_sec = 1
             [envelope]
             require = "writes"
             max_mutations = 1
@@ -398,6 +435,12 @@ enabled = false
             config.policies["nights"].source.as_deref(),
             Some("builtin:quiet-hours")
         );
+        assert_eq!(
+            config.server.auth.token_file.as_deref(),
+            Some(Path::new("/etc/token"))
+        );
+        assert_eq!(config.server.auth.jwks.as_deref(), Some("/etc/keys.json"));
+        assert_eq!(config.server.limits.caps().sessions, 1);
         assert_eq!(
             config.packs["mine"].limits.limits(&Limits::default()).memory,
             1 << 20

@@ -16,8 +16,12 @@ pub(super) enum Kind {
     Budgets,
     /// Text, not empty.
     Text,
-    /// `ADDRESS:PORT`, loopback.
+    /// `ADDRESS:PORT`.
     Address,
+    /// An https address, or an http one.
+    Url,
+    /// `https://HOST:PORT` of a web page.
+    Origins,
     /// 64 hex digits.
     Sha256,
     /// One of these.
@@ -47,6 +51,26 @@ pub(super) const KEYS: &[Key] = &[
     key("data_dir", Kind::Text),
     key("server", Kind::Table),
     key("server.http", Kind::Address),
+    key("server.allowed_hosts", Kind::Texts),
+    key("server.allowed_origins", Kind::Origins),
+    key("server.auth", Kind::Table),
+    key("server.auth.token_file", Kind::Text),
+    key("server.auth.issuer", Kind::Url),
+    key("server.auth.resource", Kind::Url),
+    key("server.auth.audience", Kind::Texts),
+    key("server.auth.scopes", Kind::Texts),
+    key("server.auth.jwks", Kind::Text),
+    key("server.limits", Kind::Table),
+    key("server.limits.max_connections", Kind::Count(100_000)),
+    key("server.limits.max_sessions", Kind::Count(100_000)),
+    key("server.limits.max_in_flight", Kind::Count(100_000)),
+    key("server.limits.max_in_flight_per_client", Kind::Count(100_000)),
+    key("server.limits.requests_per_sec", Kind::Count(1_000_000)),
+    key("server.limits.body_kib", Kind::Count(16 << 10)),
+    key("server.limits.header_kib", Kind::Count(1 << 10)),
+    key("server.limits.request_sec", Kind::Count(3600)),
+    key("server.limits.idle_session_sec", Kind::Count(7 * 86_400)),
+    key("server.limits.drain_sec", Kind::Count(86_400)),
     key("server.tier", Kind::OneOf(&["core", "standard", "full"])),
     key("server.read_only", Kind::Bool),
     key("server.compact", Kind::Bool),

@@ -2,6 +2,7 @@
 
 mod check;
 pub mod edit;
+mod http;
 mod keys;
 mod packs;
 mod policies;
@@ -25,6 +26,7 @@ use crate::sandbox::Limits;
 use crate::workspaces::Registration;
 
 pub use check::{Problem, is_name};
+pub use http::{Auth, Caps, HttpLimits};
 pub use policies::PolicyConfig;
 
 /// The source of what is part of this program.
@@ -85,6 +87,14 @@ pub struct Config {
 pub struct Server {
     /// Serve HTTP at this address instead of stdio.
     pub http: Option<std::net::SocketAddr>,
+    /// Names under which clients reach it, beside those of this machine.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may use it.
+    pub allowed_origins: Vec<String>,
+    /// Who gets in.
+    pub auth: Auth,
+    /// How much at once.
+    pub limits: HttpLimits,
     /// Up to which tier tools are listed.
     pub tier: Option<Tier>,
     /// Only tools that read exist.
@@ -279,6 +289,7 @@ impl Config {
         if let Some(data_dir) = &mut config.data_dir {
             *data_dir = base.join(&*data_dir);
         }
+        config.server.auth.rebase(base);
         for workspace in config.workspaces.values_mut() {
             workspace.path = base.join(&workspace.path);
         }

@@ -96,7 +96,7 @@ impl Tool for Get {
 
     fn run(self, cx: &CoreCx<'_>) -> Result<Slice, ToolError> {
         let id = crate::text::clean(crate::text::cut(&self.artifact_id, 64));
-        let (Some(store), Some(found)) = (cx.artifacts, cx.session.artifact(&id).map_err(storage)?) else {
+        let (Some(store), Some(found)) = (cx.artifacts, found(cx, &id)?) else {
             return Err(not_found(&id));
         };
         let artifact = &found.artifact;
@@ -118,6 +118,16 @@ impl Tool for Get {
     fn text(output: &Slice) -> Option<String> {
         (output.encoding == Encoding::Text).then(|| output.content.clone())
     }
+}
+
+/// An artifact that the caller may read: an identity those of its own operations.
+fn found(cx: &CoreCx<'_>, id: &str) -> Result<Option<StoredArtifact>, ToolError> {
+    let Some(found) = cx.session.artifact(id).map_err(storage)? else {
+        return Ok(None);
+    };
+    let actor = cx.session.actor_of(&found.op_id).map_err(storage)?;
+    let is_own = cx.identity.is_none_or(|me| actor.as_deref() == Some(me.as_str()));
+    Ok(is_own.then_some(found))
 }
 
 impl Get {

@@ -63,6 +63,7 @@ impl Tool for Open {
             last_failure_fingerprint: None,
             host_id: cx.host_id.to_owned(),
             connection: cx.connection.to_owned(),
+            identity: cx.identity.map(|identity| identity.as_str().to_owned()),
         };
         cx.session.open_envelope(&envelope).map_err(storage)?;
         cx.session
@@ -223,6 +224,7 @@ impl Tool for List {
         let filter = EnvelopeFilter {
             state: self.state,
             workspace: self.workspace,
+            identity: cx.identity.cloned(),
             before,
         };
         let limit = self.limit.clamp(1, 100);
@@ -251,11 +253,12 @@ fn view(cx: &CoreCx<'_>, envelope: Envelope) -> Result<EnvelopeView, ToolError> 
     EnvelopeView::of(cx.session, envelope, cx.boot_ms).map_err(storage)
 }
 
-/// An envelope by its id, or a refusal that says how to find it.
+/// An envelope of the caller's by its id, or a refusal that says how to find it.
 pub(super) fn find(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
     cx.session
         .envelope(id)
         .map_err(storage)?
+        .filter(|envelope| envelope.is_visible(cx.identity))
         .ok_or_else(|| unknown(id))
 }
 

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Reply, ToolError};
 
 use crate::artifacts::ArtifactStore;
+use crate::auth::Identity;
 use crate::envelope::Limits;
 use crate::packs::{Catalog, Effect, Tier, ToolSpec};
 use crate::storage::Session;
@@ -43,6 +44,8 @@ pub struct CoreCx<'a> {
     pub settings: &'a EnvelopeSettings,
     /// This host process.
     pub host_id: &'a str,
+    /// Who calls: an identity sees what is its own, no identity sees everything.
+    pub identity: Option<&'a Identity>,
     /// The caller's connection.
     pub connection: &'a str,
     /// Stored content, if any is kept.

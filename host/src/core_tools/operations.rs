@@ -58,7 +58,7 @@ fn addresses_of_query() -> Value {
 }
 
 /// A page of operations.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Page {
     /// Newest first.
     operations: Vec<StoredOperation>,
@@ -76,11 +76,17 @@ impl Tool for Query {
 
     fn run(self, cx: &CoreCx<'_>) -> Result<Page, ToolError> {
         let limit = self.limit.clamp(1, 200);
+        let actor = match (cx.identity, self.actor) {
+            // Its own are all that an identity sees.
+            (Some(me), Some(actor)) if actor != me.as_str() => return Ok(Page::default()),
+            (Some(me), _) => Some(me.as_str().to_owned()),
+            (None, actor) => actor,
+        };
         let filter = OperationFilter {
             envelope_id: self.envelope_id,
             pack: self.pack,
             tool: self.tool,
-            actor: self.actor,
+            actor,
             success: self.success,
             failure_fingerprint: self.failure_fingerprint,
             since: self.since,

@@ -9,6 +9,7 @@ use tollgate_sdk::ToolError;
 
 use super::{Reply, Settled};
 use crate::artifacts::{Artifact, ArtifactKind, CallArtifacts};
+use crate::auth::Identity;
 use crate::envelope::Charge;
 use crate::hash;
 use crate::policies::Verdict;
@@ -18,6 +19,8 @@ use crate::storage::{OpType, Operation};
 #[derive(Clone)]
 pub(super) struct Draft {
     pub(super) started: Instant,
+    /// Who calls, which decides whose envelopes there are.
+    pub(super) identity: Option<Identity>,
     pub(super) charge: Charge,
     pub(super) operation: Operation,
     pub(super) recording: Recording,

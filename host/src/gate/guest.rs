@@ -14,6 +14,7 @@ use super::reply::{self, Reply};
 use super::{Equipment, Generation};
 use crate::additions::Additions;
 use crate::artifacts::{ArtifactStore, CallArtifacts};
+use crate::auth::Identity;
 use crate::budget::Budget;
 use crate::core_tools::{self, CoreCx, CoreTool};
 use crate::deadline::{Cancel, Deadline};
@@ -41,6 +42,7 @@ pub(super) struct GuestCall {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) context: wit::Context,
+    pub(super) identity: Option<Identity>,
     pub(super) connection: String,
     pub(super) effect: Effect,
     pub(super) time: Duration,
@@ -184,6 +186,7 @@ impl Runtime {
             settings: &call.generation.envelopes,
             host_id: self.host.id(),
             connection: &call.connection,
+            identity: call.identity.as_ref(),
             artifacts: self.artifacts.as_deref(),
             workspaces: &call.generation.workspaces,
             catalog: &call.generation.catalog,

@@ -183,6 +183,13 @@ impl Lanes {
         let _ = flushed.await;
     }
 
+    /// Whether the writer still takes jobs and finishes them.
+    pub(super) async fn is_writing(&self) -> bool {
+        let (done, flushed) = oneshot::channel();
+        self.send(Job::Flush(done));
+        flushed.await.is_ok()
+    }
+
     fn send(&self, job: Job) {
         if let Some(writes) = &self.writes {
             // A writer that is gone drops the job, and whoever waits for it hears that.
@@ -402,7 +409,8 @@ impl Reader {
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);
         };
-        let Some(standing) = session.standing(envelope)? else {
+        let is_visible = session.is_visible(envelope, draft.identity.as_ref())?;
+        let Some(standing) = session.standing(envelope)?.filter(|_| is_visible) else {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         };
         settled.standing = Some(standing);

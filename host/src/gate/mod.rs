@@ -31,9 +31,11 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use thiserror::Error;
+use tokio_util::task::TaskTracker;
 use tollgate_sdk::{Timestamp, ToolError};
 
 use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
+use crate::auth::Identity;
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::deadline::Cancel;
@@ -85,8 +87,8 @@ pub struct Call {
 /// Who calls, as far as the host knows.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
-    /// Proven by the transport.
-    pub identity: Option<String>,
+    /// Proven by the transport. Absent for who has the machine itself.
+    pub identity: Option<Identity>,
     /// The client's own name.
     pub client: Option<String>,
     /// Which connection.
@@ -149,6 +151,8 @@ pub struct Gate {
     clock: Arc<dyn Clock>,
     connections: Connections,
     stopping: Cancel,
+    /// Calls that have not been answered yet.
+    calls: TaskTracker,
     lanes: Lanes,
     artifacts: Option<Arc<ArtifactStore>>,
     reloads: Reloads,
@@ -184,6 +188,7 @@ impl Gate {
             consent_key,
             connections: Connections::default(),
             stopping: Cancel::default(),
+            calls: TaskTracker::new(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
             session_id: uuid::Uuid::new_v4().to_string(),
             clock,
@@ -255,6 +260,7 @@ impl Gate {
 
     /// The one path.
     async fn pass(&self, generation: &Arc<Generation>, tool: &Arc<ToolEntry>, call: Call) -> Outcome {
+        let _unanswered = self.calls.token();
         // Without a connection that lasts there is nothing to remember, and nobody to forget it.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
         let consent = call.caller.consent.clone();
@@ -325,6 +331,22 @@ impl Gate {
     pub async fn end_connection(&self, connection: &str) {
         self.connections.ended(connection);
         self.lanes.interrupt(connection).await;
+    }
+
+    /// Forgets which envelope a connection opened. For one that may come back with the envelope's id.
+    pub fn forget_connection(&self, connection: &str) {
+        self.connections.ended(connection);
+    }
+
+    /// Waits until no call is unanswered.
+    pub async fn answered(&self) {
+        self.calls.close();
+        self.calls.wait().await;
+    }
+
+    /// Whether the writer works. Waits until what is queued now is on disk.
+    pub async fn is_working(&self) -> bool {
+        self.lanes.is_writing().await
     }
 
     /// Ends the calls that run things. Whatever came from their programs is killed, and they are recorded
@@ -407,6 +429,7 @@ impl Gate {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
             Body::Core(_) => (Limits::default(), String::new()),
         };
+        let identity = call.caller.identity.as_ref();
         let guest = GuestCall {
             generation: Arc::clone(generation),
             body: tool.body.clone(),
@@ -415,11 +438,12 @@ impl Gate {
             context: Context {
                 op_id: draft.operation.op_id.clone(),
                 envelope_id: draft.operation.envelope_id.clone(),
-                identity: call.caller.identity,
+                identity: identity.map(|identity| identity.as_str().to_owned()),
                 client: call.caller.client,
                 config,
                 session_id: self.session_id.clone(),
             },
+            identity: call.caller.identity,
             connection: call.caller.connection,
             time: match tool.spec.effect {
                 Effect::Read => limits.read,
@@ -449,8 +473,13 @@ impl Gate {
     ) -> Draft {
         let claimed = arguments.get("actor").and_then(Value::as_str);
         let claimed = claimed.map(|actor| crate::text::clean(crate::text::cut(actor, 200)));
+        let identity = caller
+            .identity
+            .as_ref()
+            .map(|identity| identity.as_str().to_owned());
         let mut draft = Draft {
             started: Instant::now(),
+            identity: caller.identity.clone(),
             charge: admission::charge(tool, &[]),
             recording: Recording {
                 artifacts: CallArtifacts::new(self.artifacts.clone()),
@@ -470,7 +499,7 @@ impl Gate {
                 error_code: None,
                 failure_class: None,
                 limit_triggered: None,
-                actor: caller.identity.clone().or(claimed),
+                actor: identity.or(claimed),
                 client: caller.client.clone(),
                 connection: caller.connection.clone(),
                 request_id: caller.request_id.clone(),

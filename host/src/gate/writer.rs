@@ -278,7 +278,11 @@ impl Writer {
             return Ok(settled);
         };
         let boot_ms = self.runtime.equipment.clock.boot_ms();
-        match self.session()?.admit(envelope, draft.charge, boot_ms, now)? {
+        let session = self.session()?;
+        if !session.is_visible(envelope, draft.identity.as_ref())? {
+            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
+        }
+        match session.admit(envelope, draft.charge, boot_ms, now)? {
             Admission::Admitted(standing) => settled.standing = Some(standing),
             Admission::Refused(standing, refusal) => {
                 settled.standing = Some(standing);

@@ -18,8 +18,10 @@ use tokio_util::sync::DropGuard;
 use tollgate_sdk::ToolError;
 
 use super::asking::{self, Asking, Way};
+use super::http::Sender;
 use super::listings::Listings;
 use super::{resources, wire};
+use crate::auth::Identity;
 use crate::deadline::Cancel;
 use crate::gate::{Call, Caller, Consent, Gate, Outcome, Reply};
 use crate::progress::{Note, Progress};
@@ -32,11 +34,23 @@ const MAX_TEXT: usize = 40 << 10;
 pub struct Handler {
     pub(super) gate: Arc<Gate>,
     listings: Arc<Listings>,
-    connection: String,
+    connection: Arc<Connection>,
     structured: Structured,
     /// While the connection lasts, its client hears of changes.
     hearing: Arc<Mutex<Option<DropGuard>>>,
     asking: Asking,
+}
+
+/// A connection that the gate knows, until its last handler is gone.
+struct Connection {
+    id: String,
+    gate: Arc<Gate>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.gate.forget_connection(&self.id);
+    }
 }
 
 /// How structured results are handed to the transport.
@@ -52,7 +66,10 @@ impl Handler {
     /// A handler for a new connection.
     pub fn new(gate: Arc<Gate>, listings: Arc<Listings>) -> Handler {
         Handler {
-            connection: gate.new_connection(),
+            connection: Arc::new(Connection {
+                id: gate.new_connection(),
+                gate: Arc::clone(&gate),
+            }),
             asking: Asking::new(gate.consent_key()),
             gate,
             listings,
@@ -69,7 +86,7 @@ impl Handler {
 
     /// The connection's id.
     pub fn connection(&self) -> &str {
-        &self.connection
+        &self.connection.id
     }
 
     /// Calls a tool for something that is no tool call itself. `None` if it does not exist here.
@@ -98,11 +115,11 @@ impl Handler {
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller {
-            identity: None,
+            identity: identity(context),
             client: context
                 .client_info()
                 .map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
-            connection: self.connection.clone(),
+            connection: self.connection.id.clone(),
             stateful: context
                 .protocol_version()
                 .is_some_and(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str()),
@@ -319,6 +336,12 @@ fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
             Some(json!({ "error": err })),
         )),
     }
+}
+
+/// Who sent a request, if its transport proved it.
+fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    parts.extensions.get::<Sender>()?.0.clone()
 }
 
 /// Gives a call up when nobody waits for it any more.

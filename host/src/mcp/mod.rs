@@ -11,7 +11,7 @@ mod stdio;
 pub mod wire;
 
 pub use handler::Handler;
-pub use http::{HttpError, serve as serve_http};
+pub use http::{HttpError, Serving, serve as serve_http};
 pub use listing::Listing;
 pub use listings::Listings;
 pub use stdio::serve as serve_stdio;

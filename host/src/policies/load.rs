@@ -274,7 +274,6 @@ fn refused(want: &Want) -> Option<&'static str> {
         Want::Process(_) | Want::Tests | Want::Git(_) => {
             Some("it wants to run programs, which no policy may")
         }
-        Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
         Want::Budget(_) => Some("it wants to reserve from a budget, which no policy may"),
         Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
     }

@@ -5,6 +5,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::ledger::Operation;
 use super::session::Session;
+use crate::auth::Identity;
 use crate::envelope::{Charge, Limits, Refusal, Standing, State};
 
 /// One envelope.
@@ -38,12 +39,21 @@ pub struct Envelope {
     pub host_id: String,
     /// The connection it was opened over.
     pub connection: String,
+    /// Who opened it, if the transport proved it.
+    pub identity: Option<String>,
+}
+
+impl Envelope {
+    /// Whether it exists for a caller: for an identity if it is its own, for who has the machine anyway.
+    pub fn is_visible(&self, caller: Option<&Identity>) -> bool {
+        caller.is_none_or(|caller| self.identity.as_deref() == Some(caller.as_str()))
+    }
 }
 
 const COLUMNS: &str =
     "id, state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
     opened_boot_ms, workspace, label, note, opened_at, closed_at, closed_by, git_head, closed_git_head,
-    last_mutation_fingerprint, last_failure_fingerprint, host_id, connection";
+    last_mutation_fingerprint, last_failure_fingerprint, host_id, connection, identity";
 
 fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
     let state: String = row.get(1)?;
@@ -73,6 +83,7 @@ fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
         last_failure_fingerprint: row.get(17)?,
         host_id: row.get(18)?,
         connection: row.get(19)?,
+        identity: row.get(20)?,
     })
 }
 
@@ -83,6 +94,8 @@ pub struct EnvelopeFilter {
     pub state: Option<State>,
     /// Only of this workspace.
     pub workspace: Option<String>,
+    /// Only those that this identity opened.
+    pub identity: Option<Identity>,
     /// Only older than this one, as (opened_at, id).
     pub before: Option<(String, String)>,
 }
@@ -105,8 +118,8 @@ impl Session {
         self.db
             .prepare_cached(
                 "INSERT INTO core_envelopes (id, state, workspace, label, opened_at, max_mutations, max_test_runs,
-                     max_duration_sec, opened_boot_ms, git_head, host_id, connection)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                     max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             )?
             .execute(params![
                 envelope.id,
@@ -121,6 +134,7 @@ impl Session {
                 envelope.git_head,
                 envelope.host_id,
                 envelope.connection,
+                envelope.identity,
             ])
             .map(drop)
     }
@@ -140,6 +154,7 @@ impl Session {
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_envelopes
                  WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR workspace = ?2)
+                   AND (?6 IS NULL OR identity = ?6)
                    AND (?3 IS NULL OR opened_at < ?3 OR (opened_at = ?3 AND id < ?4))
                  ORDER BY opened_at DESC, id DESC LIMIT ?5"
             ))?
@@ -149,7 +164,8 @@ impl Session {
                     filter.workspace,
                     before_at,
                     before_id,
-                    limit
+                    limit,
+                    filter.identity.as_ref().map(Identity::as_str),
                 ],
                 envelope,
             )?
@@ -177,6 +193,16 @@ impl Session {
                 }
                 Ok(Admission::Refused(standing, refusal))
             }
+        }
+    }
+
+    /// Whether an envelope may be named by a caller. One that nobody opened may.
+    pub fn is_visible(&self, id: &str, caller: Option<&Identity>) -> rusqlite::Result<bool> {
+        match caller {
+            None => Ok(true),
+            Some(_) => Ok(self
+                .envelope(id)?
+                .is_none_or(|envelope| envelope.is_visible(caller))),
         }
     }
 

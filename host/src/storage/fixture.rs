@@ -81,6 +81,7 @@ pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
         last_failure_fingerprint: None,
         host_id: "h".to_owned(),
         connection: "c".to_owned(),
+        identity: None,
     }
 }
 

@@ -137,6 +137,15 @@ impl Session {
             .query_map(rusqlite::params_from_iter(params), stored)?
             .collect()
     }
+
+    /// Who called an operation.
+    pub fn actor_of(&self, op_id: &str) -> rusqlite::Result<Option<String>> {
+        self.db
+            .prepare_cached("SELECT actor FROM core_operations WHERE op_id = ?1")?
+            .query_row([op_id], |row| row.get(0))
+            .optional()
+            .map(Option::flatten)
+    }
 }
 
 impl OperationFilter {

@@ -326,6 +326,7 @@ mod tests {
             last_failure_fingerprint: None,
             host_id: "h".to_owned(),
             connection: "c".to_owned(),
+            identity: None,
         }
     }
 

@@ -1,0 +1,83 @@
+//! Refusals of requests that do not reach the gate, in the shape that refusals of calls have.
+
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+use tollgate_sdk::ToolError;
+
+/// JSON-RPC's code for errors of the server's own.
+const SERVER_ERROR: i32 = -32000;
+
+/// A refusal with a status: an error of JSON-RPC that names no request, because none was read.
+pub(super) fn refusal(status: StatusCode, err: &ToolError) -> Response {
+    let body = json!({
+        "jsonrpc": "2.0",
+        "id": Value::Null,
+        "error": { "code": SERVER_ERROR, "message": err.to_string(), "data": { "error": err } },
+    });
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (status, kind, body.to_string()).into_response()
+}
+
+/// The same, saying when to come again.
+pub(super) fn later(status: StatusCode, err: &ToolError, after: Duration) -> Response {
+    let mut response = refusal(status, err);
+    let seconds = after.as_secs().max(1);
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
+/// The host takes no more calls.
+pub(super) fn stopping() -> Response {
+    let err = ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed")
+        .remediation("Connect again in a moment.");
+    later(StatusCode::SERVICE_UNAVAILABLE, &err, Duration::from_secs(5))
+}
+
+/// There are as many of something as may be at once.
+pub(super) fn too_many(status: StatusCode, code: &str, what: &str, limit: usize) -> Response {
+    let err = ToolError::new(code, format!("there are {limit} {what} already"))
+        .remediation("Wait for answers, end what is not needed, and try again.")
+        .context("limit", limit);
+    later(status, &err, Duration::from_secs(1))
+}
+
+/// Requests come faster than they may.
+pub(super) fn too_fast(limit: u32) -> Response {
+    let err = ToolError::new(
+        "TOO_MANY_REQUESTS",
+        format!("more than {limit} requests came in a second"),
+    )
+    .remediation("Slow down.")
+    .context("limit", limit);
+    later(StatusCode::TOO_MANY_REQUESTS, &err, Duration::from_secs(1))
+}
+
+/// The body is longer than it may be.
+pub(super) fn too_large(limit: usize) -> Response {
+    let err = ToolError::new("BODY_TOO_LARGE", format!("the body is longer than {limit} bytes"))
+        .remediation("Send less at once; the operator can raise server.limits.body_kib.")
+        .context("limit_bytes", limit);
+    refusal(StatusCode::PAYLOAD_TOO_LARGE, &err)
+}
+
+/// The body did not come in time.
+pub(super) fn too_slow(limit: Duration) -> Response {
+    let err = ToolError::new(
+        "BODY_TOO_SLOW",
+        format!("the body did not come within {} s", limit.as_secs()),
+    )
+    .remediation("Send it again, at once.")
+    .context("limit_sec", limit.as_secs());
+    refusal(StatusCode::REQUEST_TIMEOUT, &err)
+}
+
+/// The body broke off.
+pub(super) fn broken_off() -> Response {
+    let err = ToolError::new("BODY_BROKEN_OFF", "the body broke off").remediation("Send it again.");
+    refusal(StatusCode::BAD_REQUEST, &err)
+}

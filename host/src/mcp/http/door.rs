@@ -1,0 +1,281 @@
+//! What every request of `/mcp` passes before it is read as MCP: who sends it, is there room, did its
+//! body come.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body::{Frame, SizeHint};
+use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::task::TaskTracker;
+
+use super::limits::{Full, InFlight, Rate};
+use super::sessions::Sessions;
+use super::{answer, metadata};
+use crate::auth::{Doorkeeper, Identity};
+use crate::config::Caps;
+use crate::gate::Gate;
+use crate::mcp::wire;
+
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+/// How long the writer may take to say that it works.
+const PULSE: Duration = Duration::from_secs(2);
+/// Time between attempts to get an issuer's keys before the first token comes.
+const AGAIN: Duration = Duration::from_secs(31);
+
+/// What the door knows.
+pub(super) struct Door {
+    pub(super) keeper: Doorkeeper,
+    /// This server's address, as clients know it.
+    pub(super) resource: String,
+    pub(super) hosts: Vec<String>,
+    pub(super) origins: Vec<String>,
+    pub(super) caps: Caps,
+    pub(super) sessions: Arc<Sessions>,
+    gate: Arc<Gate>,
+    in_flight: InFlight,
+    rate: Option<Rate>,
+    stopping: AtomicBool,
+    /// Requests whose answers are not sent yet.
+    unanswered: TaskTracker,
+}
+
+impl Door {
+    pub(super) fn new(
+        keeper: Doorkeeper,
+        resource: String,
+        hosts: Vec<String>,
+        origins: Vec<String>,
+        caps: Caps,
+        gate: Arc<Gate>,
+    ) -> Door {
+        Door {
+            keeper,
+            resource,
+            hosts,
+            origins,
+            sessions: Arc::new(Sessions::new(caps.sessions, caps.idle_session)),
+            gate,
+            in_flight: InFlight::new(caps.in_flight, caps.in_flight_per_client),
+            rate: caps.requests_per_sec.map(Rate::new),
+            stopping: AtomicBool::new(false),
+            unanswered: TaskTracker::new(),
+            caps,
+        }
+    }
+
+    /// Whether calls can be made, or why not.
+    pub(super) async fn readiness(&self) -> Result<(), &'static str> {
+        if self.is_stopping() {
+            return Err("stopping");
+        }
+        if let Some(issuer) = self.keeper.issuer()
+            && issuer.has_keys().await.is_err()
+        {
+            return Err("the issuer's keys cannot be had");
+        }
+        match tokio::time::timeout(PULSE, self.gate.is_working()).await {
+            Ok(true) => Ok(()),
+            _ => Err("the writer does not answer"),
+        }
+    }
+
+    /// What is counted, if who asks may make calls.
+    pub(super) async fn metrics(&self, headers: &HeaderMap) -> Result<String, Response> {
+        self.identify(headers).await?;
+        Ok(self.gate.metrics())
+    }
+
+    /// Gets the issuer's keys before the first token needs them.
+    pub(super) async fn fetch_keys(&self) {
+        let Some(issuer) = self.keeper.issuer() else {
+            return;
+        };
+        while let Err(err) = issuer.has_keys().await {
+            tracing::warn!(
+                err = format!("{:#}", anyhow::Error::from(err)),
+                "the issuer's keys cannot be had yet"
+            );
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Lets nobody in any more.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Waits until everything that was let in is answered.
+    pub(super) async fn answered(&self) {
+        self.unanswered.close();
+        self.unanswered.wait().await;
+        // Calls whose clients are gone.
+        self.gate.answered().await;
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Who sends this. The answer says what would help.
+    async fn identify(&self, headers: &HeaderMap) -> Result<Option<Identity>, Response> {
+        let authorization = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        self.keeper.identify(authorization).await.map_err(|refused| {
+            tracing::debug!(%refused, "a request does not get in");
+            metadata::challenge(self, &refused)
+        })
+    }
+
+    fn check_rate(&self, client: &str) -> Result<(), Response> {
+        match &self.rate {
+            Some(rate) if !rate.allows(client, Instant::now()) => Err(answer::too_fast(rate.limit())),
+            _ => Ok(()),
+        }
+    }
+
+    async fn body(&self, body: Body) -> Result<Bytes, Response> {
+        let limit = self.caps.body;
+        if body.size_hint().lower() > limit as u64 {
+            return Err(answer::too_large(limit));
+        }
+        let read = axum::body::to_bytes(body, limit);
+        match tokio::time::timeout(self.caps.request, read).await {
+            Err(_) => Err(answer::too_slow(self.caps.request)),
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(err)) if is_too_long(&err) => Err(answer::too_large(limit)),
+            Ok(Err(_)) => Err(answer::broken_off()),
+        }
+    }
+
+    /// A place for the session that a message begins, if it begins one.
+    fn place(&self, body: &[u8]) -> Result<Option<OwnedSemaphorePermit>, Response> {
+        if !begins_session(body) {
+            return Ok(None);
+        }
+        let full = || {
+            answer::too_many(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "TOO_MANY_SESSIONS",
+                "sessions",
+                self.caps.sessions,
+            )
+        };
+        self.sessions.place().map(Some).ok_or_else(full)
+    }
+
+    fn full(&self, full: Full) -> Response {
+        let (status, limit) = match full {
+            Full::Server => (StatusCode::SERVICE_UNAVAILABLE, self.caps.in_flight),
+            Full::Client => (StatusCode::TOO_MANY_REQUESTS, self.caps.in_flight_per_client),
+        };
+        answer::too_many(status, "TOO_MANY_IN_FLIGHT", "requests in flight", limit)
+    }
+}
+
+/// Lets a request in, or answers why not.
+pub(super) async fn pass(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let_in(&door, request, next)
+        .await
+        .unwrap_or_else(|refusal| refusal)
+}
+
+async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Response, Response> {
+    // Taken before looking, so that who stops sees either this request or its refusal.
+    let unanswered = door.unanswered.token();
+    if door.is_stopping() {
+        return Err(answer::stopping());
+    }
+    let (mut parts, body) = request.into_parts();
+    let identity = door.identify(&parts.headers).await?;
+    let named = parts.headers.get(SESSION).and_then(|value| value.to_str().ok());
+    let session = named.and_then(|id| door.sessions.use_by(id, identity.as_ref()));
+    let client = match (&session, &identity) {
+        (Some(_), _) => format!("session {}", named.unwrap_or_default()),
+        (None, Some(identity)) => identity.to_string(),
+        (None, None) => String::new(),
+    };
+    door.check_rate(&client)?;
+    parts.extensions.insert(Sender(identity.clone()));
+    if parts.method != Method::POST {
+        // A stream that waits for notifications is nothing to wait for at the end.
+        drop(unanswered);
+        let request = Request::from_parts(parts, body);
+        let response = Sessions::serving(identity, None, next.run(request)).await;
+        return Ok(held(response, session));
+    }
+    let slot = door.in_flight.take(&client).map_err(|full| door.full(full))?;
+    let body = door.body(body).await?;
+    let place = door.place(&body)?;
+    let body = wire::repair(&body).map_or(body, Bytes::from);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let request = Request::from_parts(parts, Body::from(body));
+    let response = Sessions::serving(identity, place, next.run(request)).await;
+    Ok(held(response, (session, slot, unanswered)))
+}
+
+/// Who sent a request, for who serves it.
+#[derive(Debug, Clone)]
+pub(crate) struct Sender(pub(crate) Option<Identity>);
+
+/// Whether a message is `initialize`.
+fn begins_session(message: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Method {
+        method: Option<String>,
+    }
+    serde_json::from_slice::<Method>(message)
+        .is_ok_and(|message| message.method.as_deref() == Some("initialize"))
+}
+
+/// Whether a body is too long, rather than broken off.
+fn is_too_long(err: &axum::Error) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(err);
+    while let Some(err) = source {
+        if err.to_string().contains("length limit exceeded") {
+            return true;
+        }
+        source = err.source();
+    }
+    false
+}
+
+/// A response that holds something until it is sent or given up.
+fn held<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
+    response.map(|body| Body::new(Holding { body, _held: held }))
+}
+
+struct Holding<T> {
+    body: Body,
+    _held: T,
+}
+
+impl<T: Unpin> HttpBody for Holding<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,157 @@
+//! How many requests are in flight, and how fast they come: counted by client, refused beyond.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Clients whose rate is remembered. Those that sent nothing for long make room.
+const MAX_CLIENTS: usize = 10_000;
+
+/// Why a request has to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// As many as may be are in flight.
+    Server,
+    /// As many as one client may have are in flight.
+    Client,
+}
+
+/// Counts requests that are not answered yet.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    all: usize,
+    of_client: usize,
+    counts: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+/// One of them. Dropping it makes room.
+#[derive(Debug)]
+pub(super) struct Slot {
+    client: String,
+    counts: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+impl InFlight {
+    pub(super) fn new(all: usize, of_client: usize) -> InFlight {
+        InFlight {
+            all,
+            of_client,
+            counts: Arc::default(),
+        }
+    }
+
+    /// Takes a slot for a client's request.
+    pub(super) fn take(&self, client: &str) -> Result<Slot, Full> {
+        let mut counts = lock(&self.counts);
+        if counts.values().sum::<usize>() >= self.all {
+            return Err(Full::Server);
+        }
+        let count = counts.entry(client.to_owned()).or_default();
+        if *count >= self.of_client {
+            return Err(Full::Client);
+        }
+        *count += 1;
+        Ok(Slot {
+            client: client.to_owned(),
+            counts: Arc::clone(&self.counts),
+        })
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.counts);
+        if let Some(count) = counts.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.client);
+            }
+        }
+    }
+}
+
+/// Lets each client send so many requests in a second, and so many at once after a pause.
+#[derive(Debug)]
+pub(super) struct Rate {
+    limit: NonZeroU32,
+    buckets: Mutex<HashMap<String, Bucket>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Rate {
+    pub(super) fn new(limit: NonZeroU32) -> Rate {
+        Rate {
+            limit,
+            buckets: Mutex::default(),
+        }
+    }
+
+    /// How many in a second.
+    pub(super) fn limit(&self) -> u32 {
+        self.limit.get()
+    }
+
+    /// Whether a client may send another one now.
+    pub(super) fn allows(&self, client: &str, now: Instant) -> bool {
+        let limit = f64::from(self.limit.get());
+        let mut buckets = lock(&self.buckets);
+        if buckets.len() >= MAX_CLIENTS && !buckets.contains_key(client) {
+            // A bucket is full again after a second, and a full one says nothing.
+            buckets.retain(|_, bucket| now.saturating_duration_since(bucket.at).as_secs() < 1);
+        }
+        let bucket = buckets
+            .entry(client.to_owned())
+            .or_insert(Bucket { left: limit, at: now });
+        let passed = now.saturating_duration_since(bucket.at).as_secs_f64();
+        bucket.left = (bucket.left + passed * limit).min(limit);
+        bucket.at = now;
+        let is_allowed = bucket.left >= 1.0;
+        if is_allowed {
+            bucket.left -= 1.0;
+        }
+        is_allowed
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn slots_are_counted_by_client_and_given_back() {
+        let in_flight = InFlight::new(3, 2);
+        let one = in_flight.take("a").unwrap();
+        let _two = in_flight.take("a").unwrap();
+        assert_eq!(in_flight.take("a").unwrap_err(), Full::Client);
+        let _three = in_flight.take("b").unwrap();
+        assert_eq!(in_flight.take("b").unwrap_err(), Full::Server);
+        drop(one);
+        let four = in_flight.take("a").unwrap();
+        drop(four);
+        assert_eq!(lock(&in_flight.counts).len(), 2);
+    }
+
+    #[test]
+    fn a_client_may_send_so_many_in_a_second() {
+        let rate = Rate::new(NonZeroU32::new(10).unwrap());
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        let sent = |at| (0..20).filter(|_| rate.allows("a", at)).count();
+        assert_eq!(sent(after(0)), 10);
+        assert_eq!(sent(after(500)), 5);
+        assert_eq!(sent(after(10_000)), 10);
+        assert!(rate.allows("b", after(10_000)));
+    }
+}

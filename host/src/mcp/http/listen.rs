@@ -1,0 +1,146 @@
+//! Connections: so many at once, none that dawdles over its requests, and an end in good order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::Response;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tower::service_fn;
+
+use super::answer;
+use super::door::Door;
+use crate::config::Caps;
+
+/// Connections beyond the limit that hear of it. Those beyond these are closed at once.
+const TOLD: usize = 16;
+/// How long one of them may take to hear it.
+const TELLING: Duration = Duration::from_secs(2);
+/// How long open connections have to close at the end.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Pause after an accept that failed, for instance for want of file descriptors.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Serves until the process is asked to stop; then until everything that was let in is answered, the
+/// drain time is over, or it is asked again.
+pub(super) async fn until_stopped(
+    listener: TcpListener,
+    app: Router,
+    caps: &Caps,
+    door: Arc<Door>,
+    stop: CancellationToken,
+) {
+    let graceful = GracefulShutdown::new();
+    let sweeping = sweep(&door);
+    let accepting = accept(listener, app, caps, &graceful);
+    let stopping = async {
+        asked_to_stop().await;
+        tracing::info!("stopping: what was admitted is finished first");
+        door.stop();
+        tokio::select! {
+            () = door.answered() => {}
+            () = tokio::time::sleep(caps.drain) => {
+                tracing::warn!("calls that are not finished in time are cancelled");
+            }
+            () = asked_to_stop() => {}
+        }
+    };
+    // New connections hear meanwhile that the host stops.
+    tokio::select! {
+        () = accepting => {}
+        () = sweeping => {}
+        () = stopping => {}
+    }
+    stop.cancel();
+    let _ = tokio::time::timeout(FAREWELL, graceful.shutdown()).await;
+}
+
+async fn asked_to_stop() {
+    if crate::mcp::stop_requested().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Ends idle sessions as they come due, for ever.
+async fn sweep(door: &Door) {
+    loop {
+        let pause = door.sessions.end_idle().await;
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Accepts connections, for ever.
+async fn accept(listener: TcpListener, app: Router, caps: &Caps, graceful: &GracefulShutdown) {
+    let room = Arc::new(Semaphore::new(caps.connections));
+    let told = Arc::new(Semaphore::new(TOLD));
+    loop {
+        let connection = match listener.accept().await {
+            Ok((connection, _)) => connection,
+            Err(err) => {
+                tracing::warn!(%err, "a connection could not be accepted");
+                tokio::time::sleep(BREATH).await;
+                continue;
+            }
+        };
+        // Otherwise the kernel holds small replies back for 40 ms.
+        if let Err(err) = connection.set_nodelay(true) {
+            tracing::debug!(%err, "TCP_NODELAY could not be set");
+        }
+        if let Ok(place) = Arc::clone(&room).try_acquire_owned() {
+            let serving = builder(caps)
+                .serve_connection(TokioIo::new(connection), TowerToHyperService::new(app.clone()));
+            let serving = graceful.watch(serving);
+            tokio::spawn(async move {
+                if let Err(err) = serving.await {
+                    tracing::debug!(%err, "a connection broke off");
+                }
+                drop(place);
+            });
+        } else if let Ok(place) = Arc::clone(&told).try_acquire_owned() {
+            let refusing = refuse(connection, caps.clone());
+            tokio::spawn(async move {
+                let _ = tokio::time::timeout(TELLING, refusing).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+fn builder(caps: &Caps) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(caps.request)
+        // A body is read in pieces, so that this limits the head alone; hyper wants 8 KiB at least.
+        .max_buf_size(caps.header.max(8 << 10));
+    builder
+}
+
+/// Answers the first request of a connection for which there is no room.
+async fn refuse(connection: TcpStream, caps: Caps) {
+    let limit = caps.connections;
+    let service = service_fn(move |_: Request<hyper::body::Incoming>| async move {
+        let response: Response<Body> = answer::too_many(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "TOO_MANY_CONNECTIONS",
+            "connections",
+            limit,
+        );
+        Ok::<_, std::convert::Infallible>(response)
+    });
+    let serving = builder(&caps)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(connection), TowerToHyperService::new(service));
+    if let Err(err) = serving.await {
+        tracing::debug!(%err, "a connection without a place broke off");
+    }
+}

@@ -1,0 +1,115 @@
+//! What a client needs to get a token: RFC 9728's metadata, and the challenges that point to it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+use tollgate_sdk::ToolError;
+
+use super::answer;
+use super::door::Door;
+use crate::auth::Refused;
+
+/// Where the metadata is; also with the path of what it is about behind it.
+pub(super) const ADDRESS: &str = "/.well-known/oauth-protected-resource";
+
+/// Shows the metadata. There is none without an issuer.
+pub(super) async fn show(State(door): State<Arc<Door>>) -> Response {
+    let Some(issuer) = door.keeper.issuer() else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let settings = issuer.settings();
+    let mut metadata = json!({
+        "resource": door.resource,
+        "resource_name": "Tollgate",
+        "authorization_servers": [settings.issuer],
+        "bearer_methods_supported": ["header"],
+    });
+    if !settings.scopes.is_empty() {
+        metadata["scopes_supported"] = json!(settings.scopes);
+    }
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, metadata.to_string()).into_response()
+}
+
+/// The answer to who does not get in: 401 with what would help, or 403 with the scopes that would.
+pub(super) fn challenge(door: &Door, refused: &Refused) -> Response {
+    let (status, code, error) = match refused {
+        Refused::NoToken => (StatusCode::UNAUTHORIZED, "TOKEN_REQUIRED", None),
+        Refused::Invalid(_) => (StatusCode::UNAUTHORIZED, "TOKEN_INVALID", Some("invalid_token")),
+        Refused::Scope(_) => (StatusCode::FORBIDDEN, "SCOPE_MISSING", Some("insufficient_scope")),
+        Refused::NoKeys => (StatusCode::SERVICE_UNAVAILABLE, "ISSUER_UNAVAILABLE", None),
+    };
+    // What exactly is wrong with a token helps who forges one.
+    let message = match refused {
+        Refused::Invalid(_) => "the bearer token is not valid".to_owned(),
+        refused => refused.to_string(),
+    };
+    let remediation = match (refused, door.keeper.issuer()) {
+        (Refused::NoKeys, _) => "Try again in a moment.".to_owned(),
+        (_, Some(issuer)) => format!("Get a token from {}.", issuer.settings().issuer),
+        (_, None) => "Send `Authorization: Bearer TOKEN` with a token of the operator's.".to_owned(),
+    };
+    let err = ToolError::new(code, message).remediation(remediation);
+    let mut response = answer::refusal(status, &err);
+    let value = HeaderValue::try_from(authenticate(door, error));
+    if let (true, Ok(value)) = (status.is_client_error(), value) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+    }
+    response
+}
+
+/// The value of `WWW-Authenticate`.
+fn authenticate(door: &Door, error: Option<&str>) -> String {
+    let mut parts = Vec::new();
+    match door.keeper.issuer() {
+        Some(issuer) => {
+            parts.push(format!("resource_metadata=\"{}\"", address(&door.resource)));
+            let scopes = &issuer.settings().scopes;
+            if !scopes.is_empty() {
+                parts.push(format!("scope=\"{}\"", scopes.join(" ")));
+            }
+        }
+        None => parts.push("realm=\"tollgate\"".to_owned()),
+    }
+    parts.extend(error.map(|error| format!("error=\"{error}\"")));
+    format!("Bearer {}", parts.join(", "))
+}
+
+/// Where the metadata of a resource is: its path goes behind the well-known one.
+fn address(resource: &str) -> String {
+    match url::Url::parse(resource) {
+        Ok(url) => {
+            let path = url.path().trim_end_matches('/');
+            format!("{}{ADDRESS}{path}", url.origin().ascii_serialization())
+        }
+        Err(_) => ADDRESS.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_a_resource_goes_behind_the_well_known_one() {
+        for (resource, expected) in [
+            (
+                "https://t.example/mcp",
+                "https://t.example/.well-known/oauth-protected-resource/mcp",
+            ),
+            (
+                "https://t.example/",
+                "https://t.example/.well-known/oauth-protected-resource",
+            ),
+            (
+                "http://127.0.0.1:8765/mcp",
+                "http://127.0.0.1:8765/.well-known/oauth-protected-resource/mcp",
+            ),
+        ] {
+            assert_eq!(address(resource), expected);
+        }
+    }
+}

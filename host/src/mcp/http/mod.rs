@@ -1,0 +1,177 @@
+//! Many clients over streamable HTTP: who gets in, how much at once, and an orderly end.
+
+mod answer;
+mod door;
+mod limits;
+mod listen;
+mod metadata;
+mod sessions;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::handler::Handler;
+use crate::auth::{Doorkeeper, Issuer, KeyError, Tokens};
+use crate::config::{Auth, Caps};
+use crate::gate::Gate;
+
+pub(super) use door::Sender;
+
+use door::Door;
+
+/// What the text under `/metrics` is.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Where MCP is served.
+const PATH: &str = "/mcp";
+
+/// Why HTTP is not served.
+#[derive(Debug, Error)]
+pub enum HttpError {
+    /// Other machines could reach it, and it asks nobody who they are.
+    #[error(
+        "{0} is not a loopback address, and nobody is asked who they are; set server.auth.token_file or \
+         server.auth.issuer, or serve at 127.0.0.1"
+    )]
+    Exposed(SocketAddr),
+    /// The address cannot be bound.
+    #[error("{address} cannot be bound")]
+    Bind {
+        /// Which address.
+        address: SocketAddr,
+        #[source]
+        source: std::io::Error,
+    },
+    /// The issuer's keys cannot be had in the way that is configured.
+    #[error("server.auth cannot be used")]
+    Issuer(#[source] KeyError),
+}
+
+/// What is served, and to whom.
+pub struct Serving {
+    /// Where.
+    pub address: SocketAddr,
+    /// Names under which clients reach it, beside those of this machine.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may use it.
+    pub origins: Vec<String>,
+    /// The operator's own tokens.
+    pub tokens: Option<Tokens>,
+    /// The issuer, and what its tokens must say.
+    pub auth: Auth,
+    /// How much at once.
+    pub caps: Caps,
+}
+
+/// Serves `/mcp`, `/healthz`, `/readyz` and `/metrics` until the process is asked to stop, and then until what was
+/// admitted is answered. `ready` hears the address once it is bound, which matters when the port was 0.
+pub async fn serve(
+    serving: Serving,
+    gate: Arc<Gate>,
+    handler: impl Fn() -> Handler + Send + Sync + 'static,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), HttpError> {
+    let address = serving.address;
+    let is_open = serving.tokens.is_none() && serving.auth.issuer.is_none();
+    if !address.ip().is_loopback() && is_open {
+        return Err(HttpError::Exposed(address));
+    }
+    let bind = |source| HttpError::Bind { address, source };
+    let listener = TcpListener::bind(address).await.map_err(bind)?;
+    let bound = listener.local_addr().map_err(bind)?;
+    let caps = serving.caps.clone();
+    let stop = CancellationToken::new();
+    let door = Arc::new(door(serving, bound, Arc::clone(&gate))?);
+    let app = router(handler, Arc::clone(&door), &stop);
+    ready(bound);
+    let fetching = {
+        let door = Arc::clone(&door);
+        tokio::spawn(async move { door.fetch_keys().await })
+    };
+    listen::until_stopped(listener, app, &caps, door, stop).await;
+    fetching.abort();
+    Ok(())
+}
+
+fn door(serving: Serving, bound: SocketAddr, gate: Arc<Gate>) -> Result<Door, HttpError> {
+    let resource = serving
+        .auth
+        .resource
+        .clone()
+        .unwrap_or_else(|| format!("http://{bound}{PATH}"));
+    let issuer = serving
+        .auth
+        .issuer(&resource)
+        .map(Issuer::new)
+        .transpose()
+        .map_err(HttpError::Issuer)?;
+    let mut hosts = serving.hosts;
+    hosts.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+    if !bound.ip().is_unspecified() {
+        hosts.push(bound.ip().to_string());
+    }
+    let mut origins = serving.origins;
+    // Browsers send an origin, other clients do not: pages from elsewhere are refused.
+    let own = ["localhost", "127.0.0.1", "[::1]"];
+    origins.extend(own.map(|host| format!("http://{host}:{}", bound.port())));
+    Ok(Door::new(
+        Doorkeeper::new(serving.tokens, issuer),
+        resource,
+        hosts,
+        origins,
+        serving.caps,
+        gate,
+    ))
+}
+
+fn router(
+    handler: impl Fn() -> Handler + Send + Sync + 'static,
+    door: Arc<Door>,
+    stop: &CancellationToken,
+) -> Router {
+    let config = StreamableHttpServerConfig::default()
+        .with_cancellation_token(stop.clone())
+        .with_max_request_body_bytes(door.caps.body)
+        .with_allowed_hosts(door.hosts.clone())
+        .with_allowed_origins(door.origins.clone())
+        .enforce_origin_validation();
+    let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&door.sessions), config);
+    let mcp = Router::new()
+        .route_service(PATH, service)
+        .layer(middleware::from_fn_with_state(Arc::clone(&door), door::pass));
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(readiness))
+        .route("/metrics", get(metrics))
+        .route(metadata::ADDRESS, get(metadata::show))
+        .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
+        .with_state(door)
+        .merge(mcp)
+}
+
+/// What is counted, for whom may make calls.
+async fn metrics(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
+    match door.metrics(&headers).await {
+        Ok(text) => ([(CONTENT_TYPE, PROMETHEUS)], text).into_response(),
+        Err(refusal) => refusal,
+    }
+}
+
+/// Whether calls can be made: the host is not stopping, its writer works, and tokens can be checked.
+async fn readiness(State(door): State<Arc<Door>>) -> Response {
+    match door.readiness().await {
+        Ok(()) => "ready\n".into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
