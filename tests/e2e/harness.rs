@@ -136,7 +136,7 @@ impl Place {
             .unwrap();
         Wire {
             stdin: child.stdin.take(),
-            stdout: BufReader::new(child.stdout.take().unwrap()),
+            stdout: child.stdout.take().map(BufReader::new),
             child,
         }
     }
@@ -312,6 +312,10 @@ impl Session {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Ends the server as a power cut would.
     pub(crate) fn kill(&self) {
         kill(self.pid);
@@ -370,10 +374,19 @@ pub(crate) fn is_running(pid: &str) -> bool {
 pub(crate) struct Wire {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    stdout: Option<BufReader<ChildStdout>>,
 }
 
 impl Wire {
+    /// Sends bytes that are no whole message yet.
+    pub(crate) fn send_part(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn close_stdout(&mut self) {
+        self.stdout = None;
+    }
+
     pub(crate) fn send(&mut self, line: &[u8]) {
         let stdin = self.stdin.as_mut().unwrap();
         stdin.write_all(line).unwrap();
@@ -384,7 +397,7 @@ impl Wire {
     pub(crate) fn receive(&mut self) -> Value {
         let mut line = String::new();
         assert_ne!(
-            self.stdout.read_line(&mut line).unwrap(),
+            self.stdout.as_mut().unwrap().read_line(&mut line).unwrap(),
             0,
             "the server closed the connection"
         );

@@ -14,9 +14,11 @@ const TYPESCRIPT: [&str; 3] = ["package.json", "package-lock.json", "server.mjs"
 /// Builds what is measured and the bench, and runs it.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
     let tollgate = components::build_host(Profile::Release)?;
+    components::build_guests()?;
     run(cargo().args(["build", "--quiet", "--release", "--package", "bench"]))?;
     let mut bench = Command::new(Profile::Release.folder().join("bench"));
     bench.arg("--server").arg(tollgate);
+    bench.arg("--guests").arg(root().join("target/components/guests"));
     match typescript() {
         Ok(folder) => {
             bench.arg("--typescript").arg(folder);

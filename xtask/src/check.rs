@@ -40,6 +40,8 @@ pub(crate) fn all() -> anyhow::Result<()> {
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     step("tests");
     test::all(None)?;
+    step("torture, of itself");
+    torture::all(&["--prove".to_owned()])?;
     step("torture");
     torture::all(&["--rounds".to_owned(), ROUNDS.to_owned()])
 }

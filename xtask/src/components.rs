@@ -1,6 +1,6 @@
 //! Building the components, and the host that embeds them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
@@ -85,6 +85,12 @@ pub(crate) fn build_guests() -> anyhow::Result<()> {
             )?;
         }
     }
+    // The build script made these.
+    for text in std::fs::read_dir(root().join("tests/guests/text"))? {
+        let text = text?.path();
+        let name = format!("{}.wasm", text.file_stem().unwrap_or_default().to_string_lossy());
+        install(&Path::new(env!("OUT_DIR")).join(&name), &format!("guests/{name}"))?;
+    }
     Ok(())
 }
 
@@ -100,7 +106,7 @@ fn component_folder() -> PathBuf {
 
 /// Copies a built component unless the same bytes are there: a new file would rebuild the host.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
-fn install(from: &std::path::Path, name: &str) -> anyhow::Result<()> {
+fn install(from: &Path, name: &str) -> anyhow::Result<()> {
     let to = root().join("target/components").join(name);
     let bytes = std::fs::read(from).with_context(|| format!("{} cannot be read", from.display()))?;
     if std::fs::read(&to).is_ok_and(|there| there == bytes) {

@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod components;
+mod fuzz;
 mod run;
 mod test;
 mod torture;
@@ -48,6 +49,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
+    /// Let a fuzzer choose what is read
+    Fuzz(fuzz::Fuzz),
     /// Measure, each figure beside its baseline
     Bench {
         /// Flags of the bench
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Task::Test { filter } => test::all(filter.as_deref()),
         Task::Ci => check::all(),
         Task::Torture { flags } => torture::all(&flags),
+        Task::Fuzz(fuzz) => fuzz.all(),
         Task::Bench { flags } => bench::all(&flags),
     };
     match result {

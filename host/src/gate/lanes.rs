@@ -13,7 +13,7 @@ use super::guest::{GuestCall, Runtime};
 use super::keeper::{Keeper, Keeping, Mirrorer};
 use super::queue::Queue;
 use super::writer::{self, Job};
-use super::{Draft, Mutation, Reply, Settled, admission, projector};
+use super::{Draft, Mutation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
 use crate::envelope::Charge;
 use crate::sandbox::state::Transactions;
@@ -242,7 +242,7 @@ impl Runner {
 fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Draft) -> Settled {
     let session = match database.write_session() {
         Ok(session) => Box::new(session),
-        Err(err) => return Settled::refused(writer::storage_failed(&err.into_cause())),
+        Err(err) => return Settled::refused(failure::storage_failed(&err.into_cause())),
     };
     let (session, ended) = runtime.run(guest, session, Transactions::None);
     let mut settled = Settled::of(Ok(Reply::default()));
@@ -288,7 +288,7 @@ impl Reader {
         draft: &Draft,
         spare: Option<Box<Session>>,
     ) -> (Option<Box<Session>>, Settled) {
-        let failed = |err: &rusqlite::Error| (None, Settled::refused(writer::storage_failed(err)));
+        let failed = |err: &rusqlite::Error| (None, Settled::refused(failure::storage_failed(err)));
         let session = match spare.map_or_else(|| self.database.read_session().map(Box::new), Ok) {
             Ok(session) => session,
             Err(err) => return failed(&err.into_cause()),

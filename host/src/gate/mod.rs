@@ -7,6 +7,7 @@ mod admission;
 mod arguments;
 mod backlog;
 mod draft;
+mod failure;
 mod guest;
 mod keeper;
 mod lanes;

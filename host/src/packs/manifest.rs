@@ -109,7 +109,7 @@ pub struct ToolSpec {
 
 impl Manifest {
     /// Checks what a component said. The error lists everything that is wrong with it.
-    pub(super) fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
+    pub fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
         let mut problems = Vec::new();
         if !is_pack_name(&said.name) {
             problems.push(format!(

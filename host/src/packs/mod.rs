@@ -14,3 +14,4 @@ pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
 pub use grants::{Granted, Grants};
 pub use load::{LoadError, Loader, Origin, Pack, Source};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};
+pub use version::{NotAPack, check as check_component};

@@ -21,7 +21,7 @@ const MAX_SIZE: usize = 64 << 20;
 
 /// Why bytes cannot be a pack of this host.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub(super) enum NotAPack {
+pub enum NotAPack {
     /// Not WebAssembly, or damaged.
     #[error("it is not a WebAssembly component: {0}")]
     NotAComponent(String),
@@ -47,7 +47,7 @@ pub(super) enum NotAPack {
 
 /// Checks that bytes are a component with a `pack` export of this host's version, and that its
 /// imports are offered.
-pub(super) fn check(bytes: &[u8]) -> Result<(), NotAPack> {
+pub fn check(bytes: &[u8]) -> Result<(), NotAPack> {
     if bytes.len() > MAX_SIZE {
         return Err(NotAPack::TooLarge(bytes.len()));
     }

@@ -101,6 +101,12 @@ impl Client {
         Ok(started.elapsed())
     }
 
+    /// Makes a call whose reply nobody waits for.
+    pub(crate) fn begin(&mut self, request: &Request) -> anyhow::Result<()> {
+        let line = self.call_line(request);
+        self.send(&line)
+    }
+
     /// The server's process.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()

@@ -42,6 +42,9 @@ struct Measure {
     /// Where the server in TypeScript is installed; without it nothing is compared with it
     #[arg(long, value_name = "DIR")]
     typescript: Option<PathBuf>,
+    /// Where components are that misbehave; without them their neighbours are not measured
+    #[arg(long, value_name = "DIR")]
+    guests: Option<PathBuf>,
     /// Fewer and shorter rounds
     #[arg(long)]
     quick: bool,
@@ -63,6 +66,8 @@ enum Part {
     Memory,
     Ledger,
     Scale,
+    Neighbour,
+    Idle,
 }
 
 impl Part {
@@ -75,6 +80,8 @@ impl Part {
             Part::Memory => figure::memory::measure(setup, report),
             Part::Ledger => figure::ledger::measure(setup, report),
             Part::Scale => figure::scale::measure(setup, report),
+            Part::Neighbour => figure::neighbour::measure(setup, report),
+            Part::Idle => figure::idle::measure(setup, report),
         }
     }
 }
@@ -134,6 +141,7 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
     let setup = Setup::new(
         executable,
         measure.typescript.clone(),
+        measure.guests.clone(),
         measure.dir.as_deref(),
         effort,
     )?;

@@ -13,6 +13,8 @@ pub(crate) enum Unit {
     Mebibytes,
     /// A ratio.
     Times,
+    /// Parts of a hundred.
+    Percent,
 }
 
 /// A measured value.
@@ -25,6 +27,7 @@ impl fmt::Display for Quantity {
             Unit::Microseconds => "µs",
             Unit::Milliseconds => "ms",
             Unit::Mebibytes => "MiB",
+            Unit::Percent => return f.pad(&format!("{:.2} %", self.0)),
             Unit::Times => return f.pad(&format!("{:.2} x", self.0)),
         };
         f.pad(&format!("{:.1} {unit}", self.0))

@@ -1,9 +1,11 @@
 //! The figures, and what they share.
 
 pub(crate) mod durable;
+pub(crate) mod idle;
 pub(crate) mod in_process;
 pub(crate) mod ledger;
 pub(crate) mod memory;
+pub(crate) mod neighbour;
 pub(crate) mod scale;
 pub(crate) mod start;
 pub(crate) mod stdio;
@@ -73,6 +75,8 @@ pub(crate) struct Setup {
     executable: PathBuf,
     /// Where the server in TypeScript is installed, if it could be.
     typescript: Option<PathBuf>,
+    /// Where components are that misbehave, if they were built.
+    guests: Option<PathBuf>,
     place: TempDir,
     config: NamedTempFile,
     effort: Effort,
@@ -82,6 +86,7 @@ impl Setup {
     pub(crate) fn new(
         executable: PathBuf,
         typescript: Option<PathBuf>,
+        guests: Option<PathBuf>,
         dir: Option<&Path>,
         effort: Effort,
     ) -> anyhow::Result<Setup> {
@@ -95,6 +100,7 @@ impl Setup {
         Ok(Setup {
             executable,
             typescript,
+            guests,
             place,
             config,
             effort,
@@ -108,6 +114,11 @@ impl Setup {
 
     /// How tollgate is started.
     fn tollgate(&self, data_dir: &Path) -> Command {
+        self.tollgate_with(self.config.path(), data_dir)
+    }
+
+    /// The same with a configuration of its own.
+    fn tollgate_with(&self, config: &Path, data_dir: &Path) -> Command {
         let mut command = Command::new(&self.executable);
         for (name, _) in std::env::vars_os() {
             // Otherwise a filter in somebody's environment would change what is measured.
@@ -115,7 +126,7 @@ impl Setup {
                 command.env_remove(name);
             }
         }
-        command.arg("--config").arg(self.config.path());
+        command.arg("--config").arg(config);
         command.arg("--data-dir").arg(data_dir).arg("serve");
         command
     }
