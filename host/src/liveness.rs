@@ -1,24 +1,47 @@
 //! Who is alive: each host process holds a lock on a file of its own, and the lock, not a timer, says
 //! so. The system frees it however the process ends.
+//!
+//! In the file a host notes where its packs write files. Files follow the commit, so a host that ends without a
+//! chance to tidy up may have left some unwritten; the note says where, to whoever starts next.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
 
 use crate::data_dir::{DataDir, DataDirError};
 use crate::storage::{Database, MigrationError};
+
+/// Most bytes of another host's file that are looked at.
+const MAX_NOTES: u64 = 1 << 20;
+
+/// A workspace that a pack writes files to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Projection {
+    /// The pack's name.
+    pub pack: String,
+    /// The workspace's name.
+    pub workspace: String,
+}
 
 /// This process among the hosts of a data directory. Dropping it says that the process is over.
 pub struct Host {
     id: String,
     dir: Dir,
-    _lock: File,
+    lock: File,
+    noted: Mutex<BTreeSet<Projection>>,
+    unfinished: AtomicBool,
 }
 
 impl Host {
     /// Joins, under an id of its own.
     pub fn join(data: &DataDir, id: String) -> Result<Host, DataDirError> {
         let dir = data.private_dir("hosts")?;
-        let failed = |source: std::io::Error| DataDirError::Io {
+        let failed = |source: io::Error| DataDirError::Io {
             what: format!("hosts/{id}"),
             path: data.path().display().to_string(),
             source,
@@ -27,7 +50,13 @@ impl Host {
         options.write(true).create_new(true).mode(0o600);
         let lock = dir.open_with(&id, &options).map_err(failed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|err| failed(err.into()))?;
-        Ok(Host { id, dir, _lock: lock })
+        Ok(Host {
+            id,
+            dir,
+            lock,
+            noted: Mutex::default(),
+            unfinished: AtomicBool::new(false),
+        })
     }
 
     /// The id.
@@ -56,6 +85,19 @@ impl Host {
         Ok(())
     }
 
+    /// The other hosts of a data directory that are alive.
+    pub fn others_alive(&self) -> io::Result<Vec<String>> {
+        let mut alive = Vec::new();
+        for entry in self.dir.entries()? {
+            let id = entry?.file_name().to_string_lossy().into_owned();
+            if id != self.id && self.is_alive(&id) {
+                alive.push(id);
+            }
+        }
+        alive.sort();
+        Ok(alive)
+    }
+
     /// Whether somebody holds the host's lock. Its file goes with it, so none means nobody.
     pub fn is_alive(&self, host: &str) -> bool {
         let mut options = OpenOptions::new();
@@ -64,16 +106,80 @@ impl Host {
             return false;
         };
         let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if is_free {
+        if is_free && file.metadata().is_ok_and(|file| file.len() == 0) {
             // Nobody will ask for a dead host again; a file that stays costs nothing.
             let _ = self.dir.remove_file(host);
         }
         !is_free
     }
+
+    /// Notes that files are about to follow a commit. Once for each place, because the note stays until
+    /// this process ends.
+    pub fn note(&self, projection: Projection) -> io::Result<()> {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if !noted.contains(&projection) {
+            let line = serde_json::to_string(&projection)? + "\n";
+            (&self.lock).write_all(line.as_bytes())?;
+            self.lock.sync_data()?;
+            noted.insert(projection);
+        }
+        Ok(())
+    }
+
+    /// Leaves the notes to the next host, because files are still unwritten.
+    pub fn keep_notes(&self) {
+        self.unfinished.store(true, Ordering::Relaxed);
+    }
+
+    /// Where hosts that are gone may have left files unwritten, as far as this one can write them. They
+    /// are this host's business from then on.
+    pub fn take_over(&self, can_write: impl Fn(&Projection) -> bool) -> io::Result<BTreeSet<Projection>> {
+        let mut taken = BTreeSet::new();
+        for entry in self.dir.entries()? {
+            let name = entry?.file_name();
+            if let Some(host) = name.to_str().filter(|host| *host != self.id) {
+                taken.extend(self.take_over_from(host, &can_write)?);
+            }
+        }
+        Ok(taken)
+    }
+
+    fn take_over_from(
+        &self,
+        host: &str,
+        can_write: impl Fn(&Projection) -> bool,
+    ) -> io::Result<BTreeSet<Projection>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        // Without a note there is nothing to take, and the host may be about to lock its file.
+        let file = self.dir.open_with(host, &options).ok();
+        let Some(mut file) = file.filter(|file| file.metadata().is_ok_and(|file| file.len() > 0)) else {
+            return Ok(BTreeSet::new());
+        };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(BTreeSet::new());
+        }
+        let mut text = String::new();
+        (&mut file).take(MAX_NOTES).read_to_string(&mut text)?;
+        let notes = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let (taken, left): (BTreeSet<Projection>, BTreeSet<Projection>) = notes.partition(can_write);
+        for projection in &taken {
+            self.note(projection.clone())?;
+        }
+        if left.is_empty() {
+            self.dir.remove_file(host)?;
+        } else if !taken.is_empty() {
+            let lines: Result<Vec<String>, _> = left.iter().map(serde_json::to_string).collect();
+            self.dir.write(host, lines?.join("\n") + "\n")?;
+        }
+        Ok(taken)
+    }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
-        let _ = self.dir.remove_file(&self.id);
+        if !self.unfinished.load(Ordering::Relaxed) {
+            let _ = self.dir.remove_file(&self.id);
+        }
     }
 }

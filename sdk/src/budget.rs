@@ -102,17 +102,29 @@ impl Reservation<'_> {
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {
     host: &'a dyn Host,
+    mutations_ahead: u64,
 }
 
 impl<'a> Budget<'a> {
-    pub(crate) fn new(host: &'a dyn Host) -> Budget<'a> {
-        Budget { host }
+    pub(crate) fn new(host: &'a dyn Host, mutations_ahead: u64) -> Budget<'a> {
+        Budget {
+            host,
+            mutations_ahead,
+        }
     }
 
     /// The envelope around this call, with its counters.
     #[must_use]
     pub fn current(&self) -> Option<Envelope> {
-        self.host.envelope()
+        let mut envelope = self.host.envelope()?;
+        let mutations = envelope
+            .counters
+            .iter_mut()
+            .filter(|counter| counter.name == "mutations");
+        for counter in mutations {
+            counter.used = counter.used.saturating_sub(self.mutations_ahead);
+        }
+        Some(envelope)
     }
 
     /// Sets units of a named budget aside, in a `Write` tool, or in a `Run` tool outside any

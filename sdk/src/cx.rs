@@ -5,7 +5,8 @@ use std::cell::Cell;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, Timestamp, ToolError, Workspace, WorkspaceError,
+    ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, Timestamp,
+    ToolError, Workspace, WorkspaceError,
 };
 
 /// One call's storage, workspaces, clock, ids, log and configuration.
@@ -15,6 +16,8 @@ pub struct Cx<'a> {
     host: &'a dyn Host,
     call: &'a CallInfo,
     keep_rows: Cell<bool>,
+    /// Mutations that are counted for calls beside this one which did not begin yet.
+    mutations_ahead: u64,
 }
 
 impl<'a> Cx<'a> {
@@ -25,6 +28,17 @@ impl<'a> Cx<'a> {
             host,
             call,
             keep_rows: Cell::new(false),
+            mutations_ahead: 0,
+        }
+    }
+
+    /// The context of one of the calls that this call runs. The envelope counted them all before the first;
+    /// this one does not see the `mutations_ahead` of those that come after it.
+    #[must_use]
+    pub fn member(&self, mutations_ahead: u64) -> Cx<'a> {
+        Cx {
+            mutations_ahead,
+            ..Cx::new(self.host, self.call)
         }
     }
 
@@ -103,9 +117,18 @@ impl<'a> Cx<'a> {
         Ledger::new(self.host)
     }
 
+    /// Keeps content with this operation, as far as the operator keeps such content at all, and returns the
+    /// id to read it by with `artifact_get`. Content goes after a while, so what has to stay belongs into
+    /// the pack's own tables.
+    ///
+    /// In a `Write` tool an error takes the artifact back with the rows.
+    pub fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
+        self.host.keep_artifact(kind, content)
+    }
+
     /// The limits of the envelope around this call, and named budgets.
     pub fn budget(&self) -> Budget<'a> {
-        Budget::new(self.host)
+        Budget::new(self.host, self.mutations_ahead)
     }
 
     /// Writes a line to the operator's log.

@@ -4,9 +4,9 @@ use serde_json::Value as Json;
 
 use crate::budget::Reserved;
 use crate::{
-    BudgetError, CallInfo, Command, Cx, DbError, Effect, Envelope, Event, FileEntry, GitAccess, Host,
-    LedgerError, Level, NextCall, Operation, OperationFilter, Outcome, Pack, ProcessError, Row, Tier,
-    ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
+    ArtifactError, ArtifactKind, BudgetError, CallInfo, Command, Cx, DbError, Effect, Envelope, Event,
+    FileEntry, GitAccess, Host, LedgerError, Level, NextCall, Operation, OperationFilter, Outcome, Pack,
+    ProcessError, Row, Tier, ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -95,6 +95,7 @@ fn manifest(pack: &Pack) -> wit::Manifest {
         tools: pack.tools.iter().map(wire_tool).collect(),
         prompts: pack.prompts.iter().map(wire_prompt).collect(),
         config_schema: pack.config_schema.map(|make| make().to_string()),
+        render_tool: pack.render_tool.map(str::to_owned),
     }
 }
 
@@ -158,6 +159,7 @@ fn wire_want(want: &Want) -> component::Want {
         Want::Git(GitAccess::Write) => component::Want::Git(component::GitAccess::Write),
         Want::LedgerQuery => component::Want::LedgerQuery,
         Want::Budget(name) => component::Want::Budget(name.to_owned()),
+        Want::Artifacts => component::Want::Artifacts,
     }
 }
 
@@ -232,6 +234,10 @@ impl Host for Imports {
 
     fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         record::query(filter)
+    }
+
+    fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
+        record::keep(kind, content)
     }
 
     fn envelope(&self) -> Option<Envelope> {

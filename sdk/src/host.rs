@@ -2,8 +2,8 @@
 
 use crate::budget::Reserved;
 use crate::{
-    BudgetError, Command, DbError, Envelope, Event, FileEntry, LedgerError, Operation, OperationFilter,
-    Outcome, ProcessError, Row, Value, WorkspaceError, WorkspaceInfo,
+    ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, LedgerError,
+    Operation, OperationFilter, Outcome, ProcessError, Row, Value, WorkspaceError, WorkspaceInfo,
 };
 
 /// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable
@@ -29,6 +29,10 @@ pub trait Host {
     /// See [`Ledger::query`](crate::Ledger::query). By default nothing is granted.
     fn query_ledger(&self, _filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         Err(LedgerError::Denied)
+    }
+    /// See [`Cx::keep_artifact`](crate::Cx::keep_artifact). By default nothing is kept.
+    fn keep_artifact(&self, _kind: ArtifactKind, _content: &[u8]) -> Result<Option<String>, ArtifactError> {
+        Ok(None)
     }
     /// See [`Budget::current`](crate::Budget::current). By default there is none.
     fn envelope(&self) -> Option<Envelope> {

@@ -49,6 +49,7 @@
 //! ```
 #![warn(missing_docs)]
 
+pub mod artifacts;
 pub mod budget;
 mod canonical;
 #[cfg(not(target_family = "wasm"))]
@@ -81,6 +82,7 @@ pub mod stale;
 #[cfg(not(target_family = "wasm"))]
 pub mod tree;
 
+pub use artifacts::{ArtifactError, ArtifactKind};
 pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};
 pub use canonical::canonical_json;
 #[cfg(not(target_family = "wasm"))]
@@ -97,7 +99,9 @@ pub use schema::{config_schema, input_schema, output_schema};
 pub use text::{Id, ParseTextError};
 pub use timestamp::Timestamp;
 pub use tool::{Effect, Entry, Hints, Reply, Tier, Tool};
-pub use workspace::{FileEntry, FileKind, GitAccess, TestCommand, Workspace, WorkspaceError, WorkspaceInfo};
+pub use workspace::{
+    FileEntry, FileKind, GitAccess, MAX_WRITE, TestCommand, Workspace, WorkspaceError, WorkspaceInfo,
+};
 
 #[doc(hidden)]
 pub mod reexport {

@@ -23,6 +23,9 @@ pub struct Pack {
     pub prompts: &'static [PromptEntry],
     /// Makes the JSON Schema of the pack's `config` table, if it has one.
     pub config_schema: Option<fn() -> serde_json::Value>,
+    /// The `Run` tool that writes the pack's files in a workspace anew, given `{"workspace": name}`. The
+    /// host calls it where another host ended between a commit and the files that follow it.
+    pub render_tool: Option<&'static str>,
 }
 
 impl Pack {
@@ -37,6 +40,7 @@ impl Pack {
         tools: &[],
         prompts: &[],
         config_schema: None,
+        render_tool: None,
     };
 
     /// Finds a tool by its name or one of its aliases.
@@ -77,6 +81,8 @@ pub enum Want {
     LedgerQuery,
     /// Reserves from the named budget.
     Budget(&'static str),
+    /// Keeps artifacts with its operations.
+    Artifacts,
 }
 
 /// One step of a pack's schema.

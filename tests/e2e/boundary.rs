@@ -25,7 +25,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("spinner_panic", "{}", "GUEST_TRAPPED"),
     ("spinner_babble", "{}", "BAD_REPLY"),
     ("grower_grow", "{}", "TABLE_LIMIT"),
-    ("hoarder_take", "{}", "HANDLE_LIMIT"),
+    ("grabber_take", "{}", "HANDLE_LIMIT"),
     ("gambler_draw", r#"{"bytes":1073741824}"#, "GUEST_TRAPPED"),
     (
         "gambler_draw",
@@ -44,7 +44,7 @@ const CASES: &[(&str, &str, &str)] = &[
 ];
 
 fn place() -> Place {
-    let place = Place::with_guests(&["spinner", "grower", "hoarder", "gambler", "heaver", "liar"]);
+    let place = Place::with_guests(&["spinner", "grower", "grabber", "gambler", "heaver", "liar"]);
     let mut config = std::fs::read_to_string(place.config()).unwrap();
     config = config.replace(
         "[packs.grower]",

@@ -24,6 +24,11 @@ pub(crate) fn packages() -> impl Iterator<Item = &'static str> {
     PACKS.iter().flat_map(|(package, _)| ["--package", package])
 }
 
+/// The names of the built-in packs.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    PACKS.iter().map(|(package, _)| *package)
+}
+
 /// How the host is built.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Profile {

@@ -1,10 +1,13 @@
 //! `cargo xtask`: everything one does with the project, as one command each.
 
 mod bench;
+mod bundle;
 mod check;
 mod components;
 mod fuzz;
+mod python;
 mod run;
+mod sbom;
 mod test;
 mod torture;
 
@@ -51,6 +54,12 @@ enum Task {
     },
     /// Let a fuzzer choose what is read
     Fuzz(fuzz::Fuzz),
+    /// Make the bundle that desktop clients install, and try it
+    Bundle {
+        /// From the debug build, which is quicker to make
+        #[arg(long)]
+        debug: bool,
+    },
     /// Measure, each figure beside its baseline
     Bench {
         /// Flags of the bench
@@ -69,6 +78,8 @@ fn main() -> ExitCode {
         Task::Ci => check::all(),
         Task::Torture { flags } => torture::all(&flags),
         Task::Fuzz(fuzz) => fuzz.all(),
+        Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
+        Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
         Task::Bench { flags } => bench::all(&flags),
     };
     match result {

@@ -2,16 +2,17 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
 use crate::components::{self, Profile};
 
-/// The folder of the workspace.
+/// The folder of the workspace. Cargo says where that is now; the folder that this was built in may have moved.
 pub(crate) fn root() -> PathBuf {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask).to_owned()
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    xtask.parent().unwrap_or(&xtask).to_owned()
 }
 
 /// Where cargo puts what it builds.
@@ -52,4 +53,33 @@ pub(crate) fn demo() -> anyhow::Result<()> {
     run(cargo().args(["build", "--quiet", "--package", "demo"]))?;
     let demo = Profile::Dev.folder().join("demo");
     run(Command::new(demo).arg("--server").arg(tollgate))
+}
+
+/// Files of a folder with what they depend on from npm, installed once in the target folder.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+pub(crate) fn npm_packages(folder: &str, files: &[&str]) -> anyhow::Result<PathBuf> {
+    let from = root().join(folder);
+    let to = target().join("npm").join(folder);
+    let lock = |folder: &Path| std::fs::read(folder.join("package-lock.json"));
+    let is_installed = to.join("installed").exists() && lock(&to).ok() == lock(&from).ok();
+    std::fs::create_dir_all(&to)?;
+    for file in files {
+        std::fs::copy(from.join(file), to.join(file)).with_context(|| format!("{file} cannot be copied"))?;
+    }
+    if !is_installed {
+        let version = Command::new("npm")
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status();
+        version.context("there is no npm")?;
+        say(&format!(
+            "installing what {folder} depends on into {}",
+            to.display()
+        ));
+        run(Command::new("npm")
+            .args(["ci", "--no-audit", "--no-fund", "--loglevel=error"])
+            .current_dir(&to))?;
+        std::fs::write(to.join("installed"), "")?;
+    }
+    Ok(to)
 }

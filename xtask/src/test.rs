@@ -1,13 +1,13 @@
 //! All tests, with their totals.
 
 use std::io::{BufRead, BufReader, Write as _};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
 
 use crate::components;
-use crate::run::{cargo, run, say, target};
+use crate::python;
+use crate::run::{cargo, say};
 
 /// What the end-to-end tests use of Python: a client, and a test tool for gates to run.
 const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
@@ -16,7 +16,7 @@ const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
 pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<()> {
     components::build_packs()?;
     components::build_guests()?;
-    let python = python_client()?;
+    let python = python::with("python", PYTHON_PACKAGES)?;
     let mut test = cargo();
     test.args(["test", "--workspace", "--exclude", "guests", "--no-fail-fast"])
         .args(filter)
@@ -70,38 +70,4 @@ impl Totals {
             }
         }
     }
-}
-
-/// A Python with what the tests use of it, made once in the target folder.
-fn python_client() -> anyhow::Result<PathBuf> {
-    let folder = target().join("python");
-    let python = folder.join("bin/python");
-    let has_all = |python: &PathBuf| {
-        let checks = PYTHON_PACKAGES.iter().map(|package| {
-            let (name, version) = package.split_once("==").unwrap_or((package, ""));
-            format!("assert m.version('{name}') == '{version}'")
-        });
-        let checks: Vec<String> = checks.collect();
-        Command::new(python)
-            .args([
-                "-c",
-                &format!("import importlib.metadata as m; {}", checks.join("; ")),
-            ])
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
-    };
-    if !has_all(&python) {
-        say(&format!(
-            "installing {} into {}",
-            PYTHON_PACKAGES.join(" "),
-            folder.display()
-        ));
-        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
-            .context("the tests need python3 with venv (Debian: python3-venv)")?;
-        run(Command::new(&python)
-            .args(["-m", "pip", "install", "--quiet"])
-            .args(PYTHON_PACKAGES))?;
-    }
-    Ok(python)
 }

@@ -20,12 +20,15 @@
 //! ```
 
 mod collect;
+mod given;
 mod store;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use given::Given;
 
 pub use collect::{Kept, collect};
 pub use store::{ArtifactStore, ArtifactWriter};
@@ -142,6 +145,7 @@ pub struct Artifact {
 pub struct CallArtifacts {
     store: Option<Arc<ArtifactStore>>,
     kept: Arc<Mutex<Vec<Artifact>>>,
+    given: Arc<Mutex<Given>>,
 }
 
 impl CallArtifacts {
@@ -150,6 +154,7 @@ impl CallArtifacts {
         CallArtifacts {
             store,
             kept: Arc::default(),
+            given: Arc::default(),
         }
     }
 
@@ -169,9 +174,10 @@ impl CallArtifacts {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Forgets what the call kept, because it runs again.
+    /// Forgets what the call kept, because it runs again or is taken back.
     pub fn forget(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Given::default();
     }
 
     /// An artifact whose content the host has in memory and will store once the call is over.
@@ -184,9 +190,9 @@ impl CallArtifacts {
     }
 
     /// Stores what was announced.
-    pub(crate) fn store(&self, content: &str) {
+    pub(crate) fn store(&self, content: &[u8]) {
         if let Some(store) = &self.store
-            && let Err(err) = store.put(content.as_bytes())
+            && let Err(err) = store.put(content)
         {
             tracing::warn!(%err, "an artifact could not be stored");
         }

@@ -43,6 +43,7 @@ impl Call {
             progress: Progress::default(),
         };
         let outcome = gate.call(call).await?;
+        gate.catch_up().await;
         gate.flush().await;
         match outcome.result {
             Ok(reply) => {

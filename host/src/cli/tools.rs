@@ -21,8 +21,10 @@ impl Tools {
         let config = Config::load(global.config.as_deref())?;
         let mut choice = self.filters.choice(&config)?;
         choice.selection.tier = self.filters.tier.or(Some(Tier::Full));
+        choice.selection.compact = self.filters.compact;
         let gate = super::open(global, &config, &choice).await?;
-        let tools = gate.catalog().listed();
+        let catalog = gate.catalog();
+        let tools = catalog.listed();
         if global.json {
             let tools: Vec<_> = tools
                 .map(|tool| {

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tollgate_sdk::{NextCall, ToolError};
 
 use super::{CoreCx, Tool, storage};
@@ -17,8 +18,10 @@ const MOST: u32 = 24 << 10;
 /// Read a slice of stored content, such as a test's log, by the id that an operation names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = addresses()))]
 pub(super) struct Get {
     /// The artifact, from artifact_ids of an operation.
+    #[schemars(extend("x-values" = values()))]
     artifact_id: String,
     /// Where the slice begins, in bytes.
     #[serde(default)]
@@ -31,6 +34,20 @@ pub(super) struct Get {
 
 fn default_limit() -> u32 {
     16 << 10
+}
+
+fn addresses() -> Value {
+    json!([{
+        "path": "artifacts/{artifact_id}{?offset,limit}",
+        "name": "artifact",
+        "title": "Stored content",
+        "description": "A slice of stored content, such as a test's log; the next slice is named beside it.",
+        "content": "content",
+    }])
+}
+
+fn values() -> Value {
+    json!({"tool": "ledger_query", "arguments": {"limit": 200}, "items": "operations", "value": "artifact_ids"})
 }
 
 /// How a slice is written.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use tollgate_sdk::{NextCall, ToolError};
 
 use super::envelope_view::EnvelopeView;
@@ -166,6 +166,7 @@ impl Tool for Get {
 /// List envelopes, newest first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = addresses_of_list()))]
 pub(super) struct List {
     /// Only those in this state.
     state: Option<State>,
@@ -181,6 +182,17 @@ pub(super) struct List {
 
 fn default_limit() -> u32 {
     20
+}
+
+fn addresses_of_list() -> Value {
+    json!([{
+        "path": "envelopes.json{?state,workspace,cursor,limit}",
+        "name": "envelopes",
+        "title": "Envelopes",
+        "description": "Envelopes with what is used and left of their limits, newest first.",
+        "mime_type": "application/json",
+        "listed": true,
+    }])
 }
 
 /// A page of envelopes.
@@ -228,6 +240,11 @@ impl Tool for List {
                 .collect::<Result<_, _>>()?,
         })
     }
+}
+
+/// What lists envelopes, for arguments that name one.
+pub(super) fn values() -> Value {
+    json!({"tool": List::NAME, "arguments": {"limit": 100}, "items": "envelopes", "value": "id"})
 }
 
 fn view(cx: &CoreCx<'_>, envelope: Envelope) -> Result<EnvelopeView, ToolError> {

@@ -2,6 +2,7 @@
 //! every other tool and cost nothing.
 
 mod artifacts;
+mod discovery;
 mod envelope_view;
 mod envelopes;
 mod operations;
@@ -17,10 +18,11 @@ use tollgate_sdk::{Reply, ToolError};
 
 use crate::artifacts::ArtifactStore;
 use crate::envelope::Limits;
-use crate::packs::{Effect, Tier, ToolSpec};
+use crate::packs::{Catalog, Effect, Tier, ToolSpec};
 use crate::storage::Session;
 use crate::workspaces::Workspaces;
 
+pub(crate) use discovery::RELAY;
 pub(crate) use envelopes::unknown as unknown_envelope;
 pub use operations::{ReportView, report};
 
@@ -47,6 +49,8 @@ pub struct CoreCx<'a> {
     pub artifacts: Option<&'a ArtifactStore>,
     /// The registered directories.
     pub workspaces: &'a Workspaces,
+    /// The tools that exist.
+    pub catalog: &'a Catalog,
 }
 
 impl CoreCx<'_> {
@@ -127,6 +131,18 @@ pub fn all() -> &'static [CoreTool] {
             CoreTool::of::<operations::Query>(),
             CoreTool::of::<operations::Report>(),
             CoreTool::of::<artifacts::Get>(),
+        ]
+    })
+}
+
+/// The tools that find and call others, which only exist in the compact listing.
+pub fn discovery() -> &'static [CoreTool] {
+    static TOOLS: OnceLock<Vec<CoreTool>> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        vec![
+            CoreTool::of::<discovery::Search>(),
+            CoreTool::of::<discovery::Describe>(),
+            CoreTool::of::<discovery::Relay>(),
         ]
     })
 }

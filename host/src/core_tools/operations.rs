@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tollgate_sdk::ToolError;
 
 use super::envelope_view::EnvelopeView;
-use super::envelopes::find;
+use super::envelopes::{self, find};
 use super::{CoreCx, Tool, storage};
 use crate::ledger::report::{Changed, Refused, Repeated, Step, Story};
 use crate::packs::{Effect, Tier};
@@ -14,8 +15,10 @@ use crate::storage::{Envelope, OperationFilter, Session, StoredOperation};
 /// Look up past operations, newest first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = addresses_of_query()))]
 pub(super) struct Query {
     /// Only of this envelope.
+    #[schemars(extend("x-values" = envelopes::values()))]
     envelope_id: Option<String>,
     /// Only of this pack.
     pack: Option<String>,
@@ -41,6 +44,17 @@ pub(super) struct Query {
 
 fn default_limit() -> u32 {
     50
+}
+
+fn addresses_of_query() -> Value {
+    json!([{
+        "path": "operations.json{?envelope_id,pack,tool,actor,cursor,limit}",
+        "name": "operations",
+        "title": "Operations",
+        "description": "Rows of the ledger, newest first.",
+        "mime_type": "application/json",
+        "listed": true,
+    }])
 }
 
 /// A page of operations.
@@ -87,9 +101,31 @@ impl Tool for Query {
 /// Tell what happened in an envelope: in what order, under what limits, with what effects.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = addresses_of_report()))]
 pub(super) struct Report {
     /// The envelope.
+    #[schemars(extend("x-values" = envelopes::values()))]
     envelope_id: String,
+}
+
+fn addresses_of_report() -> Value {
+    json!([
+        {
+            "path": "envelopes/{envelope_id}/report.txt",
+            "name": "envelope_report",
+            "title": "Report on an envelope",
+            "description": "What happened in an envelope, as a person would tell it.",
+            "mime_type": "text/plain",
+            "listed": true,
+        },
+        {
+            "path": "envelopes/{envelope_id}/report.json",
+            "name": "envelope_report_json",
+            "title": "Report on an envelope, for programs",
+            "description": "What happened in an envelope: steps, refusals, changes, counters.",
+            "mime_type": "application/json",
+        },
+    ])
 }
 
 /// What happened in an envelope.

@@ -108,7 +108,11 @@ fn problems(err: &ValidationError<'_>) -> Vec<Blocker> {
         ValidationErrorKind::MaxLength { limit } => {
             vec![problem(&at, format!("it is longer than {limit} characters"))]
         }
-        _ => vec![problem(&at, err.to_string())],
+        // What is wrong comes after the value, which may be longer than anybody wants to read.
+        _ => match err.to_string() {
+            message if message.len() > MAX_QUOTE => vec![problem(&at, err.masked_with("it").to_string())],
+            message => vec![problem(&at, message)],
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! The projector: writes to workspaces what `write` calls wanted there, after their commit and in its
 //! order, off the writer's thread and before the reply leaves.
 
+use std::collections::BTreeSet;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -8,8 +9,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tollgate_sdk::stale;
 
-use super::guest::GuestCall;
+use super::guest::{Ended, GuestCall};
 use super::{Reply, Settled};
+use crate::liveness::{Host, Projection};
 use crate::packs::Body;
 
 /// What waits for its turn.
@@ -49,6 +51,31 @@ fn project(work: &Receiver<Work>) {
             Work::Flush(done) => {
                 let _ = done.send(());
             }
+        }
+    }
+}
+
+/// Notes where a call's files will be, before the commit they follow: if this process is killed in
+/// between, the next one has the pack write them.
+pub(super) fn announce(host: &Host, guest: &GuestCall, ended: &Ended) {
+    let (Body::Guest(pack), Ok(reply)) = (&guest.body, &ended.result) else {
+        return;
+    };
+    if pack.manifest.render_tool.is_none() {
+        return;
+    }
+    let workspaces: BTreeSet<&str> = reply
+        .held_back
+        .iter()
+        .map(|held| held.workspace.info.name.as_str())
+        .collect();
+    for workspace in workspaces {
+        let projection = Projection {
+            pack: pack.manifest.name.clone(),
+            workspace: workspace.to_owned(),
+        };
+        if let Err(err) = host.note(projection) {
+            tracing::warn!(%err, workspace, "if this process is killed, files may stay stale");
         }
     }
 }

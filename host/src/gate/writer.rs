@@ -16,7 +16,7 @@ use tollgate_sdk::ToolError;
 use super::backlog::Backlog;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
 use super::guest::{Ended, GuestCall, Runtime};
-use super::projector::Work as Projection;
+use super::projector::{self, Work as Projection};
 use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
 use crate::envelope::{Charge, Standing, State};
@@ -270,12 +270,14 @@ impl Writer {
                         None => match self.run(guest)? {
                             Ran::Kept(ended) => ended,
                             Ran::Lost(ended) => {
+                                guest.artifacts.forget();
                                 pending.failure = Some(ended);
                                 return Ok(Err(Lost));
                             }
                         },
                     };
                     if ended.result.is_err() {
+                        guest.artifacts.forget();
                         pending.failure = Some(ended.clone());
                     }
                     settled.end(ended);
@@ -283,7 +285,7 @@ impl Writer {
                 }
                 let runtime = self.runtime.clone();
                 let session = self.session()?;
-                settled.budgets = runtime.budgets(session, draft)?;
+                settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
                 record(session, draft.finish(&settled), &now)?;
                 pending.settled = Some(settled);
             }
@@ -361,6 +363,7 @@ impl Writer {
                 session.book_pages(&pack.namespace, grown)?;
             }
             session.release()?;
+            projector::announce(&self.runtime.host, guest, &ended);
         } else {
             session.undo()?;
         }

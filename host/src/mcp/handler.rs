@@ -1,21 +1,24 @@
 //! MCP requests, turned into calls of the gate and back.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListToolsResult, MetaObject,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion, Role,
-    ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, Role, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tokio_util::sync::DropGuard;
 use tollgate_sdk::ToolError;
 
-use super::listing::Listing;
-use super::wire;
+use super::listings::Listings;
+use super::{resources, wire};
 use crate::deadline::Cancel;
 use crate::gate::{Call, Caller, Gate, Outcome, Reply};
 use crate::progress::{Note, Progress};
@@ -26,10 +29,12 @@ const MAX_TEXT: usize = 40 << 10;
 /// One connection's view of the gate.
 #[derive(Clone)]
 pub struct Handler {
-    gate: Arc<Gate>,
-    listing: Arc<Listing>,
+    pub(super) gate: Arc<Gate>,
+    listings: Arc<Listings>,
     connection: String,
     structured: Structured,
+    /// While the connection lasts, its client hears of changes.
+    hearing: Arc<Mutex<Option<DropGuard>>>,
 }
 
 /// How structured results are handed to the transport.
@@ -43,12 +48,13 @@ pub enum Structured {
 
 impl Handler {
     /// A handler for a new connection.
-    pub fn new(gate: Arc<Gate>, listing: Arc<Listing>) -> Handler {
+    pub fn new(gate: Arc<Gate>, listings: Arc<Listings>) -> Handler {
         Handler {
             connection: gate.new_connection(),
             gate,
-            listing,
+            listings,
             structured: Structured::Json,
+            hearing: Arc::default(),
         }
     }
 
@@ -61,6 +67,30 @@ impl Handler {
     /// The connection's id.
     pub fn connection(&self) -> &str {
         &self.connection
+    }
+
+    /// Calls a tool for something that is no tool call itself. `None` if it does not exist here.
+    pub(super) async fn ask(
+        &self,
+        context: &RequestContext<RoleServer>,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Option<Result<Reply, ToolError>> {
+        let cancel = CancelOnDrop(Cancel::default());
+        let call = Call {
+            tool: tool.to_owned(),
+            arguments,
+            malformed: Vec::new(),
+            envelope: context.meta.get("tollgate/envelope_id").cloned(),
+            caller: self.caller(context),
+            cancel: cancel.0.clone(),
+            progress: Progress::default(),
+        };
+        let asked = tokio::select! {
+            asked = self.gate.call(call) => asked,
+            () = context.ct.cancelled() => return Some(Err(ToolError::new("CANCELLED", "the request was cancelled"))),
+        };
+        Some(asked.ok()?.result)
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
@@ -83,13 +113,31 @@ impl ServerHandler for Handler {
         let mut config = ServerConfig::new(
             ServerCapabilities::builder()
                 .enable_tools()
+                .enable_tool_list_changed()
                 .enable_prompts()
+                .enable_prompts_list_changed()
+                .enable_resources()
+                .enable_completions()
                 .build(),
         )
-        .with_instructions(self.listing.instructions());
+        .with_instructions(self.listings.current().instructions());
         config.server_info = Implementation::new("tollgate", env!("CARGO_PKG_VERSION"));
         config.server_info.title = Some("Tollgate".to_owned());
         config
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let hearing = self.listings.tell(context.peer);
+        *self.hearing.lock().unwrap_or_else(PoisonError::into_inner) = Some(hearing);
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        // What of it is offered is decided by the capabilities.
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        self.listings.tell_subscriber(subscription).await
     }
 
     async fn list_tools(
@@ -99,7 +147,8 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let (tools, next_cursor) = self
-            .listing
+            .listings
+            .current()
             .page(cursor.as_deref())
             .map_err(|_| ErrorData::invalid_params("the cursor is not one of this list", None))?;
         let mut result = ListToolsResult::with_all_items(tools);
@@ -107,12 +156,48 @@ impl ServerHandler for Handler {
         Ok(result)
     }
 
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(
+            self.resources(&context).await,
+        ))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let templates = resources::templates(&self.gate.catalog());
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(self.resource(&request.uri, &context).await?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Ok(CompleteResult::new(self.completion(&request, &context).await?))
+    }
+
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(self.listing.prompts().to_vec()))
+        let listing = self.listings.current();
+        Ok(ListPromptsResult::with_all_items(listing.prompts().to_vec()))
     }
 
     async fn get_prompt(

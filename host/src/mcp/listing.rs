@@ -7,6 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rmcp::model::{Prompt, PromptArgument, Tool, ToolAnnotations};
 use serde_json::Value;
 
+use crate::core_tools::RELAY;
 use crate::packs::{Catalog, Effect, ToolSpec};
 
 /// Tools of one page.
@@ -15,6 +16,7 @@ const PAGE: usize = 50;
 const MAX_INSTRUCTIONS: usize = 8 << 10;
 
 /// The listed tools, by name, and what a client is told at the start.
+#[derive(PartialEq)]
 pub struct Listing {
     tools: Vec<Tool>,
     prompts: Vec<Prompt>,
@@ -29,7 +31,13 @@ impl Listing {
     /// What a catalog lists.
     pub fn new(catalog: &Catalog) -> Listing {
         Listing {
-            tools: catalog.listed().map(|tool| definition(&tool.spec)).collect(),
+            tools: catalog
+                .listed()
+                .map(|tool| match tool.spec.name.as_str() {
+                    RELAY => relay_definition(&tool.spec, catalog),
+                    _ => definition(&tool.spec),
+                })
+                .collect(),
             prompts: catalog
                 .prompts()
                 .map(|prompt| prompt_definition(&prompt.spec))
@@ -94,6 +102,19 @@ fn definition(spec: &ToolSpec) -> Tool {
     .with_annotations(annotations)
 }
 
+/// The definition of the tool that calls others: it may do whatever one of them may.
+fn relay_definition(spec: &ToolSpec, catalog: &Catalog) -> Tool {
+    let any = |may: fn(&ToolSpec) -> bool| catalog.all().any(|tool| may(&tool.spec));
+    let annotations = ToolAnnotations::from_raw(
+        Some(spec.title.clone()),
+        Some(!any(|spec| spec.effect != Effect::Read)),
+        Some(any(|spec| spec.destructive)),
+        Some(!any(|spec| !spec.idempotent)),
+        Some(any(|spec| spec.open_world)),
+    );
+    definition(spec).with_annotations(annotations)
+}
+
 /// A prompt's definition on the wire.
 fn prompt_definition(spec: &ToolSpec) -> Prompt {
     let required = spec.input_schema.get("required").and_then(Value::as_array);
@@ -114,7 +135,12 @@ fn instructions(catalog: &Catalog) -> String {
          `blockers` lists every reason at once, `next_call` is ready to run, and nothing was changed.",
     );
     let unlisted = catalog.all().count() - catalog.listed().count();
-    if unlisted > 0 {
+    if catalog.is_compact() {
+        text.push_str(&format!(
+            " The {unlisted} tools named below and in refusals are not listed: find them with tool_search, see their \
+             arguments with tool_describe, and call them by tool_call, which takes a `next_call` as it is."
+        ));
+    } else if unlisted > 0 {
         text.push_str(&format!(
             " {unlisted} more tools answer by name without being listed; `serve --tier full` lists them."
         ));

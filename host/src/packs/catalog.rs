@@ -1,15 +1,21 @@
 //! The tools that exist, and those of them that are listed.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
 
+use super::definitions::{self, Change, Comparison};
 use super::load::{LoadError, Loader, Pack, Source};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
 use super::other_forms;
+use super::resources::{self, Resource, Values};
+use super::search::Index;
 use crate::core_tools::{self, CoreTool};
+use crate::meter::Meter;
+use crate::storage::Database;
+use crate::workspaces::Workspaces;
 
 /// The argument that names the envelope a call belongs to.
 pub const ENVELOPE_ARGUMENT: &str = "envelope_id";
@@ -27,6 +33,8 @@ pub struct Selection {
     pub read_only: bool,
     /// Up to which tier tools are listed. Without it: core, or all that `tools` names.
     pub tier: Option<Tier>,
+    /// Only the tools that find and call others are listed. They exist then, whatever else is selected.
+    pub compact: bool,
 }
 
 /// A tool that exists.
@@ -37,6 +45,8 @@ pub struct ToolEntry {
     pub spec: ToolSpec,
     /// Checks its arguments.
     pub arguments: jsonschema::Validator,
+    /// Counts its calls.
+    pub meter: Arc<Meter>,
     /// The gate takes `envelope_id` out of its arguments. Tools that have an argument of that name
     /// themselves keep it.
     pub correlated: bool,
@@ -50,6 +60,7 @@ impl Default for Selection {
             exclude: Vec::new(),
             read_only: false,
             tier: None,
+            compact: false,
         }
     }
 }
@@ -60,6 +71,24 @@ impl Selection {
         (self.tools.is_empty() || globs(&self.tools).is_match(&spec.name))
             && !globs(&self.exclude).is_match(&spec.name)
             && (!self.read_only || spec.effect == Effect::Read)
+    }
+}
+
+/// What becomes of the tables of packs that are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tables {
+    /// Those of each pack are brought up to date; one whose tables cannot be is not loaded.
+    Migrate,
+    /// They stay as they are until [`Catalog::migrate`].
+    Leave,
+}
+
+impl Tables {
+    fn bring(self, loader: &Loader, pack: &Pack) -> Result<(), LoadError> {
+        match self {
+            Tables::Migrate => loader.migrate(pack),
+            Tables::Leave => Ok(()),
+        }
     }
 }
 
@@ -80,40 +109,66 @@ impl ToolEntry {
             Body::Core(_) => core_tools::PACK,
         }
     }
+
+    /// Whether it is one of the tools that find and call others.
+    pub fn is_discovery(&self) -> bool {
+        matches!(self.body, Body::Core(tool) if core_tools::discovery().iter().any(|known| known.name == tool.name))
+    }
 }
 
 /// All packs of a host and their tools.
 pub struct Catalog {
     packs: Vec<Arc<Pack>>,
     failures: Vec<LoadError>,
+    changes: Vec<Change>,
     tools: BTreeMap<String, Arc<ToolEntry>>,
     aliases: BTreeMap<String, String>,
     prompts: BTreeMap<String, Arc<ToolEntry>>,
+    resources: Vec<Resource>,
+    /// By pack and argument.
+    values: BTreeMap<(String, String), Values>,
     tier: Tier,
+    compact: bool,
+    /// Made when somebody searches.
+    index: OnceLock<Index>,
 }
 
 impl Catalog {
     /// Loads what can be loaded; the rest is in [`failures`](Catalog::failures).
-    pub async fn load(loader: &Loader, sources: Vec<Source>, selection: &Selection) -> Catalog {
+    pub async fn load(
+        loader: &Loader,
+        workspaces: &Workspaces,
+        sources: Vec<Source>,
+        selection: &Selection,
+        tables: Tables,
+    ) -> Catalog {
         let mut catalog = Catalog {
             packs: Vec::new(),
             failures: Vec::new(),
+            changes: Vec::new(),
             tools: BTreeMap::new(),
             aliases: BTreeMap::new(),
             prompts: BTreeMap::new(),
+            resources: Vec::new(),
+            values: BTreeMap::new(),
             tier: listed_tier(selection),
+            compact: selection.compact,
+            index: OnceLock::new(),
         };
+        for tool in core_tools::discovery().iter().filter(|_| selection.compact) {
+            catalog.add_tool(Body::Core(tool), (tool.spec)(), &Selection::default());
+        }
         let core = core_tools::all().iter().filter(|_| selection.core);
         for tool in core {
             catalog.add_tool(Body::Core(tool), (tool.spec)(), selection);
         }
         let known = loader.packs_with_tables();
-        let loading = sources.into_iter().map(|source| loader.load(source));
+        let loading = sources.into_iter().map(|source| loader.load(source, workspaces));
         for result in futures::future::join_all(loading).await {
             let admitted = result.and_then(|pack| {
                 catalog.check_free(&pack, &known)?;
                 check_schemas(&pack)?;
-                loader.migrate(&pack)?;
+                tables.bring(loader, &pack)?;
                 Ok(pack)
             });
             match admitted {
@@ -124,6 +179,11 @@ impl Catalog {
         catalog
     }
 
+    /// Brings the tables of all packs up to date, or those of none.
+    pub fn migrate(&self, loader: &Loader) -> Result<(), LoadError> {
+        loader.migrate_together(&self.packs)
+    }
+
     /// The packs that were loaded, in the order of their sources.
     pub fn packs(&self) -> &[Arc<Pack>] {
         &self.packs
@@ -132,6 +192,45 @@ impl Catalog {
     /// What was not loaded, and why.
     pub fn failures(&self) -> &[LoadError] {
         &self.failures
+    }
+
+    /// Goes on with the counts of a catalog that this one replaces.
+    pub fn inherit(&mut self, before: &Catalog) {
+        let mine = self
+            .tools
+            .iter_mut()
+            .map(|(name, entry)| (before.tools.get(name), entry));
+        let prompts = self.prompts.iter_mut();
+        let prompts = prompts.map(|(name, entry)| (before.prompts.get(name), entry));
+        for (before, entry) in mine.chain(prompts) {
+            if let (Some(before), Some(entry)) = (before, Arc::get_mut(entry))
+                && before.pack_name() == entry.pack_name()
+            {
+                entry.meter = Arc::clone(&before.meter);
+            }
+        }
+    }
+
+    /// Tools that are not what the operator accepted. Known once they were remembered.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Remembers what the tools are, and finds those that the operator has not accepted.
+    pub fn remember(&mut self, database: &Database, now: &str) -> anyhow::Result<()> {
+        let remembered = database.read_session()?.definitions()?;
+        let packs = self.packs.iter().map(AsRef::as_ref);
+        let Comparison { store, changes } = definitions::compare(packs, &remembered, now);
+        self.changes = changes;
+        if store.is_empty() {
+            return Ok(());
+        }
+        let session = database.write_session()?;
+        session.begin_write()?;
+        for definition in &store {
+            session.remember_definition(definition)?;
+        }
+        Ok(session.commit()?)
     }
 
     /// A tool by its name or an alias.
@@ -151,6 +250,16 @@ impl Catalog {
         self.prompts.values()
     }
 
+    /// What can be read under an address.
+    pub fn resources(&self) -> &[Resource] {
+        &self.resources
+    }
+
+    /// What can stand in an argument of a pack's tools and prompts, as far as it says so.
+    pub fn values(&self, pack: &str, argument: &str) -> Option<&Values> {
+        self.values.get(&(pack.to_owned(), argument.to_owned()))
+    }
+
     /// Every tool that exists, by name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.tools.values()
@@ -158,7 +267,23 @@ impl Catalog {
 
     /// The tools that are listed, by name.
     pub fn listed(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
-        self.all().filter(|tool| tool.spec.tier <= self.tier)
+        self.all().filter(|tool| match self.compact {
+            true => tool.is_discovery(),
+            false => tool.spec.tier <= self.tier,
+        })
+    }
+
+    /// Whether only the tools that find and call others are listed.
+    pub fn is_compact(&self) -> bool {
+        self.compact
+    }
+
+    /// What finds tools by words. The tools that find tools are no part of it.
+    pub fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let others = self.all().filter(|tool| !tool.is_discovery());
+            Index::of(others.map(|tool| &tool.spec))
+        })
     }
 
     /// The name most like one that does not exist, if any is.
@@ -208,7 +333,8 @@ impl Catalog {
 
     /// The pack that declares a name and does not exclude it.
     fn claimant(&self, name: &str) -> Option<&str> {
-        if core_tools::all().iter().any(|tool| tool.name == name) {
+        let mut own = core_tools::all().iter().chain(core_tools::discovery());
+        if own.any(|tool| tool.name == name) {
             return Some(core_tools::PACK);
         }
         self.packs.iter().find_map(|pack| {
@@ -246,6 +372,7 @@ impl Catalog {
             body: Body::Guest(Arc::clone(pack)),
             spec: spec.clone(),
             arguments,
+            meter: Arc::default(),
             correlated: false,
         };
         self.prompts.insert(spec.name.clone(), Arc::new(entry));
@@ -259,6 +386,16 @@ impl Catalog {
             return;
         };
         other_forms::hide(&mut spec.input_schema);
+        let pack = match &body {
+            Body::Guest(pack) => pack.manifest.name.as_str(),
+            Body::Core(_) => core_tools::PACK,
+        };
+        // Checked before, when the pack was.
+        let declared = resources::take(pack, &mut spec).unwrap_or_default();
+        self.resources.extend(declared.resources);
+        let values = declared.values.into_iter();
+        self.values
+            .extend(values.map(|(argument, values)| ((pack.to_owned(), argument), values)));
         let correlated = matches!(body, Body::Guest(_)) && offer_envelope(&mut spec);
         for alias in &spec.aliases {
             self.aliases.insert(alias.clone(), spec.name.clone());
@@ -267,6 +404,7 @@ impl Catalog {
             body,
             spec,
             arguments,
+            meter: Arc::default(),
             correlated,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
@@ -307,19 +445,18 @@ fn listed_tier(selection: &Selection) -> Tier {
 
 /// Every input schema must be one that arguments can be checked against.
 fn check_schemas(pack: &Pack) -> Result<(), LoadError> {
-    let problems: Vec<String> = pack
-        .manifest
-        .tools
-        .iter()
-        .filter_map(|spec| {
-            let schema = other_forms::accepted(&spec.input_schema);
-            let err = jsonschema::validator_for(&schema).err()?;
-            Some(format!(
+    let mut problems = Vec::new();
+    for spec in &pack.manifest.tools {
+        let schema = other_forms::accepted(&spec.input_schema);
+        if let Err(err) = jsonschema::validator_for(&schema) {
+            problems.push(format!(
                 "tool {}: its input schema is no JSON Schema: {err}",
                 spec.name
-            ))
-        })
-        .collect();
+            ));
+        }
+        let declared = resources::take(&pack.manifest.name, &mut spec.clone());
+        problems.extend(declared.err().into_iter().flatten());
+    }
     if problems.is_empty() {
         Ok(())
     } else {

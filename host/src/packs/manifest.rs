@@ -76,6 +76,8 @@ pub struct Manifest {
     pub prompts: Vec<ToolSpec>,
     /// The JSON Schema of its `config` table.
     pub config_schema: Option<Value>,
+    /// The tool that writes its files in a workspace anew.
+    pub render_tool: Option<String>,
 }
 
 /// One tool.
@@ -151,6 +153,16 @@ impl Manifest {
             }
         }
         problems.extend(repeated_names(tools.iter().chain(&prompts)));
+        if let Some(name) = &said.render_tool
+            && !tools
+                .iter()
+                .any(|tool| tool.name == *name && tool.effect == Effect::Run)
+        {
+            let name = text::cut(name, 64);
+            problems.push(format!(
+                "{name:?}, which is to write its files, is no `run` tool of its own"
+            ));
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -171,6 +183,7 @@ impl Manifest {
             tools,
             prompts,
             config_schema,
+            render_tool: said.render_tool,
         })
     }
 
@@ -320,6 +333,28 @@ fn line(said: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_written_by_a_tool_that_runs() {
+        let said = |render_tool: Option<&str>| wit::Manifest {
+            name: "notes".to_owned(),
+            version: "1.0.0".to_owned(),
+            summary: String::new(),
+            instructions: String::new(),
+            wants: Vec::new(),
+            migrations: Vec::new(),
+            tools: Vec::new(),
+            prompts: Vec::new(),
+            config_schema: None,
+            render_tool: render_tool.map(str::to_owned),
+        };
+        assert!(Manifest::check(said(None)).is_ok());
+        let problems = Manifest::check(said(Some("notes_render"))).unwrap_err();
+        assert_eq!(
+            problems,
+            ["\"notes_render\", which is to write its files, is no `run` tool of its own"]
+        );
+    }
 
     #[test]
     fn prefixes_that_start_alike_clash() {

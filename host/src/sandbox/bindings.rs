@@ -15,6 +15,7 @@ wasmtime::component::bindgen!({
         "tollgate:host/storage.error" => crate::storage::SqlError,
         "tollgate:host/budget.error" => crate::view::budget::BudgetError,
         "tollgate:host/ledger.error" => crate::view::ledger::LedgerError,
+        "tollgate:host/artifacts.error" => tollgate_sdk::ArtifactError,
         "tollgate:host/workspace.error" => tollgate_sdk::WorkspaceError,
         "tollgate:host/process.error" => tollgate_sdk::ProcessError,
     },

@@ -1,5 +1,6 @@
 //! The capabilities that components import, one module each, as views on a call's state.
 
+mod artifacts;
 pub mod budget;
 mod clock_and_ids;
 pub mod ledger;
@@ -18,6 +19,7 @@ pub fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     storage::add_to_linker(linker)?;
     budget::add_to_linker(linker)?;
     ledger::add_to_linker(linker)?;
+    artifacts::add_to_linker(linker)?;
     clock_and_ids::add_to_linker(linker)?;
     log::add_to_linker(linker)?;
     workspace::add_to_linker(linker)?;

@@ -4,15 +4,15 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
-use sha2::{Digest, Sha256};
-use tollgate_sdk::{Cx, Db, DbError, Level, NextCall, Timestamp, Tool, ToolError, canonical_json};
+use tollgate_sdk::{Cx, Db, DbError, Level, NextCall, Timestamp, Tool, ToolError};
 
 use crate::arguments::{NAME, TEXT, WORKSPACE};
 use crate::config::Config;
+use crate::event_hash::{event_hash, params_of};
 use crate::files;
 use crate::files::Touched;
 use crate::guard::{self, Action, Holder, Scene};
-use crate::model::{Actor, Severity, Unit};
+use crate::model::{Actor, MilestoneId, Severity, Unit};
 use crate::store::log::{self, Entry, Event};
 use crate::store::milestone::Milestone;
 use crate::store::slice::Slice;
@@ -30,9 +30,6 @@ pub(crate) struct Header<'a> {
     pub actor_name: Option<&'a str>,
     pub trigger_reason: Option<&'a str>,
 }
-
-/// The arguments that make a [`Header`].
-const HEADER: [&str; 3] = ["workspace", "actor_name", "trigger_reason"];
 
 /// Gives an argument struct its [`Header`], from the fields that all of them have.
 macro_rules! header {
@@ -173,7 +170,7 @@ impl<'a> Act<'a> {
             refusals.line("actor_name", name, NAME);
         }
         if let Some(reason) = self.header.trigger_reason {
-            refusals.one_line("trigger_reason", reason, TEXT);
+            refusals.prose("trigger_reason", reason);
         }
         let facts = call.check(self, &mut refusals)?;
         refusals.finish(Some(self.workspace()))?;
@@ -212,15 +209,13 @@ impl<'a> Act<'a> {
         for warning in &warnings {
             self.audit(Severity::Warn, None, warning)?;
         }
-        let stale = match files::project(self, &touched) {
-            Ok(()) => false,
-            Err(why) => {
-                let warning = format!("the files are out of date: {why}");
-                self.audit(Severity::Warn, Some("STALE"), &warning)?;
-                warnings.push(warning);
-                true
-            }
-        };
+        let problems = files::project(self, &touched);
+        let stale = !problems.is_empty();
+        if stale {
+            let warning = format!("files are out of date: {}", problems.join("; "));
+            self.audit(Severity::Warn, Some("STALE"), &warning)?;
+            warnings.push(warning);
+        }
         Ok(Changed {
             unit: event.unit,
             status,
@@ -246,9 +241,9 @@ impl<'a> Act<'a> {
             return self.cx.log(Level::Warn, &line);
         }
         self.cx.keep_rows();
-        if let Err(why) = files::project(self, &Touched::default()) {
-            let line = format!("a refusal is not in the audit log's file: {why}");
-            self.cx.log(Level::Warn, &line);
+        for problem in files::project(self, &Touched::default()) {
+            self.cx
+                .log(Level::Warn, &format!("a file is out of date: {problem}"));
         }
     }
 
@@ -315,7 +310,7 @@ impl Act<'_> {
     pub(crate) fn dependencies(
         &self,
         action: Action,
-        on: &[crate::model::MilestoneId],
+        on: &[MilestoneId],
         refusals: &mut Refusals,
     ) -> Result<(), DbError> {
         let mut statuses = Vec::new();
@@ -357,49 +352,4 @@ impl Act<'_> {
         refusals.extend(guard::ownership(holder.as_slice(), self.header.actor_name));
         Ok(holder)
     }
-}
-
-/// The arguments as the event log keeps them: without who, why and where, and without what was left
-/// out or empty, which means the same.
-fn params_of(call: &impl Serialize) -> Result<Map<String, Json>, ToolError> {
-    match serde_json::to_value(call) {
-        Ok(Json::Object(params)) => Ok(params
-            .into_iter()
-            .filter(|(name, _)| !HEADER.contains(&name.as_str()))
-            .map(|(name, value)| (name, without_nothing(value)))
-            .filter(|(_, value)| !is_nothing(value))
-            .collect()),
-        _ => Err(ToolError::new("INTERNAL", "the arguments cannot be logged")),
-    }
-}
-
-fn is_nothing(value: &Json) -> bool {
-    match value {
-        Json::Null => true,
-        Json::Array(entries) => entries.is_empty(),
-        Json::Object(members) => members.is_empty(),
-        _ => false,
-    }
-}
-
-fn without_nothing(value: Json) -> Json {
-    match value {
-        Json::Object(members) => members
-            .into_iter()
-            .map(|(name, value)| (name, without_nothing(value)))
-            .filter(|(_, value)| !is_nothing(value))
-            .collect(),
-        Json::Array(entries) => entries.into_iter().map(without_nothing).collect(),
-        scalar => scalar,
-    }
-}
-
-/// The first 16 hex digits of the SHA-256 of command and arguments as canonical JSON.
-fn event_hash(cmd: &str, params: &Map<String, Json>) -> String {
-    let text = canonical_json(&serde_json::json!({"cmd": cmd, "params": params}));
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }

@@ -178,19 +178,29 @@ fn end_of_title(text: &str) -> Option<usize> {
     None
 }
 
-/// One line of text that Markdown shows as it is. Line ends become blanks.
+/// One line of text that Markdown shows as it is, at the start of a line too. Line ends become blanks.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut before = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let is_mark = match c {
+            '\\' | '*' | '`' | '[' | ']' | '<' | '>' | '|' | '~' | '#' | '&' => true,
+            // Within a word it is a letter.
+            '_' => !(in_word(before) && in_word(chars.peek().copied())),
+            // What lists and underlined headings start with, and what follows a list's number.
+            '-' | '+' | '=' => out.trim_start().is_empty(),
+            '.' | ')' => !out.is_empty() && out.chars().all(|c| c.is_ascii_digit()),
+            _ => false,
+        };
         match c {
-            '\\' | '*' | '`' | '[' | ']' | '<' | '>' | '|' | '~' | '#' => {
-                out.push('\\');
-                out.push(c);
-            }
+            _ if is_mark => out.extend(['\\', c]),
             _ if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => out.push(' '),
             _ => out.push(c),
         }
+        before = Some(c);
     }
     out
 }

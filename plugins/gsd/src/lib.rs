@@ -7,6 +7,8 @@
 mod act;
 mod arguments;
 mod config;
+mod draw;
+mod event_hash;
 mod files;
 pub mod grammar;
 mod guard;
@@ -20,7 +22,7 @@ use tollgate_sdk::{Pack, Want, config_schema, migration};
 
 use crate::config::Config;
 use crate::tools::claim::{ClaimUnit, ListClaims, ReleaseUnit};
-use crate::tools::complete::{CompleteSlice, CompleteTask, SkipSlice};
+use crate::tools::complete::{CompleteSlice, CompleteTask};
 use crate::tools::log::{ListAudit, ListEvents};
 use crate::tools::milestone::{CompleteMilestone, ValidateMilestone};
 use crate::tools::plan::{PlanSlice, PlanTask};
@@ -28,6 +30,7 @@ use crate::tools::render::RenderFiles;
 use crate::tools::reopen::{ReopenMilestone, ReopenSlice, ReopenTask};
 use crate::tools::revise::{ReassessRoadmap, ReplanSlice};
 use crate::tools::roadmap::PlanMilestone;
+use crate::tools::skip::SkipSlice;
 use crate::tools::start::StartTask;
 use crate::tools::status::ShowStatus;
 
@@ -68,6 +71,7 @@ pub const PACK: Pack = Pack {
         RenderFiles,
     ],
     config_schema: Some(config_schema::<Config>),
+    render_tool: Some("gsd_render"),
     ..Pack::EMPTY
 };
 tollgate_sdk::export_pack!(PACK);

@@ -7,16 +7,17 @@ use tollgate_sdk::{Db, DbError, Timestamp};
 
 use crate::config::Config;
 use crate::guard::{self, Action};
-use crate::model::{MilestoneId, MilestoneStatus, SliceId, Status, Unit, Verdict};
+use crate::model::{MilestoneId, MilestoneStatus, SliceId, Status, Unit};
 use crate::store::claim::{self, Claim};
-use crate::store::milestone::{self, Milestone};
+use crate::store::milestone::{self, MilestoneHead};
 use crate::store::slice::{self, Slice};
 use crate::store::task::{self, TaskHead};
+use crate::violation::Violation;
 
 /// Tasks that one tree shows at most; a milestone asked for by name shows as many.
 const TASKS: usize = 300;
 /// Claims that are looked at.
-const CLAIMS: u32 = 2_000;
+const CLAIMS: u32 = 10_000;
 
 /// A workspace with everything in it.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub(crate) struct Tree {
 /// A milestone with its slices.
 #[derive(Debug)]
 pub(crate) struct MilestoneNode {
-    pub milestone: Milestone,
+    pub milestone: MilestoneHead,
     pub slices: Vec<SliceNode>,
 }
 
@@ -60,32 +61,46 @@ pub(crate) fn load(
             .map(|claim| (claim.unit.clone(), claim))
             .collect(),
     };
-    let mut shown = 0;
-    for milestone in milestone::all(db, workspace)? {
-        let named = only == Some(&milestone.id);
-        let open = milestone.status != MilestoneStatus::Complete;
-        let mut slices = Vec::new();
-        if named || (open && only.is_none()) {
-            let counts = task::counts(db, workspace, &milestone.id)?;
-            for slice in slice::all(db, workspace, &milestone.id)? {
-                let (total, closed) = counts.get(&slice.id).copied().unwrap_or_default();
-                let mut tasks = Vec::new();
-                if shown < TASKS && (named || !slice.status.is_closed()) {
-                    tasks = task::heads(db, workspace, &milestone.id, &slice.id)?;
-                    tasks.truncate(TASKS - shown);
-                    shown += tasks.len();
-                }
-                slices.push(SliceNode {
-                    slice,
-                    total,
-                    closed,
-                    tasks,
-                });
+    let mut room = TASKS;
+    for milestone in milestone::heads(db, workspace)? {
+        let slices = match only {
+            Some(id) if *id == milestone.id => slices(db, workspace, id, true, &mut room)?,
+            None if milestone.status != MilestoneStatus::Complete => {
+                slices(db, workspace, &milestone.id, false, &mut room)?
             }
-        }
+            _ => Vec::new(),
+        };
         tree.milestones.push(MilestoneNode { milestone, slices });
     }
     Ok(tree)
+}
+
+/// The slices of a milestone, with the tasks of those that are open or of all, while there is room.
+fn slices(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    closed_too: bool,
+    room: &mut usize,
+) -> Result<Vec<SliceNode>, DbError> {
+    let counts = task::counts(db, workspace, milestone)?;
+    let mut nodes = Vec::new();
+    for slice in slice::all(db, workspace, milestone)? {
+        let (total, closed) = counts.get(&slice.id).copied().unwrap_or_default();
+        let mut tasks = Vec::new();
+        if *room > 0 && (closed_too || !slice.status.is_closed()) {
+            tasks = task::heads(db, workspace, milestone, &slice.id)?;
+            tasks.truncate(*room);
+            *room -= tasks.len();
+        }
+        nodes.push(SliceNode {
+            slice,
+            total,
+            closed,
+            tasks,
+        });
+    }
+    Ok(nodes)
 }
 
 /// Something that can be done now.
@@ -119,7 +134,7 @@ impl Outlook {
         self.steps.push(Step { unit, tool, what });
     }
 
-    fn block(&mut self, unit: &Unit, violations: Vec<crate::violation::Violation>) -> bool {
+    fn block(&mut self, unit: &Unit, violations: Vec<Violation>) -> bool {
         let blocked = !violations.is_empty();
         self.blocked
             .extend(violations.into_iter().map(|violation| Blocked {
@@ -145,10 +160,10 @@ pub(crate) fn outlook(config: &Config, tree: &Tree, only: Option<&MilestoneId>) 
         match node.milestone.status {
             MilestoneStatus::Complete => {}
             MilestoneStatus::Parked => {
-                outlook.block(&unit, vec![crate::violation::Violation::Parked(unit.clone())]);
+                outlook.block(&unit, vec![Violation::Parked(unit.clone())]);
             }
             MilestoneStatus::Active => {
-                let on = node.milestone.plan.depends_on.iter();
+                let on = node.milestone.depends_on.iter();
                 let on: Vec<_> = on.map(|id| (id.clone(), statuses.get(id).copied())).collect();
                 let unmet = guard::dependencies(config, Action::StartTask, &unit, &on);
                 if !outlook.block(&unit, unmet) {
@@ -241,133 +256,4 @@ fn lower(text: &str) -> String {
     chars
         .next()
         .map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
-}
-
-/// The tree as a person reads it, with what to do next below.
-pub(crate) fn draw(tree: &Tree, outlook: &Outlook) -> String {
-    let mut lines = vec![format!("workspace {}", tree.workspace)];
-    if tree.milestones.is_empty() {
-        lines.push("nothing is planned".to_owned());
-    }
-    for node in &tree.milestones {
-        draw_milestone(tree, node, &mut lines);
-    }
-    let next = outlook.steps.iter().take(3);
-    lines.extend(next.map(|step| format!("next: {} ({})", step.what, step.tool)));
-    let blocked = outlook.blocked.iter().take(10);
-    lines.extend(blocked.map(|blocked| format!("blocked: {} ({})", blocked.why, blocked.code)));
-    lines.join("\n") + "\n"
-}
-
-fn draw_milestone(tree: &Tree, node: &MilestoneNode, lines: &mut Vec<String>) {
-    let Milestone {
-        id,
-        plan,
-        status,
-        reopen,
-        validation,
-        ..
-    } = &node.milestone;
-    let closed = node
-        .slices
-        .iter()
-        .filter(|node| node.slice.status.is_closed())
-        .count();
-    let progress = match node.slices.len() {
-        0 => status.to_string(),
-        all => format!("{status}, {closed} of {all} slices closed"),
-    };
-    let validated = match validation.verdict {
-        Some((Verdict::Pass, at)) if at >= validation.changed => ", validated",
-        _ => "",
-    };
-    lines.push(format!("{id} {} ({progress}{validated})", plan.title));
-    if let Some(reopen) = reopen {
-        lines.push(format!(
-            "│  reopened by {}: {}",
-            reopen.by,
-            one_line(&reopen.reason)
-        ));
-    }
-    for (index, slice) in node.slices.iter().enumerate() {
-        let last = index + 1 == node.slices.len();
-        draw_slice(tree, id, slice, last, lines);
-    }
-}
-
-fn draw_slice(tree: &Tree, milestone: &MilestoneId, node: &SliceNode, last: bool, lines: &mut Vec<String>) {
-    let Slice {
-        id,
-        status,
-        plan,
-        reopen,
-        ..
-    } = &node.slice;
-    let (branch, below) = if last {
-        ("└─", "   ")
-    } else {
-        ("├─", "│  ")
-    };
-    lines.push(format!(
-        "{branch} {} {id} {} ({status}, {} of {} tasks closed){}",
-        mark(*status),
-        plan.title,
-        node.closed,
-        node.total,
-        held(tree, &Unit::slice(milestone, id))
-    ));
-    if let Some(reopen) = reopen {
-        lines.push(format!(
-            "{below}   reopened by {}: {}",
-            reopen.by,
-            one_line(&reopen.reason)
-        ));
-    }
-    for (index, task) in node.tasks.iter().enumerate() {
-        let branch = if index + 1 == node.tasks.len() {
-            "└─"
-        } else {
-            "├─"
-        };
-        let held = held(tree, &Unit::task(milestone, id, &task.id));
-        let by = task
-            .started_by
-            .as_ref()
-            .filter(|_| task.status == Status::InProgress);
-        let by = by.map_or_else(String::new, |by| format!(", started by {by}"));
-        lines.push(format!(
-            "{below}{branch} {} {} {} ({}{by}){held}",
-            mark(task.status),
-            task.id,
-            task.title,
-            task.status
-        ));
-        if let Some(reopen) = &task.reopen {
-            lines.push(format!(
-                "{below}      reopened by {}: {}",
-                reopen.by,
-                one_line(&reopen.reason)
-            ));
-        }
-    }
-}
-
-/// ` held by …`, for a unit that is claimed itself.
-fn held(tree: &Tree, unit: &Unit) -> String {
-    let claim = tree.claims.get(&unit.to_string());
-    claim.map_or_else(String::new, |claim| format!(" held by {}", claim.owner))
-}
-
-const fn mark(status: Status) -> &'static str {
-    match status {
-        Status::Pending => "[ ]",
-        Status::InProgress => "[~]",
-        Status::Complete => "[x]",
-        Status::Skipped => "[-]",
-    }
-}
-
-/// Prose on one line.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

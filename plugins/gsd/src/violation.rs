@@ -117,101 +117,88 @@ fn already(f: &mut fmt::Formatter<'_>, unit: &Unit, status: &str, replan: bool) 
     }
 }
 
+/// `Slice S02 depends on slice S01, which is pending, not complete`.
+fn dependency(f: &mut fmt::Formatter<'_>, unit: &Unit, on: &Unit, status: Option<&str>) -> fmt::Result {
+    let (unit, on) = (capital(&named(unit)), named(on));
+    match status {
+        Some(status) => write!(f, "{unit} depends on {on}, which is {status}, not complete"),
+        None => write!(f, "{unit} depends on {on}, which does not exist"),
+    }
+}
+
+fn unvalidated(f: &mut fmt::Formatter<'_>, unit: &Unit, why: Unvalidated) -> fmt::Result {
+    let name = named(unit);
+    match why {
+        Unvalidated::Missing => write!(f, "{} was not validated", capital(&name)),
+        Unvalidated::Verdict(verdict) => write!(f, "The validation of {name} says {verdict}"),
+        Unvalidated::Stale => write!(f, "The validation of {name} is older than its last change"),
+    }
+}
+
 /// The sentence people read.
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let upper = |unit: &Unit| capital(&named(unit));
         match self {
-            Violation::Argument { field, fault } => write!(f, "{field} {fault}"),
-            Violation::NotFound(unit) => write!(f, "{} does not exist ({unit})", capital(&named(unit))),
-            Violation::AlreadyClosed { unit, status, replan }
-            | Violation::ParentClosed { unit, status, replan } => already(f, unit, status.as_str(), *replan),
-            Violation::MilestoneComplete { unit, replan }
-            | Violation::ParentMilestoneComplete { unit, replan } => already(f, unit, "complete", *replan),
-            Violation::Parked(unit) => write!(f, "{} is parked", capital(&named(unit))),
-            Violation::NotClosed { unit, status } => {
+            Self::Argument { field, fault } => write!(f, "{field} {fault}"),
+            Self::NotFound(unit) => write!(f, "{} does not exist ({unit})", upper(unit)),
+            Self::AlreadyClosed { unit, status, replan } | Self::ParentClosed { unit, status, replan } => {
+                already(f, unit, status.as_str(), *replan)
+            }
+            Self::MilestoneComplete { unit, replan } | Self::ParentMilestoneComplete { unit, replan } => {
+                already(f, unit, "complete", *replan)
+            }
+            Self::Parked(unit) => write!(f, "{} is parked", upper(unit)),
+            Self::NotClosed { unit, status } => {
                 write!(f, "Cannot reopen: {} is {status}, not closed", named(unit))
             }
-            Violation::MilestoneNotClosed(unit) => {
+            Self::MilestoneNotClosed(unit) => {
                 write!(f, "Cannot reopen: {} is active, not complete", named(unit))
             }
-            Violation::AlreadyStarted { unit, by, actor } => {
-                write!(
-                    f,
-                    "{} was already started by {by}, not {actor}",
-                    capital(&named(unit))
-                )
+            Self::AlreadyStarted { unit, by, actor } => {
+                write!(f, "{} was already started by {by}, not {actor}", upper(unit))
             }
-            Violation::TaskOpen { unit, status } | Violation::SliceOpen { unit, status } => {
-                write!(
-                    f,
-                    "{} is not complete: it is {status} ({unit})",
-                    capital(&named(unit))
-                )
+            Self::TaskOpen { unit, status } | Self::SliceOpen { unit, status } => {
+                write!(f, "{} is not complete: it is {status} ({unit})", upper(unit))
             }
-            Violation::SliceEmpty(unit) => write!(f, "{} has no tasks", capital(&named(unit))),
-            Violation::MilestoneEmpty(unit) => write!(f, "{} has no slices", capital(&named(unit))),
-            Violation::DependencyIncomplete { unit, on, status } => write!(
-                f,
-                "{} depends on {}, which {}",
-                capital(&named(unit)),
-                named(on),
-                status.map_or("does not exist".to_owned(), |status| format!(
-                    "is {status}, not complete"
-                ))
-            ),
-            Violation::SliceDependencyOpen { unit, on, status } => write!(
-                f,
-                "{} depends on {}, which {}",
-                capital(&named(unit)),
-                named(on),
-                status.map_or("does not exist".to_owned(), |status| format!(
-                    "is {status}, not complete"
-                ))
-            ),
-            Violation::DependencyCycle(way) => {
+            Self::SliceEmpty(unit) => write!(f, "{} has no tasks", upper(unit)),
+            Self::MilestoneEmpty(unit) => write!(f, "{} has no slices", upper(unit)),
+            Self::DependencyIncomplete { unit, on, status } => {
+                dependency(f, unit, on, status.map(MilestoneStatus::as_str))
+            }
+            Self::SliceDependencyOpen { unit, on, status } => {
+                dependency(f, unit, on, status.map(Status::as_str))
+            }
+            Self::DependencyCycle(way) => {
                 let way: Vec<String> = way.iter().map(Unit::to_string).collect();
                 write!(f, "The dependencies go round in a circle: {}", way.join(" → "))
             }
-            Violation::BlockerNotComplete { unit, status } => {
+            Self::BlockerNotComplete { unit, status } => {
                 write!(f, "Blocker {} is not complete: it is {status}", named(unit))
             }
-            Violation::NotClaimOwner { unit, owner, actor } => {
+            Self::NotClaimOwner { unit, owner, actor } => {
                 write!(f, "Unit {unit} is owned by {owner}, not {actor}")
             }
-            Violation::ActorRequired { unit, owner } => {
+            Self::ActorRequired { unit, owner } => {
                 write!(
                     f,
                     "Unit {unit} is owned by {owner}; actor_name must say who calls"
                 )
             }
-            Violation::ClosedWorkProtected {
+            Self::ClosedWorkProtected {
                 unit,
                 status,
                 dropped,
-            } => write!(
-                f,
-                "Cannot {} {}: it is already {status}",
-                if *dropped { "remove" } else { "change" },
-                named(unit)
-            ),
-            Violation::ValidationMissing { unit, why } => match why {
-                Unvalidated::Missing => write!(f, "{} was not validated", capital(&named(unit))),
-                Unvalidated::Verdict(verdict) => {
-                    write!(f, "The validation of {} says {verdict}", named(unit))
-                }
-                Unvalidated::Stale => {
-                    write!(
-                        f,
-                        "The validation of {} is older than its last change",
-                        named(unit)
-                    )
-                }
-            },
-            Violation::VerificationNotPassed(unit) => {
+            } => {
+                let verb = if *dropped { "remove" } else { "change" };
+                write!(f, "Cannot {verb} {}: it is already {status}", named(unit))
+            }
+            Self::ValidationMissing { unit, why } => unvalidated(f, unit, *why),
+            Self::VerificationNotPassed(unit) => {
                 write!(
                     f,
                     "{} cannot be complete while verification_passed is false",
-                    capital(&named(unit))
+                    upper(unit)
                 )
             }
         }

@@ -3,6 +3,9 @@
 //! What is dropped goes in the order that each view documents; then only `{"signal":"minimal"}` is left, and
 //! where even that is too long, `{}`. The `budget` object that says so does not count.
 
+#[cfg(test)]
+mod every;
+
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
@@ -70,29 +73,10 @@ pub(crate) fn fit<T: View>(view: &T, max_chars: Option<i64>) -> Result<Bounded<T
     let Ok(Json::Object(mut view)) = serde_json::to_value(view) else {
         return Err(DbError::Internal.into());
     };
-    let mut warnings = Vec::new();
-    if json_bytes(&view) > max {
-        warnings.push("BUDGET_TRUNCATED");
-        for shrink in T::ORDER {
-            let size = json_bytes(&view);
-            if size <= max {
-                break;
-            }
-            apply(&mut view, *shrink, size - max);
-        }
-        T::settle(&mut view);
-    }
-    if json_bytes(&view) > max {
-        warnings.push("BUDGET_MINIMAL");
-        view = Map::from_iter([("signal".to_owned(), json!("minimal"))]);
-    }
-    if json_bytes(&view) > max {
-        warnings.push("BUDGET_MIN_CLAMPED");
-        view = Map::new();
-    }
+    let (used_chars, warnings) = shrink::<T>(&mut view, max);
     let budget = Budget {
         max_chars: max,
-        used_chars: json_bytes(&view),
+        used_chars,
         truncated: !warnings.is_empty(),
         warnings,
     };
@@ -102,6 +86,35 @@ pub(crate) fn fit<T: View>(view: &T, max_chars: Option<i64>) -> Result<Bounded<T
         budget: told.then_some(budget),
         kind: PhantomData,
     })
+}
+
+/// Makes a view fit into `max` bytes. How many it has then, and what was done to it.
+fn shrink<T: View>(view: &mut Map<String, Json>, max: usize) -> (usize, Vec<&'static str>) {
+    let mut size = json_bytes(view);
+    let mut warnings = Vec::new();
+    if size > max {
+        warnings.push("BUDGET_TRUNCATED");
+        for shrink in T::ORDER {
+            if size <= max {
+                break;
+            }
+            apply(view, *shrink, size - max);
+            size = json_bytes(view);
+        }
+        T::settle(view);
+        size = json_bytes(view);
+    }
+    if size > max {
+        warnings.push("BUDGET_MINIMAL");
+        *view = Map::from_iter([("signal".to_owned(), json!("minimal"))]);
+        size = json_bytes(view);
+    }
+    if size > max {
+        warnings.push("BUDGET_MIN_CLAMPED");
+        *view = Map::new();
+        size = json_bytes(view);
+    }
+    (size, warnings)
 }
 
 /// Makes a view shorter by at least `excess` bytes, if this way can.

@@ -28,7 +28,7 @@ mod tools;
 mod view;
 mod write;
 
-use tollgate_sdk::{Pack, config_schema, migration};
+use tollgate_sdk::{Pack, Want, config_schema, migration};
 
 use crate::config::Config;
 use crate::tools::batch::Batch;
@@ -63,7 +63,11 @@ pub const PACK: Pack = Pack {
         steps are deleted. Pass `expected_revision` from the last reply: REVISION_MISMATCH then says what \
         others changed. A refusal lists every reason with the call that removes it. Confirm a checkpoint only if it \
         holds. tasks_resume_pack brings a fresh context up to date; tasks_handoff is for whoever comes next.",
-    migrations: &[migration!("../../../migrations/tasks", "0001_init")],
+    migrations: &[
+        migration!("../../../migrations/tasks", "0001_init"),
+        migration!("../../../migrations/tasks", "0002_envelopes"),
+    ],
+    wants: &[Want::Artifacts],
     tools: tollgate_sdk::tools![
         Create,
         Bootstrap,

@@ -10,6 +10,7 @@ use tollgate_sdk::{DbError, Timestamp};
 
 use crate::checkpoint;
 use crate::model::{Checkpoint, EvidenceKind, Priority, RootKind, Status};
+use crate::mutation::Moment;
 use crate::store::{Columns, Kind};
 
 /// A record: what its row's columns hold beside its JSON.
@@ -211,8 +212,12 @@ pub(crate) struct Evidence {
     pub checkpoint: Option<Checkpoint>,
     /// Bytes of its body.
     pub bytes: usize,
-    /// How many mutations there were when it was taken.
-    pub mutations: i64,
+    /// The artifact that holds the whole body, for `artifact_get`; the pack keeps its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
+    /// What had happened when it was taken.
+    #[serde(flatten)]
+    pub taken: Moment,
     /// When.
     pub created_at: Timestamp,
 }

@@ -99,6 +99,9 @@ pub(crate) struct Written {
     /// Identifiers of what else was made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<String>,
+    /// Artifacts that hold what is too large to be kept here, for `artifact_get`, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<String>,
     /// What happened, in order.
     pub events: Vec<Event>,
     /// Worth knowing.

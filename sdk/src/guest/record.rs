@@ -1,8 +1,13 @@
-//! `ledger` and `budget` over the component's imports.
+//! `ledger`, `artifacts` and `budget` over the component's imports.
 
-use super::bindings::tollgate::host::{budget as wit_budget, ledger as wit_ledger};
+use super::bindings::tollgate::host::{
+    artifacts as wit_artifacts, budget as wit_budget, ledger as wit_ledger,
+};
 use crate::budget::Reserved;
-use crate::{BudgetError, Counter, Envelope, Event, LedgerError, Operation, OperationFilter};
+use crate::{
+    ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, LedgerError, Operation,
+    OperationFilter,
+};
 
 pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
     wit_ledger::append(&wit_ledger::Event {
@@ -54,6 +59,19 @@ fn ledger_error(err: wit_ledger::Error) -> LedgerError {
         wit_ledger::Error::Invalid(why) => LedgerError::Invalid(why),
         wit_ledger::Error::Internal => LedgerError::Internal,
     }
+}
+
+pub(super) fn keep(kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
+    let kind = match kind {
+        ArtifactKind::Log => wit_artifacts::Kind::Log,
+        ArtifactKind::Diff => wit_artifacts::Kind::Diff,
+    };
+    wit_artifacts::keep(kind, content).map_err(|err| match err {
+        wit_artifacts::Error::Denied => ArtifactError::Denied,
+        wit_artifacts::Error::ReadOnly => ArtifactError::ReadOnly,
+        wit_artifacts::Error::TooLarge(why) => ArtifactError::TooLarge(why),
+        wit_artifacts::Error::TooMany(count) => ArtifactError::TooMany(count),
+    })
 }
 
 pub(super) fn envelope() -> Option<Envelope> {

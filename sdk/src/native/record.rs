@@ -3,9 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
+use crate::artifacts::Allowance;
 use crate::budget::Reserved;
 use crate::{
-    BudgetError, Counter, Effect, Envelope, Event, LedgerError, Operation, OperationFilter, Pack, Want,
+    ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, LedgerError, Operation,
+    OperationFilter, Pack, Want,
 };
 
 /// What a session knows of envelopes, budgets and past operations.
@@ -18,6 +20,23 @@ pub(super) struct Record {
     pub(super) events: RefCell<Vec<Event>>,
     pub(super) operations: RefCell<Vec<Operation>>,
     effect: Cell<Effect>,
+    /// Whether the operator keeps artifacts.
+    pub(super) keeps_artifacts: Cell<bool>,
+    pub(super) artifacts: RefCell<Vec<Artifact>>,
+    /// How many there were before the call.
+    artifacts_before: Cell<usize>,
+    allowance: Cell<Allowance>,
+}
+
+/// Content that a call kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// `art_…`
+    pub id: String,
+    /// What it is.
+    pub kind: ArtifactKind,
+    /// All of it.
+    pub content: Vec<u8>,
 }
 
 impl Record {
@@ -30,6 +49,10 @@ impl Record {
             events: RefCell::default(),
             operations: RefCell::default(),
             effect: Cell::new(Effect::Read),
+            keeps_artifacts: Cell::default(),
+            artifacts: RefCell::default(),
+            artifacts_before: Cell::default(),
+            allowance: Cell::default(),
         }
     }
 
@@ -38,34 +61,68 @@ impl Record {
     }
 
     /// A call begins. Like the host, it counts in its envelope whatever becomes of it.
-    pub(super) fn enter(&self, tool: &str, effect: Effect) {
+    pub(super) fn enter(&self, tool: &str, effect: Effect, mutations: u64) {
         self.effect.set(effect);
         self.before.replace(self.budgets.borrow().clone());
-        let counted = match (effect, tool) {
-            (Effect::Read, _) => return,
-            (_, "test_run" | "test_report") => "test_runs",
-            _ => "mutations",
-        };
+        self.artifacts_before.set(self.artifacts.borrow().len());
+        self.allowance.take();
+        match (effect, tool) {
+            (Effect::Read, _) => {}
+            (_, "test_run" | "test_report") => self.count("test_runs", 1),
+            _ => self.count("mutations", mutations),
+        }
+    }
+
+    /// Counts in the envelope, if there is one.
+    pub(super) fn count(&self, counted: &str, units: u64) {
         if let Some(envelope) = &mut *self.envelope.borrow_mut()
             && let Some(counter) = envelope
                 .counters
                 .iter_mut()
                 .find(|counter| counter.name == counted)
         {
-            counter.used += 1;
+            counter.used += units;
         }
     }
 
-    /// A call ends. What a failed `Write` call booked is undone.
+    /// A call ends. What a failed `Write` call booked and kept is undone.
     pub(super) fn leave(&self, succeeded: bool) {
         if !succeeded && self.effect.get() == Effect::Write {
             self.budgets.replace(self.before.take());
+            self.artifacts.borrow_mut().truncate(self.artifacts_before.get());
         }
     }
 
     pub(super) fn append(&self, event: &Event) -> Result<(), LedgerError> {
         self.events.borrow_mut().push(event.clone());
         Ok(())
+    }
+
+    pub(super) fn keep(
+        &self,
+        kind: ArtifactKind,
+        content: &[u8],
+        id: impl FnOnce() -> String,
+    ) -> Result<Option<String>, ArtifactError> {
+        if !self.wants.contains(&Want::Artifacts) {
+            return Err(ArtifactError::Denied);
+        }
+        if self.effect.get() == Effect::Read {
+            return Err(ArtifactError::ReadOnly);
+        }
+        let mut allowance = self.allowance.get();
+        allowance.take(content.len(), usize::MAX)?;
+        self.allowance.set(allowance);
+        if !self.keeps_artifacts.get() {
+            return Ok(None);
+        }
+        let id = id();
+        self.artifacts.borrow_mut().push(Artifact {
+            id: id.clone(),
+            kind,
+            content: content.to_owned(),
+        });
+        Ok(Some(id))
     }
 
     pub(super) fn query(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {

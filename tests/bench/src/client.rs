@@ -26,6 +26,7 @@ pub(crate) struct Client {
     output: BufReader<ChildStdout>,
     line: Vec<u8>,
     next_id: usize,
+    notes: usize,
 }
 
 /// A reply, as far as it is looked at.
@@ -57,6 +58,7 @@ impl Client {
             output: BufReader::with_capacity(BUFFER, output.context("the server has no output")?),
             line: Vec::new(),
             next_id: 0,
+            notes: 0,
         };
         let about = json!({"name": "tollgate-bench", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": about});
@@ -73,6 +75,25 @@ impl Client {
             .and_then(Value::as_array)
             .map(Vec::len)
             .context("no tools were listed")
+    }
+
+    /// Lists all pages: how many tools there are, and in how many bytes of results.
+    pub(crate) fn list_all(&mut self) -> anyhow::Result<(usize, usize)> {
+        let (mut tools, mut bytes, mut cursor) = (0, 0, Value::Null);
+        loop {
+            let params = match &cursor {
+                Value::Null => json!({}),
+                cursor => json!({"cursor": cursor}),
+            };
+            let mut page = self.request("tools/list", params)?;
+            bytes += self.line.len();
+            let listed = page.get("tools").and_then(Value::as_array);
+            tools += listed.context("no tools were listed")?.len();
+            cursor = page.get_mut("nextCursor").map(Value::take).unwrap_or_default();
+            if cursor.is_null() {
+                return Ok((tools, bytes));
+            }
+        }
     }
 
     /// Makes calls with so many in flight, and returns how long all of them took.
@@ -105,6 +126,11 @@ impl Client {
     pub(crate) fn begin(&mut self, request: &Request) -> anyhow::Result<()> {
         let line = self.call_line(request);
         self.send(&line)
+    }
+
+    /// How many notifications came between the replies.
+    pub(crate) fn notes(&self) -> usize {
+        self.notes
     }
 
     /// The server's process.
@@ -150,8 +176,9 @@ impl Client {
             let reply: Reply = serde_json::from_slice(&self.line).context("the server wrote no reply")?;
             let failed = reply.error.is_some() || reply.result.is_some_and(|outcome| outcome.is_error);
             anyhow::ensure!(!failed, "a call failed: {}", String::from_utf8_lossy(&self.line));
-            if let Some(id) = reply.id {
-                return Ok(id);
+            match reply.id {
+                Some(id) => return Ok(id),
+                None => self.notes += 1,
             }
         }
     }

@@ -1,6 +1,8 @@
 //! The machine: what it is, one core of it, and how much memory a process has.
 
 use anyhow::Context as _;
+use tollgate::clock::{Clock as _, SystemClock};
+use tollgate_sdk::Timestamp;
 
 /// Clock ticks in a second, as the kernel counts processor time for everybody.
 const TICKS: f64 = 100.0;
@@ -15,9 +17,14 @@ pub(crate) fn describe() -> String {
         "release"
     };
     let load = read("/proc/loadavg").unwrap_or_default();
+    let today = Timestamp::from_ms(SystemClock.now_ms()).to_string();
     format!(
-        "{} {}, kernel {}, {cores} cores, {}, profile {profile}\n\
+        "{}; {}, {cores} cores, {}\n\
+         {} {}, kernel {}, {}, profile {profile}\n\
          load before the start: {} (anything near a busy core makes the figures worse than they are)",
+        today.split('T').next().unwrap_or_default(),
+        field("/proc/cpuinfo", "model name").unwrap_or_else(|| "processor unknown".to_owned()),
+        field("/proc/meminfo", "MemTotal").unwrap_or_else(|| "memory unknown".to_owned()),
         std::env::consts::OS,
         std::env::consts::ARCH,
         kernel.trim(),
@@ -67,6 +74,13 @@ pub(crate) fn processor_seconds(process: u32) -> anyhow::Result<f64> {
     let ticks = |field: usize| fields.get(field).and_then(|text| text.parse::<f64>().ok());
     let (user, system) = ticks(11).zip(ticks(12)).context("the process has no times")?;
     Ok((user + system) / TICKS)
+}
+
+/// What a file of the kernel's says about something, in its first line about it.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = read(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 fn read(path: &str) -> anyhow::Result<String> {

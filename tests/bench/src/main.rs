@@ -9,6 +9,7 @@ mod figure;
 mod gate_part;
 mod machine;
 mod native;
+mod page;
 mod report;
 mod rows;
 mod sample;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use figure::{Effort, Setup};
+use figure::{Effort, Peers, Setup};
 use report::Report;
 
 /// Measure what the gate costs.
@@ -45,6 +46,12 @@ struct Measure {
     /// Where components are that misbehave; without them their neighbours are not measured
     #[arg(long, value_name = "DIR")]
     guests: Option<PathBuf>,
+    /// Where the server on FastMCP is installed; without it nothing is compared with it
+    #[arg(long, value_name = "DIR")]
+    fastmcp: Option<PathBuf>,
+    /// Write everything into this Markdown file as well, with charts beside it
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Fewer and shorter rounds
     #[arg(long)]
     quick: bool,
@@ -63,6 +70,8 @@ enum Part {
     Stdio,
     Durable,
     Start,
+    Reload,
+    List,
     Memory,
     Ledger,
     Scale,
@@ -77,6 +86,8 @@ impl Part {
             Part::Stdio => figure::stdio::measure(setup, report),
             Part::Durable => figure::durable::measure(setup, report),
             Part::Start => figure::start::measure(setup, report),
+            Part::Reload => figure::reload::measure(setup, report),
+            Part::List => figure::list::measure(setup, report),
             Part::Memory => figure::memory::measure(setup, report),
             Part::Ledger => figure::ledger::measure(setup, report),
             Part::Scale => figure::scale::measure(setup, report),
@@ -140,7 +151,10 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
     };
     let setup = Setup::new(
         executable,
-        measure.typescript.clone(),
+        Peers {
+            typescript: measure.typescript.clone(),
+            fastmcp: measure.fastmcp.clone(),
+        },
         measure.guests.clone(),
         measure.dir.as_deref(),
         effort,
@@ -156,5 +170,8 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
         }
     }
     report.summary();
-    Ok(())
+    match &measure.report {
+        Some(file) => page::write(&report, file),
+        None => Ok(()),
+    }
 }

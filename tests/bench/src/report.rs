@@ -21,16 +21,25 @@ pub(crate) enum Unit {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantity(pub(crate) f64, pub(crate) Unit);
 
-impl fmt::Display for Quantity {
+impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = match self.1 {
+        f.write_str(match self {
             Unit::Microseconds => "µs",
             Unit::Milliseconds => "ms",
             Unit::Mebibytes => "MiB",
-            Unit::Percent => return f.pad(&format!("{:.2} %", self.0)),
-            Unit::Times => return f.pad(&format!("{:.2} x", self.0)),
-        };
-        f.pad(&format!("{:.1} {unit}", self.0))
+            Unit::Times => "x",
+            Unit::Percent => "%",
+        })
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Quantity(value, unit) = self;
+        f.pad(&match unit {
+            Unit::Times | Unit::Percent => format!("{value:.2} {unit}"),
+            _ => format!("{value:.1} {unit}"),
+        })
     }
 }
 
@@ -86,24 +95,65 @@ pub(crate) struct Figure {
     pub(crate) target: Option<Target>,
 }
 
+/// One table of samples, and what was said about it.
+#[derive(Debug, Default)]
+pub(crate) struct Section {
+    /// Empty for what was said before the first table.
+    pub(crate) title: String,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// One line of a table.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) sample: Sample,
+    pub(crate) unit: Unit,
+    /// How often the baseline's median goes into the sample's.
+    pub(crate) ratio: f64,
+}
+
 /// Everything that was measured so far.
 #[derive(Debug)]
 pub(crate) struct Report {
     figures: Vec<Figure>,
+    sections: Vec<Section>,
 }
 
 impl Report {
     pub(crate) fn new() -> Report {
-        Report { figures: Vec::new() }
+        Report {
+            figures: Vec::new(),
+            sections: vec![Section::default()],
+        }
+    }
+
+    /// All tables, in the order they were measured.
+    pub(crate) fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// All figures, in the order they were measured.
+    pub(crate) fn figures(&self) -> &[Figure] {
+        &self.figures
     }
 
     /// Prints a line.
-    pub(crate) fn text(&self, line: &str) {
+    pub(crate) fn text(&mut self, line: &str) {
         print(line);
+        if let Some(section) = self.sections.last_mut() {
+            let lines = line.lines().map(str::trim).filter(|line| !line.is_empty());
+            section.notes.extend(lines.map(str::to_owned));
+        }
     }
 
     /// Prints the heading of a table of samples.
-    pub(crate) fn heading(&self, title: &str) {
+    pub(crate) fn heading(&mut self, title: &str) {
+        self.sections.push(Section {
+            title: title.to_owned(),
+            ..Section::default()
+        });
         print(&format!("\n{title}"));
         print(&format!(
             "  {:<34} {:>12} {:>12} {:>12} {:>7}",
@@ -112,15 +162,24 @@ impl Report {
     }
 
     /// Prints a sample and how it compares with a baseline's median.
-    pub(crate) fn row(&self, name: &str, sample: &Sample, unit: Unit, baseline: &Sample) {
+    pub(crate) fn row(&mut self, name: &str, sample: &Sample, unit: Unit, baseline: &Sample) {
+        let ratio = sample.median() / baseline.median();
         let cell = |value| Quantity(value, unit);
         print(&format!(
             "  {name:<34} {:>12} {:>12} {:>12} {:>7.2}",
             cell(sample.median()),
             cell(sample.min()),
             cell(sample.max()),
-            sample.median() / baseline.median(),
+            ratio,
         ));
+        if let Some(section) = self.sections.last_mut() {
+            section.rows.push(Row {
+                name: name.to_owned(),
+                sample: sample.clone(),
+                unit,
+                ratio,
+            });
+        }
     }
 
     /// Adds a figure to the summary.
@@ -149,7 +208,8 @@ impl Report {
     }
 }
 
-fn judged(target: &Target) -> String {
+/// Whether a target was met, in words.
+pub(crate) fn judged(target: &Target) -> String {
     let (met, bound) = match target.bound {
         Bound::AtMost => (target.value.0 <= target.limit, "at most"),
         Bound::AtLeast => (target.value.0 >= target.limit, "at least"),

@@ -51,6 +51,7 @@ fn said(u: &mut Unstructured<'_>) -> Result<Said> {
         tools: list(u, tool)?,
         prompts: list(u, prompt)?,
         config_schema: option(u, r#"{"type":"object"}"#)?,
+        render_tool: option(u, "some_tool")?,
     })
 }
 
@@ -90,13 +91,14 @@ fn prompt(u: &mut Unstructured<'_>) -> Result<Prompt> {
 }
 
 fn want(u: &mut Unstructured<'_>) -> Result<Want> {
-    Ok(match u.int_in_range(0..=6)? {
+    Ok(match u.int_in_range(0..=7)? {
         0 => Want::WorkspaceRead(text(u, "*")?),
         1 => Want::WorkspaceWrite(text(u, ".x/")?),
         2 => Want::Process(text(u, "sh")?),
         3 => Want::Tests,
         4 => Want::Git(*u.choose(&[GitAccess::Read, GitAccess::Write])?),
         5 => Want::LedgerQuery,
+        6 => Want::Artifacts,
         _ => Want::Budget(text(u, "approvals")?),
     })
 }

@@ -25,7 +25,7 @@ const PACK: Pack = Pack {
     name: "greedy",
     version: "0.1.0",
     summary: "Wants too much.",
-    wants: &[Want::Process("cargo"), Want::LedgerQuery],
+    wants: &[Want::Process("cargo"), Want::LedgerQuery, Want::Artifacts],
     tools: tools![Hello],
     ..Pack::EMPTY
 };

@@ -1,34 +1,105 @@
-//! Takes handles and never gives one back.
+//! Keeps whatever it is told to, more than it may, in calls that fail and in calls that only read; and looks
+//! for what others keep.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
+use tollgate_sdk::{ArtifactKind, Cx, Effect, Pack, Tool, ToolError, Want, tools};
 
-/// Take a million handles.
+/// What to keep and how to end.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Take {}
+pub struct Keep {
+    /// One artifact of so many bytes each.
+    sizes: Vec<usize>,
+    /// They are diffs.
+    #[serde(default)]
+    diff: bool,
+    /// Fail at the end.
+    #[serde(default)]
+    fail: bool,
+    /// Trap at the end.
+    #[serde(default)]
+    trap: bool,
+}
 
-impl Tool for Take {
-    const NAME: &'static str = "hoarder_take";
-    const TITLE: &'static str = "Take";
-    const EFFECT: Effect = Effect::Read;
+impl Keep {
+    /// What became of each: an id, `nothing`, or why not.
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        let kind = if self.diff {
+            ArtifactKind::Diff
+        } else {
+            ArtifactKind::Log
+        };
+        let said = self.sizes.iter().enumerate().map(|(place, &size)| {
+            let letter = u8::try_from(place).unwrap_or_default().wrapping_add(b'a');
+            match cx.keep_artifact(kind, &vec![letter; size]) {
+                Ok(Some(id)) => id,
+                Ok(None) => "nothing".to_owned(),
+                Err(err) => err.to_string(),
+            }
+        });
+        let said = said.collect::<Vec<_>>().join("\n");
+        assert!(!self.trap, "asked to trap");
+        if self.fail {
+            return Err(ToolError::new("ASKED_TO_FAIL", said));
+        }
+        Ok(Done::new(said))
+    }
+}
+
+macro_rules! keeper {
+    ($tool:ident, $name:literal, $effect:ident) => {
+        /// Keep artifacts.
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $tool(Keep);
+
+        impl Tool for $tool {
+            const NAME: &'static str = $name;
+            const TITLE: &'static str = "Keep";
+            const EFFECT: Effect = Effect::$effect;
+            type Output = Done;
+
+            fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+                self.0.run(cx)
+            }
+        }
+    };
+}
+
+keeper!(Writes, "hoarder_write", Write);
+keeper!(Reads, "hoarder_read", Read);
+keeper!(Runs, "hoarder_run", Run);
+
+/// Run SQL on tables of the host.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Look {
+    /// The statement.
+    sql: String,
+}
+
+impl Tool for Look {
+    const NAME: &'static str = "hoarder_sql";
+    const TITLE: &'static str = "Look";
+    const EFFECT: Effect = Effect::Write;
     type Output = Done;
 
-    fn run(self, _cx: &Cx<'_>) -> Result<Done, ToolError> {
-        for _ in 0..1_000_000 {
-            std::mem::forget(wasip2::cli::stdout::get_stdout());
-        }
-        Ok(Done::new("a million handles"))
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        Ok(Done::new(match cx.db.execute(&self.sql, &[]) {
+            Ok(changed) => format!("{changed} changed"),
+            Err(err) => err.to_string(),
+        }))
     }
 }
 
 const PACK: Pack = Pack {
     name: "hoarder",
     version: "0.1.0",
-    summary: "Takes handles.",
-    tools: tools![Take],
+    summary: "Keeps too much.",
+    wants: &[Want::Artifacts],
+    tools: tools![Writes, Reads, Runs, Look],
     ..Pack::EMPTY
 };
 tollgate_sdk::export_pack!(PACK);

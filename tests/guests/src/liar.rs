@@ -33,6 +33,7 @@ impl Guest for Liar {
             tools: TOOLS.iter().map(|name| tool(name)).collect(),
             prompts: Vec::new(),
             config_schema: None,
+            render_tool: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
 use super::find_job;
@@ -19,14 +19,44 @@ const PART: usize = 300 << 10;
 /// `zip_manifest` as the files of an archive. A large one comes in parts.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = addresses()))]
 pub(crate) struct JobExportBundle {
     /// The job.
+    #[schemars(extend("x-values" = jobs()))]
     job_id: JobId,
     /// How; md if left out.
     format: Option<Format>,
     /// Which part, from 1.
     #[schemars(range(min = 1))]
     part: Option<u32>,
+}
+
+fn addresses() -> Value {
+    json!([
+        {
+            "path": "jobs/{job_id}.md{?part}",
+            "name": "job",
+            "title": "Job",
+            "description": "A job with everything recorded about it, to read.",
+            "mime_type": "text/markdown",
+            "arguments": {"format": "md"},
+            "listed": true,
+        },
+        {
+            "path": "jobs/{job_id}.json{?part}",
+            "name": "job_json",
+            "title": "Job, to import again",
+            "description": "A job with everything recorded about it, as job_import takes it.",
+            "mime_type": "application/json",
+            "arguments": {"format": "json"},
+            "content": "content",
+        },
+    ])
+}
+
+/// What lists jobs, for clients that complete an argument.
+fn jobs() -> Value {
+    json!({"tool": "job_list", "arguments": {"limit": 200}, "items": "jobs", "value": "job_id"})
 }
 
 /// A job as a document, or a part of one.

@@ -105,9 +105,20 @@ impl Tool for DevlogList {
 /// Write the whole devlog of a job as Markdown, ready for a DEVLOG.md.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = addresses()))]
 pub(crate) struct DevlogExport {
     /// The job.
     job_id: JobId,
+}
+
+fn addresses() -> serde_json::Value {
+    serde_json::json!([{
+        "path": "jobs/{job_id}/devlog.md",
+        "name": "devlog",
+        "title": "Devlog",
+        "description": "The whole devlog of a job.",
+        "mime_type": "text/markdown",
+    }])
 }
 
 /// A log as a document.

@@ -59,12 +59,16 @@ impl From<&Failure> for FailureView {
 /// How many tests did what, as far as the tool says it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CountsView {
+    /// Tests that passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     passed: Option<u64>,
+    /// Tests that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<u64>,
+    /// Tests that were skipped, ignored or expected to fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
+    /// All of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
 }

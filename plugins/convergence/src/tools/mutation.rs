@@ -67,8 +67,11 @@ pub(crate) struct Recorded {
 /// How much changed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Stats {
+    /// Paths that were added, changed or removed.
     files_changed: u64,
+    /// Lines that were added.
     insertions: u64,
+    /// Lines that were removed.
     deletions: u64,
 }
 

@@ -52,8 +52,11 @@ pub(crate) struct StatusView {
 /// One counter of the envelope.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CounterView {
+    /// `mutations`, `test_runs`, or a configured budget.
     name: String,
+    /// Used, or set aside by calls that are running.
     used: u64,
+    /// Absent: counted, not limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u64>,
 }

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
+use crate::draw::{draw, one_line};
 use crate::grammar::{SliceLine, TaskLine, escape, indent};
 use crate::model::{MilestoneId, Status, Unit};
-use crate::standing::{Outlook, Tree, draw, one_line};
+use crate::standing::{Outlook, Tree};
 use crate::store::Reopen;
 use crate::store::milestone::Milestone;
 use crate::store::slice::Slice;
-use crate::store::task::Task;
+use crate::store::task::{PlannedTask, Task};
 
 /// Says that editing a file changes nothing.
 const NOTE: &str =
@@ -54,7 +55,7 @@ pub(super) fn roadmap(milestone: &Milestone, slices: &[Slice]) -> String {
 }
 
 /// S01-PLAN.md.
-pub(super) fn plan(milestone: &MilestoneId, slice: &Slice, tasks: &[Task]) -> String {
+pub(super) fn plan(milestone: &MilestoneId, slice: &Slice, tasks: &[PlannedTask]) -> String {
     let unit = Unit::slice(milestone, &slice.id);
     let mut out = format!("# {}: {}\n\n{NOTE}", slice.id, escape(&slice.plan.title));
     let _ = writeln!(out, "Unit: {unit}. Status: {}\n", slice.status);
@@ -74,10 +75,11 @@ pub(super) fn plan(milestone: &MilestoneId, slice: &Slice, tasks: &[Task]) -> St
     out
 }
 
-fn task_item(out: &mut String, Task { head, plan, .. }: &Task) {
+fn task_item(out: &mut String, task: &PlannedTask) {
+    let head = &task.head;
     let line = TaskLine {
         id: head.id.to_string(),
-        title: plan.title.clone(),
+        title: head.title.clone(),
         closed: head.status.is_closed(),
         status: head.status.to_string(),
     };
@@ -85,14 +87,14 @@ fn task_item(out: &mut String, Task { head, plan, .. }: &Task) {
     if let Some(reopen) = &head.reopen {
         let _ = writeln!(out, "  - {}", reopened(reopen));
     }
-    if !plan.description.trim().is_empty() {
-        let _ = write!(out, "\n{}\n", indent(&plan.description));
+    if !task.description.trim().is_empty() {
+        let _ = write!(out, "\n{}\n", indent(&task.description));
     }
-    let files: Vec<String> = plan.files.iter().map(|file| escape(file)).collect();
+    let files: Vec<String> = task.files.iter().map(|file| escape(file)).collect();
     for (name, text) in [
-        ("Estimate", escape(&plan.estimate)),
+        ("Estimate", escape(&head.estimate)),
         ("Files", files.join(", ")),
-        ("Verify", escape(&plan.verify)),
+        ("Verify", escape(&task.verify)),
     ] {
         if !text.is_empty() {
             let _ = writeln!(out, "  - {name}: {text}");

@@ -3,11 +3,20 @@
 
 mod documents;
 mod logs;
-mod write;
+mod project;
+mod render;
 
-pub(crate) use write::{project, render};
+pub(crate) use project::project;
+pub(crate) use render::{Rendered, render};
+
+use std::fmt;
+
+use tollgate_sdk::{Cx, Db, DbError, MAX_WRITE, Workspace, WorkspaceError};
 
 use crate::model::{MilestoneId, SliceId, TaskId};
+use crate::store::milestone::Milestone;
+use crate::store::slice::{self, Slice};
+use crate::store::task;
 
 /// Whose files show a change, beside the logs and the state.
 #[derive(Debug, Default)]
@@ -20,7 +29,7 @@ pub(crate) struct Touched {
     pub summaries: Vec<(SliceId, TaskId)>,
     /// Who holds what.
     pub claims: bool,
-    /// Nothing was changed, so that the state is as it was.
+    /// Anything at all, so that the state is another.
     pub changed: bool,
 }
 
@@ -69,4 +78,83 @@ fn plan_path(milestone: &MilestoneId, slice: &SliceId) -> String {
 
 fn summary_path(milestone: &MilestoneId, slice: &SliceId, task: &TaskId) -> String {
     format!(".gsd/milestones/{milestone}/slices/{slice}/tasks/{task}-SUMMARY.md")
+}
+
+/// A workspace that the pack may write its files to. `None` if the name is only a label, or the
+/// operator does not let it.
+fn open<'a>(cx: &Cx<'a>, name: &str) -> Result<Option<Workspace<'a>>, WorkspaceError> {
+    match cx.workspace(name) {
+        Ok(workspace) => Ok(Some(workspace).filter(|workspace| workspace.info().may_write(STATE))),
+        Err(WorkspaceError::Unknown(_)) => Ok(None),
+        Err(err) => Err(err),
+    }
+}
+
+/// A file as it should be, or why it cannot be made.
+#[derive(Debug)]
+struct Document {
+    path: String,
+    content: Result<String, WorkspaceError>,
+}
+
+impl Document {
+    fn new(path: impl Into<String>, content: String) -> Document {
+        Document {
+            path: path.into(),
+            content: Ok(content),
+        }
+    }
+
+    fn roadmap(db: &Db<'_>, name: &str, milestone: &Milestone) -> Result<Document, DbError> {
+        let slices = slice::all(db, name, &milestone.id)?;
+        let content = documents::roadmap(milestone, &slices);
+        Ok(Document::new(roadmap_path(&milestone.id), content))
+    }
+
+    /// A slice's plan. What is larger than any file may be is not even made, because it might be larger
+    /// than memory.
+    fn plan(db: &Db<'_>, name: &str, milestone: &MilestoneId, slice: &Slice) -> Result<Document, DbError> {
+        let path = plan_path(milestone, &slice.id);
+        if task::bulk(db, name, milestone, &slice.id)? > MAX_WRITE {
+            let why = WorkspaceError::TooLarge(format!("a plan of more than {MAX_WRITE} characters"));
+            let content = Err(why);
+            return Ok(Document { path, content });
+        }
+        let tasks = task::planned(db, name, milestone, &slice.id)?;
+        Ok(Document::new(path, documents::plan(milestone, slice, &tasks)))
+    }
+
+    fn summary(
+        db: &Db<'_>,
+        name: &str,
+        milestone: &MilestoneId,
+        slice: &SliceId,
+        task: &TaskId,
+    ) -> Result<Option<Document>, DbError> {
+        let task = task::get(db, name, milestone, slice, task)?;
+        Ok(task.map(|task| {
+            let path = summary_path(milestone, slice, &task.head.id);
+            Document::new(path, documents::summary(milestone, &task))
+        }))
+    }
+
+    fn write(self, workspace: &Workspace<'_>) -> Result<(), Problem> {
+        let Document { path, content } = self;
+        content
+            .and_then(|content| workspace.write(&path, content.as_bytes()))
+            .map_err(|why| Problem { path, why })
+    }
+}
+
+/// A file that could not be written, and why.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub path: String,
+    pub why: WorkspaceError,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.why)
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use super::{Closed, Closing, Reopen, list};
+use super::{Closed, Closing, Reopen, in_pages, list};
 use crate::guard::Validation;
 use crate::model::{MilestoneId, MilestoneStatus, Verdict};
 
@@ -30,6 +30,35 @@ pub(crate) struct Milestone {
     pub validation: Validation,
 }
 
+/// A milestone without what may be large.
+#[derive(Debug, Clone)]
+pub(crate) struct MilestoneHead {
+    pub id: MilestoneId,
+    pub status: MilestoneStatus,
+    pub title: String,
+    pub depends_on: Vec<MilestoneId>,
+    pub reopen: Option<Reopen>,
+    pub validation: Validation,
+}
+
+const HEAD: &str =
+    "id, status, title, depends_on_json, reopen_json, changed_event, verdict, validation_event";
+
+impl TryFrom<Row> for MilestoneHead {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<MilestoneHead, DbError> {
+        Ok(MilestoneHead {
+            id: row.get(0)?,
+            status: row.get(1)?,
+            title: row.get(2)?,
+            depends_on: depends_on(&row, 3)?,
+            reopen: reopen(&row, 4)?,
+            validation: validation(&row, 5)?,
+        })
+    }
+}
+
 const COLUMNS: &str = "id, status, title, vision, depends_on_json, success_criteria_json, key_risks_json, \
     definition_of_done_json, summary_json, closed_by, closed_hash, reopen_json, changed_event, verdict, validation_event";
 
@@ -37,19 +66,13 @@ impl TryFrom<Row> for Milestone {
     type Error = DbError;
 
     fn try_from(row: Row) -> Result<Milestone, DbError> {
-        let depends_on: Vec<String> = row.json(4)?;
-        let verdict: Option<Verdict> = row.get(13)?;
-        let at: Option<i64> = row.get(14)?;
         Ok(Milestone {
             id: row.get(0)?,
             status: row.get(1)?,
             plan: Plan {
                 title: row.get(2)?,
                 vision: row.get(3)?,
-                depends_on: depends_on
-                    .iter()
-                    .filter_map(|id| MilestoneId::parse(id))
-                    .collect(),
+                depends_on: depends_on(&row, 4)?,
                 success_criteria: row.json(5)?,
                 key_risks: row.json(6)?,
                 definition_of_done: row.json(7)?,
@@ -57,12 +80,23 @@ impl TryFrom<Row> for Milestone {
             summary: row.get(8)?,
             closed: closed(&row, 9)?,
             reopen: reopen(&row, 11)?,
-            validation: Validation {
-                changed: row.get(12)?,
-                verdict: verdict.zip(at),
-            },
+            validation: validation(&row, 12)?,
         })
     }
+}
+
+fn depends_on(row: &Row, column: usize) -> Result<Vec<MilestoneId>, DbError> {
+    let ids: Vec<String> = row.json(column)?;
+    Ok(ids.iter().filter_map(|id| MilestoneId::parse(id)).collect())
+}
+
+/// The last change, the verdict, and where that was given, from three columns.
+fn validation(row: &Row, column: usize) -> Result<Validation, DbError> {
+    let (verdict, at): (Option<Verdict>, Option<i64>) = (row.get(column + 1)?, row.get(column + 2)?);
+    Ok(Validation {
+        changed: row.get(column)?,
+        verdict: verdict.zip(at),
+    })
 }
 
 /// Who closed a unit and with what hash, from two columns.
@@ -87,11 +121,15 @@ pub(crate) fn get(db: &Db<'_>, workspace: &str, id: &MilestoneId) -> Result<Opti
     )
 }
 
-/// Every milestone of a workspace, by number.
-pub(crate) fn all(db: &Db<'_>, workspace: &str) -> Result<Vec<Milestone>, DbError> {
-    db.query_as(
-        &format!("SELECT {COLUMNS} FROM gsd_milestones WHERE workspace = ?1 ORDER BY ordinal"),
-        params![workspace],
+/// Every milestone of a workspace, by number, without what may be large.
+pub(crate) fn heads(db: &Db<'_>, workspace: &str) -> Result<Vec<MilestoneHead>, DbError> {
+    let sql = format!(
+        "SELECT {HEAD} FROM gsd_milestones WHERE workspace = ?1 AND ordinal > ?2 ORDER BY ordinal LIMIT ?3"
+    );
+    in_pages(
+        100,
+        |head: &MilestoneHead| head.id.ordinal(),
+        |after, most| db.query_as(&sql, params![workspace, after, most]),
     )
 }
 
@@ -126,7 +164,7 @@ pub(crate) fn plan(
     Ok(())
 }
 
-/// Sets a milestone aside or takes it up again. `false` if it is complete.
+/// Sets a milestone aside or takes it up again, unless it is complete.
 pub(crate) fn set_parked(
     db: &Db<'_>,
     workspace: &str,

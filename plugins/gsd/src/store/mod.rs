@@ -24,6 +24,21 @@ pub(crate) struct Reopen {
     pub at: Timestamp,
 }
 
+impl Reopen {
+    /// With a reason that fits a list.
+    pub(crate) fn in_short(&self) -> Reopen {
+        const SHOWN: usize = 300;
+        let mut reason: String = self.reason.chars().take(SHOWN).collect();
+        if reason.len() < self.reason.len() {
+            reason.push('…');
+        }
+        Reopen {
+            reason,
+            ..self.clone()
+        }
+    }
+}
+
 impl ToValue for Reopen {
     fn to_value(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default().to_value()
@@ -50,6 +65,25 @@ pub(crate) struct Closed {
 /// A list of text as a column.
 fn list(entries: &[impl Serialize]) -> Value {
     serde_json::to_value(entries).unwrap_or_default().to_value()
+}
+
+/// Reads a list some rows at a time, because one answer of the database has a limit and each row may be large.
+/// `page` is given the number of the last row before, -1 at first, and how many to read.
+fn in_pages<T>(
+    at_once: u32,
+    ordinal: impl Fn(&T) -> u32,
+    page: impl Fn(i64, u32) -> Result<Vec<T>, DbError>,
+) -> Result<Vec<T>, DbError> {
+    let mut rows = Vec::new();
+    loop {
+        let after = rows.last().map_or(-1, |row| i64::from(ordinal(row)));
+        let next = page(after, at_once)?;
+        let is_last = u32::try_from(next.len()).is_ok_and(|count| count < at_once);
+        rows.extend(next);
+        if is_last {
+            return Ok(rows);
+        }
+    }
 }
 
 /// The workspaces that have anything planned, by name.

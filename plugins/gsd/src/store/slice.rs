@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use tollgate_sdk::{Db, DbError, Row, params};
 
 use super::milestone::{closed, reopen};
-use super::{Closed, Closing, Reopen, list};
+use super::{Closed, Closing, Reopen, in_pages, list};
 use crate::model::{MilestoneId, Risk, SliceId, Status};
 
 /// What a plan says about a slice.
@@ -68,11 +68,14 @@ pub(crate) fn get(
 
 /// Every slice of a milestone, by number.
 pub(crate) fn all(db: &Db<'_>, workspace: &str, milestone: &MilestoneId) -> Result<Vec<Slice>, DbError> {
-    db.query_as(
-        &format!(
-            "SELECT {COLUMNS} FROM gsd_slices WHERE workspace = ?1 AND milestone_id = ?2 ORDER BY ordinal"
-        ),
-        params![workspace, milestone],
+    let sql = format!(
+        "SELECT {COLUMNS} FROM gsd_slices WHERE workspace = ?1 AND milestone_id = ?2 AND ordinal > ?3 \
+         ORDER BY ordinal LIMIT ?4"
+    );
+    in_pages(
+        20,
+        |slice: &Slice| slice.id.ordinal(),
+        |after, most| db.query_as(&sql, params![workspace, milestone, after, most]),
     )
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use tollgate_sdk::{Db, DbError, Row, params};
 
 use super::milestone::{closed, reopen};
-use super::{Closed, Closing, Reopen, list};
+use super::{Closed, Closing, Reopen, in_pages, list};
 use crate::model::{MilestoneId, SliceId, Status, TaskId};
 
 /// What a plan says about a task.
@@ -44,8 +44,18 @@ pub(crate) struct Task {
     pub summary: Option<Json>,
 }
 
+/// A task as its slice's plan shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct PlannedTask {
+    pub head: TaskHead,
+    pub description: String,
+    pub files: Vec<String>,
+    pub verify: String,
+}
+
 const HEAD: &str =
     "slice_id, id, title, estimate, status, started_by, closed_by, closed_hash, reopen_json, reopened";
+const PLANNED: &str = "description, files_json, verify";
 const REST: &str = "description, files_json, verify, inputs_json, expected_output_json, summary_json";
 
 impl TryFrom<Row> for TaskHead {
@@ -68,6 +78,19 @@ impl TaskHead {
             closed: closed(row, 6)?,
             reopen: reopen(row, 8)?,
             reopened: row.get(9)?,
+        })
+    }
+}
+
+impl TryFrom<Row> for PlannedTask {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<PlannedTask, DbError> {
+        Ok(PlannedTask {
+            head: TaskHead::read(&row)?,
+            description: row.get(10)?,
+            files: row.json(11)?,
+            verify: row.get(12)?,
         })
     }
 }
@@ -110,18 +133,21 @@ pub(crate) fn get(
     )
 }
 
-/// Every task of a slice, by number, without what may be large. A slice has at most 999.
+/// Every task of a slice, by number, without what may be large.
 pub(crate) fn heads(
     db: &Db<'_>,
     workspace: &str,
     milestone: &MilestoneId,
     slice: &SliceId,
 ) -> Result<Vec<TaskHead>, DbError> {
-    db.query_as(
-        &format!(
-            "SELECT {HEAD} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 ORDER BY ordinal"
-        ),
-        params![workspace, milestone, slice],
+    let sql = format!(
+        "SELECT {HEAD} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND ordinal > ?4 \
+         ORDER BY ordinal LIMIT ?5"
+    );
+    in_pages(
+        100,
+        |head: &TaskHead| head.id.ordinal(),
+        |after, most| db.query_as(&sql, params![workspace, milestone, slice, after, most]),
     )
 }
 
@@ -157,30 +183,37 @@ pub(crate) fn counts(
     .collect()
 }
 
-/// Every task of a slice, by number. They are read a few at a time, because each may be large.
-pub(crate) fn all(
+/// How many characters the plans of a slice's tasks have.
+pub(crate) fn bulk(
     db: &Db<'_>,
     workspace: &str,
     milestone: &MilestoneId,
     slice: &SliceId,
-) -> Result<Vec<Task>, DbError> {
-    const AT_ONCE: usize = 25;
-    let mut tasks: Vec<Task> = Vec::new();
-    loop {
-        let after = tasks.last().map_or(-1, |task| i64::from(task.head.id.ordinal()));
-        let page: Vec<Task> = db.query_as(
-            &format!(
-                "SELECT {HEAD}, {REST} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 \
-                 AND ordinal > ?4 ORDER BY ordinal LIMIT {AT_ONCE}"
-            ),
-            params![workspace, milestone, slice, after],
-        )?;
-        let last = page.len() < AT_ONCE;
-        tasks.extend(page);
-        if last {
-            return Ok(tasks);
-        }
-    }
+) -> Result<usize, DbError> {
+    let sum = db.query_row(
+        "SELECT coalesce(sum(length(title) + length(description) + length(files_json) + length(verify)), 0) \
+         FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3",
+        params![workspace, milestone, slice],
+    )?;
+    sum.ok_or(DbError::Internal)?.get(0)
+}
+
+/// Every task of a slice, by number, as the slice's plan shows them.
+pub(crate) fn planned(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: &SliceId,
+) -> Result<Vec<PlannedTask>, DbError> {
+    let sql = format!(
+        "SELECT {HEAD}, {PLANNED} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 \
+         AND ordinal > ?4 ORDER BY ordinal LIMIT ?5"
+    );
+    in_pages(
+        10,
+        |task: &PlannedTask| task.head.id.ordinal(),
+        |after, most| db.query_as(&sql, params![workspace, milestone, slice, after, most]),
+    )
 }
 
 /// Stores a new task, or what is planned now for one that is there.

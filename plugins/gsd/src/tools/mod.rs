@@ -9,6 +9,7 @@ pub(crate) mod render;
 pub(crate) mod reopen;
 pub(crate) mod revise;
 pub(crate) mod roadmap;
+pub(crate) mod skip;
 pub(crate) mod start;
 pub(crate) mod status;
 

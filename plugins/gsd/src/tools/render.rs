@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::arguments::WORKSPACE;
-use crate::files;
+use crate::files::{self, Problem};
 use crate::model::MilestoneId;
 
 /// Paths that one reply names.
@@ -43,18 +43,17 @@ impl Tool for RenderFiles {
     type Output = Rendered;
 
     fn run(self, cx: &Cx<'_>) -> Result<Rendered, ToolError> {
-        let (mut paths, problems) = files::render(cx, &self.workspace, self.milestone_id.as_ref())?;
-        let written = paths.len();
-        paths.truncate(NAMED);
+        let files::Rendered {
+            mut written,
+            problems,
+        } = files::render(cx, &self.workspace, self.milestone_id.as_ref())?;
+        let count = written.len();
+        written.truncate(NAMED);
         Ok(Rendered {
-            written,
-            paths,
+            written: count,
+            paths: written,
             stale: !problems.is_empty(),
-            warnings: problems
-                .into_iter()
-                .take(NAMED)
-                .map(|problem| format!("{}: {}", problem.path, problem.why))
-                .collect(),
+            warnings: problems.iter().take(NAMED).map(Problem::to_string).collect(),
         })
     }
 }

@@ -132,12 +132,12 @@ impl PlanMilestone {
     /// No milestone may come to depend on itself.
     fn check_dependencies(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<(), DbError> {
         act.dependencies(Action::PlanMilestone, &self.depends_on, refusals)?;
-        let known = milestone::all(act.db(), act.workspace())?;
+        let known = milestone::heads(act.db(), act.workspace())?;
         let ids: Vec<&MilestoneId> = known.iter().map(|milestone| &milestone.id).collect();
         refusals.numbers("milestone_id", [&self.milestone_id], &ids);
         let mut graph: BTreeMap<MilestoneId, Vec<MilestoneId>> = known
             .into_iter()
-            .map(|milestone| (milestone.id, milestone.plan.depends_on))
+            .map(|milestone| (milestone.id, milestone.depends_on))
             .collect();
         graph.insert(self.milestone_id.clone(), self.depends_on.clone());
         refusals.extend(guard::milestone_graph(&graph));

@@ -7,6 +7,7 @@ use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
 
 use crate::arguments::WORKSPACE;
 use crate::config::Config;
+use crate::draw;
 use crate::model::{MilestoneId, MilestoneStatus, Risk, SliceId, Status, TaskId, Unit, Verdict};
 use crate::standing::{self, MilestoneNode, Outlook, SliceNode, Step, Tree};
 use crate::store::task::TaskHead;
@@ -207,7 +208,7 @@ impl Standing {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        self.text.push_str(&standing::draw(tree, &outlook));
+        self.text.push_str(&draw::draw(tree, &outlook));
         for node in &tree.milestones {
             self.milestones.push(milestone_view(tree, node));
             for slice in &node.slices {
@@ -235,12 +236,12 @@ fn milestone_view(tree: &Tree, node: &MilestoneNode) -> MilestoneView {
     MilestoneView {
         workspace: tree.workspace.clone(),
         milestone_id: milestone.id.clone(),
-        title: milestone.plan.title.clone(),
+        title: milestone.title.clone(),
         status: milestone.status,
-        depends_on: milestone.plan.depends_on.clone(),
+        depends_on: milestone.depends_on.clone(),
         validation: validation.verdict.map(|(verdict, _)| verdict),
         validation_stale: validation.verdict.map(|(_, at)| at < validation.changed),
-        reopened: milestone.reopen.clone(),
+        reopened: milestone.reopen.as_ref().map(Reopen::in_short),
     }
 }
 
@@ -258,7 +259,7 @@ fn slice_view(tree: &Tree, milestone: &MilestoneId, node: &SliceNode) -> SliceVi
         tasks_total: node.total,
         tasks_closed: node.closed,
         owner: standing::holder(tree, &unit).map(str::to_owned),
-        reopened: slice.reopen.clone(),
+        reopened: slice.reopen.as_ref().map(Reopen::in_short),
     }
 }
 
@@ -272,7 +273,7 @@ fn task_view(tree: &Tree, milestone: &MilestoneId, task: &TaskHead) -> TaskView 
         title: task.title.clone(),
         status: task.status,
         started_by: task.started_by.clone(),
-        reopened: task.reopen.clone(),
+        reopened: task.reopen.as_ref().map(Reopen::in_short),
     }
 }
 

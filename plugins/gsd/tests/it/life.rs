@@ -256,7 +256,7 @@ fn the_tree_as_people_read_it() {
         M01 milestone M01 (active, 0 of 2 slices closed)
         ├─ [~] S01 slice S01 (in_progress, 0 of 2 tasks closed) held by ada
         │  ├─ [ ] T01 task T01 (pending)
-        │        reopened by eve: the tests never ran
+        │  │     reopened by eve: the tests never ran
         │  └─ [~] T02 task T02 (in_progress, started by ada)
         └─ [ ] S02 slice S02 (pending, 0 of 0 tasks closed)
         next: finish M01/S01/T02 “task T02”, started by ada, held by ada (gsd_task_complete)

@@ -4,6 +4,7 @@ mod harness;
 
 mod claims;
 mod files;
+mod full_disk;
 mod input;
 mod life;
 mod logs;

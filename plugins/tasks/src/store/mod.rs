@@ -1,6 +1,7 @@
 //! All SQL of the pack: one file per table.
 
 pub(crate) mod body;
+pub(crate) mod envelope;
 pub(crate) mod event;
 pub(crate) mod operation;
 pub(crate) mod record;

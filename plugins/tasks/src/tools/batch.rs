@@ -8,6 +8,7 @@ use tollgate_sdk::{Cx, Effect, Entry, Hints, NextCall, Tool, ToolError};
 use crate::error::{Reason, Refusals, clip};
 use crate::limits::{NAME, OPERATIONS};
 use crate::model::Workspace;
+use crate::mutation;
 use crate::tools::steps::Delete;
 
 /// Bytes of results after which further ones are told shortly.
@@ -96,7 +97,10 @@ impl Tool for Batch {
             results: Vec::new(),
         };
         let mut bytes = 0;
+        let mut ahead = tools.iter().filter(|tool| writes(tool)).count() as u64;
         for (place, (operation, tool)) in self.operations.into_iter().zip(tools).enumerate() {
+            ahead -= u64::from(writes(tool));
+            let cx = &cx.member(ahead);
             let mut arguments = operation.args;
             arguments
                 .entry("workspace")
@@ -115,6 +119,9 @@ impl Tool for Batch {
                 // What storage refuses in the middle of a write may have left a part of it.
                 Err(err) if self.atomic || is_fatal(&err) => return Err(failure(place, tool.name, err)),
                 Err(err) => {
+                    if writes(tool) {
+                        mutation::pass(cx)?;
+                    }
                     ran.failed += 1;
                     ran.results.push(failed(tool.name, err, self.compact));
                 }
@@ -167,6 +174,10 @@ impl Batch {
         refusals.finish()?;
         Ok(tools)
     }
+}
+
+fn writes(tool: &Entry) -> bool {
+    tool.effect != Effect::Read
 }
 
 /// Failures of storage itself, after which a write may be half done.

@@ -266,16 +266,16 @@ pub(crate) fn confirm(
 fn stale(scope: &Scope<'_>, step: &Step, checkpoint: Checkpoint) -> Result<Option<Warning>, ToolError> {
     const LATEST: usize = 200;
     let evidence = children::<Evidence>(scope.db(), &scope.workspace, &step.id, LATEST)?;
-    let latest = evidence
+    let now = mutation::now(scope)?;
+    let passed = evidence
         .iter()
         .filter(|evidence| evidence.record.checkpoint == Some(checkpoint))
-        .map(|evidence| evidence.record.mutations)
-        .max();
-    let now = mutation::count(scope);
-    Ok(latest.filter(|&taken| taken < now).map(|taken| {
+        .map(|evidence| now.since(&evidence.record.taken))
+        .min();
+    Ok(passed.filter(|&passed| passed > 0).map(|passed| {
         Warning::new(
             "STALE_EVIDENCE",
-            format!("the evidence for {checkpoint} was taken at mutation {taken}, there are {now} now; take it again"),
+            format!("{passed} mutations came after the evidence for {checkpoint} was taken; take it again"),
         )
     }))
 }

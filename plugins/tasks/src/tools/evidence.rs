@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
+use tollgate_sdk::{ArtifactKind, Cx, Effect, Level, Tier, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRIES, ENTRY, NAME, TITLE};
@@ -15,6 +15,11 @@ use crate::scope::{Located, Selector};
 use crate::store::Kind;
 use crate::write::Write;
 use crate::{closing, mutation};
+
+/// Bytes of a body from which on it is kept as an artifact, if artifacts are kept.
+const LARGE: usize = 16_000;
+/// Characters of such a body that are kept here as well.
+const PREVIEW: usize = 2_000;
 
 /// Attach evidence to a step, or to the plan or task itself: items with a body or a URI, names of checks that
 /// were made, paths or URIs of attachments. It closes nothing. Linked to a checkpoint, it makes that one
@@ -103,6 +108,10 @@ impl Tool for EvidenceCapture {
         write.event(EventType::EvidenceCaptured, &id, target, data);
         let mut written = Written::about(&id, write.finish()?);
         written.ids = ids;
+        written.artifacts = kept
+            .into_iter()
+            .filter_map(|evidence| evidence.artifact)
+            .collect();
         Ok(match &step {
             Some(step) => written.step(&step.record.id, &step.path),
             None => written,
@@ -204,8 +213,11 @@ fn keep(
     item: Item,
     found: &mut usize,
 ) -> Result<Evidence, ToolError> {
+    let taken = mutation::now(&write.scope)?;
     let mut clean = |text: Option<String>| text.map(|text| redact::clean(&text, found));
     let (title, uri, body) = (clean(item.title), clean(item.uri), clean(item.body));
+    let bytes = body.as_ref().map_or(0, String::len);
+    let artifact = body.as_deref().and_then(|body| set_aside(write, item.kind, body));
     let evidence = Evidence {
         id: write.fresh_id(Kind::Evidence, "EVD")?,
         task: root.to_owned(),
@@ -216,15 +228,35 @@ fn keep(
         uri,
         exit_code: item.exit_code,
         checkpoint: item.checkpoint,
-        bytes: body.as_ref().map_or(0, String::len),
-        mutations: mutation::count(&write.scope),
+        bytes,
+        artifact,
+        taken,
         created_at: write.scope.now(),
     };
-    if let Some(body) = body {
+    if let Some(mut body) = body {
+        if evidence.artifact.is_some() {
+            body = body.chars().take(PREVIEW).collect();
+        }
         write.keep_body(root, &evidence.id, body);
     }
     write.put(&evidence)?;
     Ok(evidence)
+}
+
+/// The artifact that a large body becomes. What the host does not keep is kept here like any other.
+fn set_aside(write: &Write<'_>, kind: EvidenceKind, body: &str) -> Option<String> {
+    if body.len() <= LARGE {
+        return None;
+    }
+    let cx = write.scope.cx;
+    let kind = match kind {
+        EvidenceKind::Diff => ArtifactKind::Diff,
+        EvidenceKind::CmdOutput | EvidenceKind::Url | EvidenceKind::File => ArtifactKind::Log,
+    };
+    cx.keep_artifact(kind, body.as_bytes()).unwrap_or_else(|err| {
+        cx.log(Level::Warn, &format!("a body is no artifact: {err}"));
+        None
+    })
 }
 
 /// Makes the checkpoints that evidence is linked to required.

@@ -6,6 +6,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use crate::limits::NAME;
 use crate::model::Workspace;
+use crate::mutation;
 use crate::scope::Scope;
 use crate::store;
 
@@ -96,6 +97,7 @@ impl Tool for FocusClear {
 
 fn move_focus(mut scope: Scope<'_>, to: Option<String>) -> Result<Focus, ToolError> {
     let previous = std::mem::replace(&mut scope.counters.focus, to);
+    mutation::pass(scope.cx)?;
     store::workspace::save(scope.db(), &scope.workspace, &scope.counters)?;
     Ok(Focus {
         focus: scope.counters.focus,

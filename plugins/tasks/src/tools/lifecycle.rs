@@ -9,6 +9,7 @@ use crate::closing::{gate_status, set_status};
 use crate::error::{Reason, Refusals};
 use crate::limits::{NAME, OPERATIONS, short};
 use crate::model::{RootKind, Status, Workspace};
+use crate::mutation;
 use crate::patch::{self, PatchKind, PatchOp};
 use crate::record::Root;
 use crate::reply::{Warning, Written};
@@ -198,6 +199,8 @@ impl Tool for CloseTask {
                 .unwrap_or(closed.revision);
             (closed.events, closed.warnings) = (receipt.events, receipt.warnings);
             closed.next_calls.extend(offer);
+        } else {
+            mutation::pass(cx)?;
         }
         Ok(closed)
     }

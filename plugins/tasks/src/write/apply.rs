@@ -39,7 +39,7 @@ impl Write<'_> {
         if let Journal::Reverts(seq, state) = journal {
             operation::set_state(&db, &workspace, seq, state, self.scope.counters.events)?;
         }
-        mutation::advance(&mut self.scope.counters, self.tool);
+        mutation::advance(&mut self.scope, self.tool)?;
         store::workspace::save(&db, &workspace, &self.scope.counters)?;
         Ok(Receipt {
             revisions,
@@ -50,6 +50,7 @@ impl Write<'_> {
 
     /// The receipt of a write that changes nothing: the revisions stay.
     fn unchanged(self) -> Result<Receipt, ToolError> {
+        mutation::pass(self.scope.cx)?;
         let mut revisions = BTreeMap::new();
         for root in self.touched.iter().chain(self.heads.keys()) {
             if let Some(head) = store::root::head(self.scope.db(), &self.scope.workspace, root)? {

@@ -3,6 +3,7 @@
 mod bad_input;
 mod batch;
 mod delta;
+mod evidence;
 mod harness;
 mod lint;
 mod model;

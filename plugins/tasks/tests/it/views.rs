@@ -84,16 +84,16 @@ fn holds(session: &Session, view: &str, max: i64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_view_passes_its_budget(
         texts in proptest::collection::vec(text(30), 3..10),
-        some in proptest::collection::vec(2..20_000_i64, 30),
+        some in proptest::collection::vec(prop_oneof![2..1_500_i64, 2..20_000_i64], 12),
     ) {
         let session = plan(&texts);
         for view in VIEWS {
-            for max in (2..40).chain((40..900).step_by(29)).chain(some.iter().copied()) {
+            for max in (2..20).chain(some.iter().copied()) {
                 holds(&session, view, max);
             }
         }

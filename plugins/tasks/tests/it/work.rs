@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{THREE, after, call_tool, ok, refused};
+use crate::harness::{THREE, after, ok, refused};
 
 #[test]
 fn security_perf_and_docs_are_wanted_when_declared_linked_or_named() {
@@ -76,54 +76,6 @@ fn force_is_for_progress_alone_needs_a_reason_and_does_not_complete_the_task() {
         r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
     );
     ok(&session, r#"complete {"task": "TASK-001"}"#);
-}
-
-#[test]
-fn evidence_older_than_the_last_change_is_told() {
-    let session = after(&[THREE]);
-    ok(
-        &session,
-        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checkpoint": "tests", "checks": ["cargo test"]}"#,
-    );
-    let close = r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#;
-    assert_eq!(ok(&session, close).get("warnings"), None);
-    ok(
-        &session,
-        r#"evidence_capture {"task": "TASK-001", "path": "s:1", "checkpoint": "tests", "checks": ["cargo test"]}"#,
-    );
-    ok(&session, r#"edit {"task": "TASK-001", "title": "changed since"}"#);
-    let closed = ok(
-        &session,
-        r#"close_step {"task": "TASK-001", "path": "s:1", "checkpoints": "gate"}"#,
-    );
-    assert_eq!(closed["warnings"][0]["code"], "STALE_EVIDENCE");
-}
-
-#[test]
-fn secrets_are_not_stored() {
-    let session = after(&[THREE]);
-    let secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
-    let noted = ok(
-        &session,
-        &format!(r#"note {{"task": "TASK-001", "note": "use {secret}"}}"#),
-    );
-    assert_eq!(noted["warnings"][0]["code"], "SECRETS_REDACTED");
-    let item = json!({"kind": "cmd_output", "title": format!("echo {secret}"), "body": format!("AKIAIOSFODNN7EXAMPLE {secret}"), "uri": format!("https://x/?token={secret}")});
-    call_tool(
-        &session,
-        "tasks_evidence_capture",
-        json!({"task": "TASK-001", "items": [item]}),
-    )
-    .unwrap();
-    for table in ["records", "bodies", "events", "changes"] {
-        for row in session.sql(&format!("SELECT * FROM tasks_{table}")) {
-            let row = format!("{row:?}");
-            assert!(
-                !row.contains(secret) && !row.contains("AKIAIOSF"),
-                "{table}: {row}"
-            );
-        }
-    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -21,6 +22,8 @@ const MANY: usize = 32;
 const OVER_BARE: f64 = 8.0;
 /// By how much it is to beat a server in TypeScript.
 const OVER_TYPESCRIPT: f64 = 4.0;
+/// The server on the TypeScript SDK, and the one on FastMCP.
+const PEERS: usize = 2;
 /// How much longer than a bare commit a single call may take.
 const ALONE: f64 = 1.6;
 /// Processor time that the gate may add to a write, in microseconds.
@@ -36,14 +39,20 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     let tasks = workload::seed(&mut tollgate)?;
     let database = data.join("tollgate.db");
     let mut bare = Bare::create(&dir.path().join("bare.db"), Rows::of(&database, Which::All)?)?;
-    let mut typescript = typescript(setup, dir.path(), &Rows::of(&database, Which::Pack)?)?;
+    let rows = dir.path().join("rows.json");
+    #[allow(clippy::disallowed_methods, reason = "the bench's own directory")]
+    std::fs::write(&rows, serde_json::to_vec(&Rows::of(&database, Which::Pack)?)?)?;
+    let mut peers = [
+        Peer::start("TypeScript", setup.typescript(), dir.path(), &rows)?,
+        Peer::start("FastMCP", setup.fastmcp(), dir.path(), &rows)?,
+    ];
     let flush = flush(dir.path())?;
     report.text(&format!(
         "\ndurable writes: flushing 4 KiB to this disk takes {}",
         Quantity(flush.median(), Unit::Microseconds)
     ));
-    if typescript.is_none() {
-        report.text("  without npm there is no server in TypeScript to compare with: skipped");
+    for peer in peers.iter().filter(|peer| peer.client.is_none()) {
+        report.text(&format!("  {} is not installed: skipped", peer.name));
     }
     let requests = requests(Kind::Create, &tasks, &setup.effort);
     let calls = |client: &mut Client, in_flight| -> anyhow::Result<f64> {
@@ -51,24 +60,26 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     };
     let bare_round: Round<'_> = Box::new(|| commits(&mut bare, &requests));
     let mut tollgate_many = Vec::new();
-    let typescript_round: Round<'_> = Box::new(|| match &mut typescript {
-        Some(client) => calls(client, MANY),
-        None => Ok(f64::NAN),
+    let [typescript_round, fastmcp_round] = peers.each_mut().map(|peer| -> Round<'_> {
+        Box::new(|| match &mut peer.client {
+            Some(client) => calls(client, MANY),
+            None => Ok(f64::NAN),
+        })
     });
     let tollgate_round: Round<'_> = Box::new(|| {
         tollgate_many.push(calls(&mut tollgate, MANY)?);
         calls(&mut tollgate, 1)
     });
-    let [one_by_one, typescript_many, alone] = take_turns(
+    let [one_by_one, typescript_many, fastmcp_many, alone] = take_turns(
         setup.effort.rounds,
-        [bare_round, typescript_round, tollgate_round],
+        [bare_round, typescript_round, fastmcp_round, tollgate_round],
     )?;
     let many = Sample::of(tollgate_many.into_iter().skip(1));
     tollgate.stop()?;
     record(report, &one_by_one, &many, &alone);
-    if let Some(client) = typescript {
-        client.stop()?;
-        record_typescript(report, &typescript_many, &many);
+    let samples: [Sample; PEERS] = [typescript_many, fastmcp_many];
+    for (peer, sample) in peers.into_iter().zip(samples) {
+        peer.record(report, &sample, &many)?;
     }
     gate_part(setup, report)
 }
@@ -82,16 +93,49 @@ fn commits(bare: &mut Bare, requests: &[Request]) -> anyhow::Result<f64> {
     Ok(per_call(started.elapsed(), requests.len()))
 }
 
-/// The server in TypeScript over a new database, if it is installed.
-fn typescript(setup: &Setup, dir: &Path, rows: &Rows) -> anyhow::Result<Option<Client>> {
-    let path = dir.join("rows.json");
-    #[allow(clippy::disallowed_methods, reason = "the bench's own directory")]
-    std::fs::write(&path, serde_json::to_vec(rows)?)?;
-    let Some(mut command) = setup.typescript() else {
-        return Ok(None);
-    };
-    command.arg(dir.join("typescript.db")).arg(path);
-    Client::start(command).map(Some)
+/// A server of another make that inserts the pack's rows, if it is installed.
+struct Peer {
+    name: &'static str,
+    client: Option<Client>,
+}
+
+impl Peer {
+    /// Over a new database.
+    fn start(name: &'static str, command: Option<Command>, dir: &Path, rows: &Path) -> anyhow::Result<Peer> {
+        let client = command.map(|mut command| {
+            command.arg(dir.join(name).with_extension("db")).arg(rows);
+            Client::start(command).with_context(|| format!("the server on {name}"))
+        });
+        Ok(Peer {
+            name,
+            client: client.transpose()?,
+        })
+    }
+
+    /// Adds what was measured, and stops the server.
+    fn record(self, report: &mut Report, sample: &Sample, tollgate: &Sample) -> anyhow::Result<()> {
+        let Some(client) = self.client else {
+            return Ok(());
+        };
+        client.stop()?;
+        report.heading(&format!(
+            "task_create, durable, against a server on {} and SQLite",
+            self.name
+        ));
+        let many = format!("{}, 32 in flight", self.name);
+        report.row(&many, sample, Unit::Microseconds, sample);
+        report.row("tollgate, 32 in flight", tollgate, Unit::Microseconds, sample);
+        let times = Quantity(sample.median() / tollgate.median(), Unit::Times);
+        let target = Target::at_least("is faster", times, OVER_TYPESCRIPT);
+        report.add(Figure {
+            name: "durable task_create, stdio, 32 in flight".to_owned(),
+            value: Quantity(tollgate.median(), Unit::Microseconds),
+            baseline: self.name,
+            baseline_value: Quantity(sample.median(), Unit::Microseconds),
+            target: (self.name == "TypeScript").then_some(target),
+        });
+        Ok(())
+    }
 }
 
 /// Microseconds that a flush takes after a write of one page.
@@ -124,25 +168,6 @@ fn record(report: &mut Report, one_by_one: &Sample, many: &Sample, alone: &Sampl
     let times = Quantity(alone.median() / one_by_one.median(), Unit::Times);
     let slower = Target::at_most("takes", times, ALONE);
     report.add(against("durable task_create, stdio, 1 in flight", alone, slower));
-}
-
-fn record_typescript(report: &mut Report, typescript: &Sample, many: &Sample) {
-    report.heading("task_create, durable, against the TypeScript SDK with better-sqlite3");
-    report.row(
-        "TypeScript, 32 in flight",
-        typescript,
-        Unit::Microseconds,
-        typescript,
-    );
-    report.row("tollgate, 32 in flight", many, Unit::Microseconds, typescript);
-    let times = Quantity(typescript.median() / many.median(), Unit::Times);
-    report.add(Figure {
-        name: "durable task_create, stdio, 32 in flight".to_owned(),
-        value: Quantity(many.median(), Unit::Microseconds),
-        baseline: "TS",
-        baseline_value: Quantity(typescript.median(), Unit::Microseconds),
-        target: Some(Target::at_least("is faster", times, OVER_TYPESCRIPT)),
-    });
 }
 
 /// The gate's own part of a write, without a guest.

@@ -4,8 +4,10 @@ pub(crate) mod durable;
 pub(crate) mod idle;
 pub(crate) mod in_process;
 pub(crate) mod ledger;
+pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod neighbour;
+pub(crate) mod reload;
 pub(crate) mod scale;
 pub(crate) mod start;
 pub(crate) mod stdio;
@@ -70,11 +72,19 @@ impl fmt::Display for Effort {
     }
 }
 
+/// Where servers of other makes are installed, as far as they could be.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Peers {
+    /// A folder with `server.mjs` and its modules.
+    pub(crate) typescript: Option<PathBuf>,
+    /// A virtual environment of Python with `server.py` in it.
+    pub(crate) fastmcp: Option<PathBuf>,
+}
+
 /// What every figure is measured with.
 pub(crate) struct Setup {
     executable: PathBuf,
-    /// Where the server in TypeScript is installed, if it could be.
-    typescript: Option<PathBuf>,
+    peers: Peers,
     /// Where components are that misbehave, if they were built.
     guests: Option<PathBuf>,
     place: TempDir,
@@ -85,7 +95,7 @@ pub(crate) struct Setup {
 impl Setup {
     pub(crate) fn new(
         executable: PathBuf,
-        typescript: Option<PathBuf>,
+        peers: Peers,
         guests: Option<PathBuf>,
         dir: Option<&Path>,
         effort: Effort,
@@ -99,7 +109,7 @@ impl Setup {
         config.write_all(CONFIG_FILE.as_bytes())?;
         Ok(Setup {
             executable,
-            typescript,
+            peers,
             guests,
             place,
             config,
@@ -117,7 +127,7 @@ impl Setup {
         self.tollgate_with(self.config.path(), data_dir)
     }
 
-    /// The same with a configuration of its own.
+    /// The same with another configuration.
     fn tollgate_with(&self, config: &Path, data_dir: &Path) -> Command {
         let mut command = Command::new(&self.executable);
         for (name, _) in std::env::vars_os() {
@@ -138,11 +148,19 @@ impl Setup {
         Ok(command)
     }
 
-    /// How the server in TypeScript is started, but for its database and rows.
+    /// How the server on the TypeScript SDK is started, but for its database and rows.
     fn typescript(&self) -> Option<Command> {
-        let folder = self.typescript.as_ref()?;
+        let folder = self.peers.typescript.as_ref()?;
         let mut command = Command::new("node");
         command.arg(folder.join("server.mjs"));
+        Some(command)
+    }
+
+    /// How the server on FastMCP is started, but for its database and rows.
+    fn fastmcp(&self) -> Option<Command> {
+        let folder = self.peers.fastmcp.as_ref()?;
+        let mut command = Command::new(folder.join("bin/python"));
+        command.arg(folder.join("server.py"));
         Some(command)
     }
 

@@ -80,7 +80,7 @@ impl Contestant {
     }
 
     /// What the server replies to each kind of call, for one that only repeats it.
-    fn replies(&mut self, report: &Report) -> anyhow::Result<Value> {
+    fn replies(&mut self, report: &mut Report) -> anyhow::Result<Value> {
         let mut replies = Map::new();
         report.text("");
         for kind in Kind::ALL {

@@ -1,178 +1,25 @@
-//! Random operations against a model in memory: state, revisions, undo and redo, and paths that name the same
-//! step as identifiers do.
+//! One run: the pack and the model side by side.
 
 use std::collections::BTreeSet;
 
-use proptest::prelude::*;
 use serde_json::{Value, json};
 use tollgate_sdk::native::Session;
 
+use super::Op;
+use super::state::{Node, State, Step, at, path, shown, ways};
 use crate::harness::{THREE, after};
 
-/// A step as the model has it.
-#[derive(Debug, Clone, PartialEq)]
-struct Step {
-    id: String,
-    title: String,
-    criteria: Vec<String>,
-    tests: Vec<String>,
-    confirmed: BTreeSet<&'static str>,
-    blocked: bool,
-    done: bool,
-    children: Vec<Step>,
-    nodes: Vec<Node>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Node {
-    id: String,
-    title: String,
-    status: &'static str,
-}
-
-/// A task as the model has it.
-#[derive(Debug, Clone, PartialEq)]
-struct State {
-    status: &'static str,
-    steps: Vec<Step>,
-}
-
-#[derive(Debug, Clone)]
-enum Op {
-    Add(usize, u8),
-    Define(usize, u8),
-    Verify(usize),
-    Done(usize),
-    Close(usize),
-    Force(usize),
-    Reopen(usize),
-    Block(usize, bool),
-    Delete(usize),
-    NodeAdd(usize),
-    NodeStatus(usize, bool),
-    NodeDelete(usize),
-    Note,
-    Complete,
-    Undo,
-    Redo,
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let place = 0..12_usize;
-    prop_oneof![
-        3 => (0..14_usize, 1..3_u8).prop_map(|(at, count)| Op::Add(at, count)),
-        2 => (place.clone(), 0..3_u8).prop_map(|(at, what)| Op::Define(at, what)),
-        2 => place.clone().prop_map(Op::Verify),
-        2 => place.clone().prop_map(Op::Done),
-        4 => place.clone().prop_map(Op::Close),
-        1 => place.clone().prop_map(Op::Force),
-        2 => place.clone().prop_map(Op::Reopen),
-        2 => (place.clone(), any::<bool>()).prop_map(|(at, on)| Op::Block(at, on)),
-        2 => place.clone().prop_map(Op::Delete),
-        2 => place.clone().prop_map(Op::NodeAdd),
-        2 => (place.clone(), any::<bool>()).prop_map(|(at, done)| Op::NodeStatus(at, done)),
-        1 => place.prop_map(Op::NodeDelete),
-        1 => Just(Op::Note),
-        1 => Just(Op::Complete),
-        5 => Just(Op::Undo),
-        4 => Just(Op::Redo),
-    ]
-}
-
-impl Step {
-    fn missing(&self) -> bool {
-        (!self.criteria.is_empty() && !self.confirmed.contains("criteria"))
-            || (!self.tests.is_empty() && !self.confirmed.contains("tests"))
-    }
-
-    fn confirm(&mut self) {
-        if !self.criteria.is_empty() {
-            self.confirmed.insert("criteria");
-        }
-        if !self.tests.is_empty() {
-            self.confirmed.insert("tests");
-        }
-    }
-
-    fn has_open_parts(&self) -> bool {
-        self.children.iter().any(|child| !child.done) || self.nodes.iter().any(|node| node.status != "DONE")
-    }
-
-    fn status(&self) -> &'static str {
-        match (self.done, self.blocked) {
-            (true, _) if self.missing() => "forced",
-            (true, _) => "done",
-            (false, true) => "blocked",
-            (false, false) => "open",
-        }
-    }
-}
-
-/// Every way from the top to a step, depth first.
-fn ways(steps: &[Step], above: &[usize], all: &mut Vec<Vec<usize>>) {
-    for (place, step) in steps.iter().enumerate() {
-        let mut way = above.to_vec();
-        way.push(place);
-        all.push(way.clone());
-        ways(&step.children, &way, all);
-    }
-}
-
-fn at<'a>(steps: &'a mut [Step], way: &[usize]) -> &'a mut Step {
-    let (first, rest) = way.split_first().unwrap();
-    let step = &mut steps[*first];
-    if rest.is_empty() {
-        step
-    } else {
-        at(&mut step.children, rest)
-    }
-}
-
-fn path(way: &[usize]) -> String {
-    way.iter()
-        .map(|place| format!("s:{place}"))
-        .collect::<Vec<_>>()
-        .join(".")
-}
-
-/// The state as `tasks_mirror` shows it.
-fn shown(state: &State) -> Vec<Value> {
-    fn walk(steps: &[Step], above: &[usize], out: &mut Vec<Value>) {
-        for (place, step) in steps.iter().enumerate() {
-            let mut way = above.to_vec();
-            way.push(place);
-            out.push(json!([
-                path(&way),
-                step.id,
-                step.title,
-                step.status(),
-                step.criteria,
-                step.tests,
-                step.confirmed
-            ]));
-            walk(&step.children, &way, out);
-            for (place, node) in step.nodes.iter().enumerate() {
-                let path = format!("{}.t:{place}", path(&way));
-                out.push(json!([path, node.id, node.title, node.status, [], [], []]));
-            }
-        }
-    }
-    let mut out = Vec::new();
-    walk(&state.steps, &[], &mut out);
-    out
-}
-
-struct Run {
-    session: Session,
+pub(super) struct Run {
+    pub(super) session: Session,
     state: State,
-    past: Vec<State>,
+    pub(super) past: Vec<State>,
     future: Vec<State>,
     revision: i64,
     count: u32,
 }
 
 impl Run {
-    fn new() -> Run {
+    pub(super) fn new() -> Run {
         let session = after(&[THREE]);
         let step = |number: usize, name: &str| Step {
             id: format!("STEP-{number:08}"),
@@ -210,7 +57,7 @@ impl Run {
     }
 
     /// The calls of an operation, what the model says, and whether it counts though it changes nothing.
-    fn step(&mut self, op: &Op) {
+    pub(super) fn step(&mut self, op: &Op) {
         let mut all = Vec::new();
         ways(&self.state.steps, &[], &mut all);
         let way = |place: &usize| {
@@ -469,7 +316,7 @@ impl Run {
         Some((self.call("tasks_task_delete", json!({"path": node_path})), true))
     }
 
-    fn travel(&mut self, back: bool) {
+    pub(super) fn travel(&mut self, back: bool) {
         let (from, to) = if back {
             (&mut self.past, &mut self.future)
         } else {
@@ -508,7 +355,7 @@ impl Run {
     }
 
     /// Each path leads to the step whose identifier it stands beside, and to no other.
-    fn paths_and_ids(&self) {
+    pub(super) fn paths_and_ids(&self) {
         let said = shown(&self.state);
         let steps: Vec<&Value> = said
             .iter()
@@ -540,36 +387,4 @@ fn row(entry: &Value) -> Value {
         list("tests"),
         list("confirmed")
     ])
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_pack_does_what_the_model_does(ops in proptest::collection::vec(op(), 1..30)) {
-        let mut run = Run::new();
-        for op in &ops {
-            run.step(op);
-        }
-        run.paths_and_ids();
-    }
-
-    /// Undoing everything and redoing it leaves each record as it was, to the byte.
-    #[test]
-    fn undo_then_redo_gives_the_same_bytes(ops in proptest::collection::vec(op(), 1..15)) {
-        let mut run = Run::new();
-        for op in ops.iter().filter(|op| !matches!(op, Op::Undo | Op::Redo)) {
-            run.step(op);
-        }
-        let bytes = |run: &Run| run.session.sql("SELECT kind, id, root, parent, ordinal, position, status, body FROM tasks_records ORDER BY kind, id");
-        let before = bytes(&run);
-        let count = run.past.len();
-        for _ in 0..count {
-            run.travel(true);
-        }
-        for _ in 0..count {
-            run.travel(false);
-        }
-        prop_assert_eq!(before, bytes(&run));
-    }
 }

@@ -1,0 +1,225 @@
+//! Evidence: how old it is, what is not stored, and where what is large goes.
+
+use serde_json::{Value, json};
+use tollgate_sdk::ArtifactKind;
+use tollgate_sdk::native::Session;
+
+use crate::harness::{THREE, after, call_tool, ok};
+
+fn capture(step: usize) -> String {
+    format!(
+        r#"evidence_capture {{"task": "TASK-001", "path": "s:{step}", "checkpoint": "tests", "checks": ["cargo test"]}}"#
+    )
+}
+
+fn close(step: usize) -> String {
+    format!(r#"close_step {{"task": "TASK-001", "path": "s:{step}", "checkpoints": "gate"}}"#)
+}
+
+/// The codes of a reply's warnings.
+fn warned(reply: &Value) -> Vec<&str> {
+    let warnings = reply["warnings"].as_array().into_iter().flatten();
+    warnings
+        .map(|warning| warning["code"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn evidence_older_than_the_last_change_is_told() {
+    let session = after(&[THREE]);
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checkpoint": "tests", "checks": ["cargo test"]}"#,
+    );
+    let close = r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#;
+    assert_eq!(ok(&session, close).get("warnings"), None);
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:1", "checkpoint": "tests", "checks": ["cargo test"]}"#,
+    );
+    ok(&session, r#"edit {"task": "TASK-001", "title": "changed since"}"#);
+    let closed = ok(
+        &session,
+        r#"close_step {"task": "TASK-001", "path": "s:1", "checkpoints": "gate"}"#,
+    );
+    assert_eq!(closed["warnings"][0]["code"], "STALE_EVIDENCE");
+}
+
+/// A session in an envelope, with evidence for the first step.
+fn in_envelope() -> Session {
+    let session = after(&[THREE]);
+    session.set_envelope(Some("env_1"));
+    ok(&session, &capture(0));
+    session
+}
+
+#[test]
+fn what_other_packs_change_in_the_envelope_makes_evidence_old() {
+    let session = in_envelope();
+    session.mutate_elsewhere(2);
+    let closed = ok(&session, &close(0));
+    assert_eq!(warned(&closed), ["STALE_EVIDENCE"]);
+    let message = closed["warnings"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("2 mutations came after"), "{message}");
+    ok(&session, &capture(1));
+    assert_eq!(warned(&ok(&session, &close(1))), [""; 0]);
+}
+
+#[test]
+fn what_only_records_or_changes_nothing_does_not_make_evidence_old() {
+    let session = in_envelope();
+    for line in [
+        r#"note {"task": "TASK-001", "note": "n"}"#,
+        r#"step_claim {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
+        r#"step_release {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
+        r#"focus_set {"task": "TASK-001"}"#,
+        r#"edit {"task": "TASK-001", "title": "T"}"#,
+        &capture(1),
+        r#"radar {"task": "TASK-001"}"#,
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": {"criteria": {"confirmed": true}}}"#,
+    ] {
+        assert_eq!(warned(&ok(&session, line)), [""; 0], "{line}");
+    }
+    assert_eq!(warned(&ok(&session, &close(0))), [""; 0]);
+    ok(&session, r#"edit {"task": "TASK-001", "title": "changed"}"#);
+    assert_eq!(warned(&ok(&session, &close(1))), ["STALE_EVIDENCE"]);
+}
+
+#[test]
+fn an_envelope_counts_a_batch_before_its_members() {
+    let session = in_envelope();
+    let note = json!({"tool": "tasks_note", "args": {"task": "TASK-001", "note": "n"}});
+    let refused = json!({"tool": "tasks_note", "args": {"task": "TASK-009", "note": "n"}});
+    let verify =
+        json!({"tool": "tasks_verify", "args": {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}});
+    let capture = json!({"tool": "tasks_evidence_capture", "args":
+        {"task": "TASK-001", "path": "s:1", "checkpoint": "tests", "checks": ["c"]}});
+    let batch = |operations: Vec<&Value>| {
+        let reply = call_tool(&session, "tasks_batch", json!({"operations": operations})).unwrap();
+        serde_json::from_str::<Value>(&reply.structured).unwrap()
+    };
+    let ran = batch(vec![&note, &refused, &verify, &capture, &note]);
+    assert_eq!(ran["failed"], 1, "{ran}");
+    assert_eq!(warned(&ran["results"][2]["result"]), [""; 0]);
+    assert_eq!(warned(&ok(&session, &close(1))), [""; 0]);
+    // What came between is seen although the batch before it counted more than it had done.
+    let capture = json!({"tool": "tasks_evidence_capture", "args":
+        {"task": "TASK-001", "path": "s:2", "checkpoint": "tests", "checks": ["c"]}});
+    batch(vec![&capture, &note, &note]);
+    session.mutate_elsewhere(1);
+    assert_eq!(warned(&ok(&session, &close(2))), ["STALE_EVIDENCE"]);
+}
+
+#[test]
+fn counts_of_two_envelopes_are_not_compared() {
+    let session = in_envelope();
+    session.mutate_elsewhere(5);
+    session.set_envelope(Some("env_2"));
+    assert_eq!(warned(&ok(&session, &close(0))), [""; 0]);
+    ok(&session, &capture(1));
+    session.set_envelope(None);
+    assert_eq!(warned(&ok(&session, &close(1))), [""; 0]);
+    ok(&session, &capture(2));
+    ok(&session, r#"edit {"task": "TASK-001", "title": "changed"}"#);
+    assert_eq!(warned(&ok(&session, &close(2))), ["STALE_EVIDENCE"]);
+}
+
+/// Captures one item and returns the reply.
+fn item(session: &Session, kind: &str, body: &str) -> Value {
+    let items = json!([{"kind": kind, "title": "t", "body": body}]);
+    let arguments = json!({"task": "TASK-001", "path": "s:0", "items": items});
+    let reply = call_tool(session, "tasks_evidence_capture", arguments).unwrap();
+    serde_json::from_str(&reply.structured).unwrap()
+}
+
+fn bodies(session: &Session) -> Vec<usize> {
+    let rows = session.sql("SELECT length(body) FROM tasks_bodies ORDER BY evidence");
+    rows.iter()
+        .map(|row| usize::try_from(row.get::<i64>(0).unwrap()).unwrap())
+        .collect()
+}
+
+#[test]
+fn large_bodies_become_artifacts_with_a_preview_here() {
+    let session = after(&[THREE]);
+    session.keep_artifacts();
+    let large = "é".repeat(9_000) + " token=abcd1234";
+    let kept = item(&session, "diff", &large);
+    assert_eq!(kept["artifacts"], json!(["art_1"]));
+    assert_eq!(item(&session, "cmd_output", "small").get("artifacts"), None);
+    item(&session, "cmd_output", &large);
+    let artifacts = session.artifacts();
+    let kinds: Vec<ArtifactKind> = artifacts.iter().map(|artifact| artifact.kind).collect();
+    assert_eq!(kinds, [ArtifactKind::Diff, ArtifactKind::Log]);
+    let stored = String::from_utf8(artifacts[0].content.clone()).unwrap();
+    assert_eq!(stored, "é".repeat(9_000) + " token=[REDACTED]");
+    assert_eq!(bodies(&session), [2_000, 5, 2_000]);
+    let fresh = ok(&session, r#"resume_pack {"task": "TASK-001"}"#);
+    let shown = &fresh["evidence"][0];
+    assert_eq!(shown["item"]["artifact"], "art_1");
+    assert_eq!(shown["item"]["bytes"], stored.len());
+    assert!(shown["start"].as_str().unwrap().starts_with("ééé"));
+}
+
+#[test]
+fn without_artifacts_large_bodies_stay_here() {
+    let session = after(&[THREE]);
+    let kept = item(&session, "diff", &"x".repeat(200_000));
+    assert_eq!(kept.get("artifacts"), None);
+    assert_eq!(bodies(&session), [200_000]);
+}
+
+#[test]
+fn what_the_host_does_not_take_stays_here_and_a_refused_call_keeps_nothing() {
+    let session = after(&[THREE]);
+    session.keep_artifacts();
+    let body = "x".repeat(17_000);
+    let items: Vec<Value> = (0..20)
+        .map(|_| json!({"kind": "cmd_output", "body": body}))
+        .collect();
+    let capture = json!({"tool": "tasks_evidence_capture", "args": {"task": "TASK-001", "items": items}});
+    let failing = json!({"tool": "tasks_done", "args": {"task": "TASK-001", "path": "s:0"}});
+    let batch = |operations: Vec<&Value>| {
+        call_tool(
+            &session,
+            "tasks_batch",
+            json!({"operations": operations, "atomic": true}),
+        )
+    };
+    assert_eq!(batch(vec![&capture, &failing]).unwrap_err().code, "BATCH_FAILED");
+    assert_eq!((session.artifacts().len(), bodies(&session).len()), (0, 0));
+    batch(vec![&capture, &capture]).unwrap();
+    assert_eq!(session.artifacts().len(), 32, "more than a call may keep");
+    let whole = bodies(&session)
+        .iter()
+        .filter(|&&length| length == 17_000)
+        .count();
+    assert_eq!((whole, bodies(&session).len()), (8, 40));
+}
+
+#[test]
+fn secrets_are_not_stored() {
+    let session = after(&[THREE]);
+    let secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let noted = ok(
+        &session,
+        &format!(r#"note {{"task": "TASK-001", "note": "use {secret}"}}"#),
+    );
+    assert_eq!(noted["warnings"][0]["code"], "SECRETS_REDACTED");
+    let item = json!({"kind": "cmd_output", "title": format!("echo {secret}"), "body": format!("AKIAIOSFODNN7EXAMPLE {secret}"), "uri": format!("https://x/?token={secret}")});
+    call_tool(
+        &session,
+        "tasks_evidence_capture",
+        json!({"task": "TASK-001", "items": [item]}),
+    )
+    .unwrap();
+    for table in ["records", "bodies", "events", "changes"] {
+        for row in session.sql(&format!("SELECT * FROM tasks_{table}")) {
+            let row = format!("{row:?}");
+            assert!(
+                !row.contains(secret) && !row.contains("AKIAIOSF"),
+                "{table}: {row}"
+            );
+        }
+    }
+}

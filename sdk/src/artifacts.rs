@@ -1,0 +1,117 @@
+//! Content that an operation leaves beside its row, for a while.
+
+use thiserror::Error;
+
+use crate::ToolError;
+
+/// Most artifacts that a component keeps in one call.
+pub const MOST: u32 = 32;
+/// Most bytes of one.
+pub const MOST_BYTES: usize = 1 << 20;
+/// Most bytes of all of a call.
+pub const MOST_BYTES_TOGETHER: usize = 8 << 20;
+
+/// What content is. The operator chooses which kinds are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArtifactKind {
+    /// What a program printed, and text like it.
+    Log,
+    /// A diff.
+    Diff,
+}
+
+/// Why content is not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ArtifactError {
+    /// The pack was not granted artifacts.
+    #[error("this pack may not keep artifacts")]
+    Denied,
+    /// A `Read` tool keeps nothing.
+    #[error("this tool only reads")]
+    ReadOnly,
+    /// The artifact, or all of the call's together, are larger than the host keeps.
+    #[error("the artifact is too large: {0}")]
+    TooLarge(String),
+    /// The call has as many as a call may.
+    #[error("the call has {0} artifacts already")]
+    TooMany(u32),
+}
+
+impl From<ArtifactError> for ToolError {
+    fn from(err: ArtifactError) -> ToolError {
+        let (code, remediation) = match &err {
+            ArtifactError::Denied => (
+                "ARTIFACTS_DENIED",
+                "The operator grants it with `grants.artifacts = true` of the pack.",
+            ),
+            ArtifactError::ReadOnly => (
+                "ARTIFACTS_DENIED",
+                "Report the operation's id to the pack's author.",
+            ),
+            ArtifactError::TooLarge(_) | ArtifactError::TooMany(_) => {
+                ("ARTIFACTS_TOO_LARGE", "Send less at once.")
+            }
+        };
+        ToolError::new(code, err.to_string()).remediation(remediation)
+    }
+}
+
+/// What one call has kept so far, held to the limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Allowance {
+    count: u32,
+    bytes: usize,
+}
+
+impl Allowance {
+    /// Counts one more artifact of so many bytes, of which `most` are kept at most; or says why not and
+    /// counts nothing.
+    pub fn take(&mut self, bytes: usize, most: usize) -> Result<(), ArtifactError> {
+        let most = most.min(MOST_BYTES);
+        if bytes > most {
+            let why = format!("it has {bytes} bytes, at most {most} are kept");
+            return Err(ArtifactError::TooLarge(why));
+        }
+        let together = self.bytes.saturating_add(bytes);
+        if together > MOST_BYTES_TOGETHER {
+            let why = format!(
+                "all of the call have {together} bytes with it, at most {MOST_BYTES_TOGETHER} are kept"
+            );
+            return Err(ArtifactError::TooLarge(why));
+        }
+        if self.count >= MOST {
+            return Err(ArtifactError::TooMany(self.count));
+        }
+        *self = Allowance {
+            count: self.count + 1,
+            bytes: together,
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_keeps_so_many_so_large_and_so_much() {
+        let mut allowance = Allowance::default();
+        assert!(matches!(
+            allowance.take(MOST_BYTES + 1, usize::MAX),
+            Err(ArtifactError::TooLarge(_))
+        ));
+        assert!(matches!(allowance.take(11, 10), Err(ArtifactError::TooLarge(_))));
+        assert_eq!(allowance, Allowance::default(), "what is refused does not count");
+        for _ in 0..MOST_BYTES_TOGETHER / MOST_BYTES {
+            allowance.take(MOST_BYTES, usize::MAX).unwrap();
+        }
+        assert!(matches!(
+            allowance.take(1, usize::MAX),
+            Err(ArtifactError::TooLarge(_))
+        ));
+        while allowance.take(0, 0).is_ok() {}
+        assert_eq!(allowance.count, MOST);
+        assert_eq!(allowance.take(0, 0), Err(ArtifactError::TooMany(MOST)));
+    }
+}

@@ -1,0 +1,230 @@
+//! SQLite as the host of native tests.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode};
+
+use super::record::Record;
+use super::workspaces::Workspaces;
+use crate::budget::Reserved;
+use crate::{
+    ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, Host,
+    LedgerError, Level, Operation, OperationFilter, Outcome, ProcessError, Row, Transaction, Value,
+    WorkspaceError, WorkspaceInfo,
+};
+
+/// SQLite as a [`Host`], with a clock that stands still within a call and ids that are counted.
+pub struct Sqlite {
+    pub(super) db: Connection,
+    pub(super) now: Cell<i64>,
+    pub(super) step: Cell<i64>,
+    pub(super) ids: RefCell<BTreeMap<String, u32>>,
+    /// The call is a `Run` tool's, which reaches storage through a transaction only.
+    pub(super) run: Cell<bool>,
+    pub(super) in_transaction: Cell<bool>,
+    pub(super) record: Record,
+    pub(super) workspaces: Workspaces,
+    pub(super) progress: RefCell<Vec<String>>,
+}
+
+impl Sqlite {
+    fn reachable(&self) -> Result<(), DbError> {
+        if self.run.get() && !self.in_transaction.get() {
+            return Err(DbError::TransactionState(
+                "a `run` tool reaches storage through a transaction".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Host for Sqlite {
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
+        self.reachable()?;
+        let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
+        let columns = statement.column_count();
+        let mut rows = statement
+            .query(rusqlite::params_from_iter(params.iter().map(Param)))
+            .map_err(db_error)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next().map_err(db_error)? {
+            let values = (0..columns)
+                .map(|column| row.get_ref(column).map(value).map_err(db_error))
+                .collect::<Result<_, _>>()?;
+            all.push(Row::new(values));
+        }
+        Ok(all)
+    }
+
+    fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        self.reachable()?;
+        let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
+        let changed = statement
+            .execute(rusqlite::params_from_iter(params.iter().map(Param)))
+            .map_err(db_error)?;
+        Ok(changed as u64)
+    }
+
+    fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError> {
+        self.in_transaction.set(true);
+        self.db.execute_batch("SAVEPOINT run").map_err(db_error)?;
+        Ok(Box::new(Open {
+            backend: self,
+            committed: Cell::new(false),
+        }))
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.now.get()
+    }
+
+    fn new_id(&self, prefix: &str) -> String {
+        let mut ids = self.ids.borrow_mut();
+        let count = ids.entry(prefix.to_owned()).or_default();
+        *count += 1;
+        format!("{prefix}_{count}")
+    }
+
+    fn log(&self, _level: Level, _message: &str) {}
+
+    fn append_event(&self, event: &Event) -> Result<(), LedgerError> {
+        self.record.append(event)
+    }
+
+    fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        self.record.query(filter)
+    }
+
+    fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
+        self.record.keep(kind, content, || self.new_id("art"))
+    }
+
+    fn envelope(&self) -> Option<Envelope> {
+        self.record.current()
+    }
+
+    fn reserve(&self, name: &str, amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError> {
+        self.record.reserve(name, amount, self.in_transaction.get())
+    }
+
+    fn progress(&self, done: u64, total: Option<u64>, message: &str) {
+        let total = total.map(|total| format!("/{total}")).unwrap_or_default();
+        self.progress
+            .borrow_mut()
+            .push(format!("{done}{total} {message}"));
+    }
+
+    fn workspace_names(&self) -> Vec<String> {
+        self.workspaces.names()
+    }
+
+    fn describe_workspace(&self, workspace: &str) -> Result<WorkspaceInfo, WorkspaceError> {
+        self.workspaces.describe(workspace)
+    }
+
+    fn list_files(
+        &self,
+        workspace: &str,
+        directory: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        self.workspaces.list(workspace, directory, after, limit)
+    }
+
+    fn stat_file(&self, workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError> {
+        self.workspaces.stat(workspace, path)
+    }
+
+    fn read_file(
+        &self,
+        workspace: &str,
+        path: &str,
+        offset: u64,
+        limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        self.workspaces.read(workspace, path, offset, limit)
+    }
+
+    fn write_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+        self.workspaces.write(workspace, path, content, false)
+    }
+
+    fn append_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
+        self.workspaces.write(workspace, path, content, true)
+    }
+
+    fn run_process(&self, workspace: &str, command: &Command) -> Result<Outcome, ProcessError> {
+        if self.in_transaction.get() {
+            return Err(ProcessError::TransactionOpen);
+        }
+        self.workspaces.run(workspace, command)
+    }
+}
+
+/// The transaction of a `Run` tool.
+struct Open<'a> {
+    backend: &'a Sqlite,
+    committed: Cell<bool>,
+}
+
+impl Transaction for Open<'_> {
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
+        self.backend.query(sql, params)
+    }
+
+    fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
+        self.backend.execute(sql, params)
+    }
+
+    fn commit(self: Box<Self>) -> Result<(), DbError> {
+        self.committed.set(true);
+        self.backend.db.execute_batch("RELEASE run").map_err(db_error)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.backend.in_transaction.set(false);
+        if !self.committed.get() {
+            // Nothing can be reported from here, and the next statement would fail anyway.
+            let _ = self.backend.db.execute_batch("ROLLBACK TO run; RELEASE run");
+        }
+    }
+}
+
+/// A parameter in rusqlite's terms.
+struct Param<'a>(&'a Value);
+
+impl rusqlite::ToSql for Param<'_> {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        Ok(rusqlite::types::ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Real(number) => ValueRef::Real(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn value(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
+    }
+}
+
+fn db_error(err: rusqlite::Error) -> DbError {
+    match err.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => DbError::Constraint(err.to_string()),
+        Some(ErrorCode::ReadOnly) => DbError::ReadOnly,
+        Some(ErrorCode::DiskFull) => DbError::Full,
+        _ => DbError::Refused(err.to_string()),
+    }
+}
