@@ -137,7 +137,7 @@ impl Place {
             .unwrap();
         Wire {
             stdin: child.stdin.take(),
-            stdout: BufReader::new(child.stdout.take().unwrap()),
+            stdout: child.stdout.take().map(BufReader::new),
             child,
         }
     }
@@ -397,10 +397,19 @@ pub(crate) fn is_running(pid: &str) -> bool {
 pub(crate) struct Wire {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    stdout: Option<BufReader<ChildStdout>>,
 }
 
 impl Wire {
+    /// Sends bytes that are no whole message yet.
+    pub(crate) fn send_part(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn close_stdout(&mut self) {
+        self.stdout = None;
+    }
+
     pub(crate) fn send(&mut self, line: &[u8]) {
         let stdin = self.stdin.as_mut().unwrap();
         stdin.write_all(line).unwrap();
@@ -411,7 +420,7 @@ impl Wire {
     pub(crate) fn receive(&mut self) -> Value {
         let mut line = String::new();
         assert_ne!(
-            self.stdout.read_line(&mut line).unwrap(),
+            self.stdout.as_mut().unwrap().read_line(&mut line).unwrap(),
             0,
             "the server closed the connection"
         );

@@ -120,6 +120,12 @@ fn wants_that_were_not_granted() {
 }
 
 #[test]
+fn one_that_traps_at_its_start() {
+    let said = refusal("stillborn", &guest("stillborn"));
+    assert!(said.contains("it does not describe itself"), "{said}");
+}
+
+#[test]
 fn a_manifest_that_clients_would_choke_on() {
     let said = refusal("sloppy", &guest("sloppy"));
     for problem in [

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod artifacts;
+mod boundary;
 mod budgets;
 mod cancellation;
 mod cli;
@@ -14,6 +15,7 @@ mod convergence;
 mod crash;
 mod envelopes;
 mod gsd;
+#[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]
 mod harness;
 mod hoarding;
 mod hostile;

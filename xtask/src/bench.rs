@@ -17,9 +17,11 @@ const FASTMCP: &[&str] = &["fastmcp==4.1.2"];
 /// Builds what is measured and the bench, and runs it.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
     let tollgate = components::build_host(Profile::Release)?;
+    components::build_guests()?;
     run(cargo().args(["build", "--quiet", "--release", "--package", "bench"]))?;
     let mut bench = Command::new(Profile::Release.folder().join("bench"));
     bench.arg("--server").arg(tollgate);
+    bench.arg("--guests").arg(root().join("target/components/guests"));
     let typescript = npm_packages("tests/bench/typescript", &TYPESCRIPT);
     for (flag, peer) in [("--typescript", typescript), ("--fastmcp", fastmcp())] {
         match peer {

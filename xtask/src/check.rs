@@ -42,6 +42,8 @@ pub(crate) fn all() -> anyhow::Result<()> {
     test::all(None)?;
     step("reproducible components");
     reproduce::check()?;
+    step("torture, of itself");
+    torture::all(&["--prove".to_owned()])?;
     step("torture");
     torture::all(&["--rounds".to_owned(), ROUNDS.to_owned()])
 }

@@ -117,6 +117,12 @@ pub(crate) fn build_guests() -> anyhow::Result<()> {
             )?;
         }
     }
+    // The build script made these.
+    for text in std::fs::read_dir(root().join("tests/guests/text"))? {
+        let text = text?.path();
+        let name = format!("{}.wasm", text.file_stem().unwrap_or_default().to_string_lossy());
+        install(&Path::new(env!("OUT_DIR")).join(&name), &format!("guests/{name}"))?;
+    }
     Ok(())
 }
 

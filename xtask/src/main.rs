@@ -4,6 +4,7 @@ mod bench;
 mod bundle;
 mod check;
 mod components;
+mod fuzz;
 mod languages;
 mod python;
 mod reproduce;
@@ -55,6 +56,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
+    /// Let a fuzzer choose what is read
+    Fuzz(fuzz::Fuzz),
     /// Make components of JavaScript and Python, and try them in the host
     Languages,
     /// Make the bundle that desktop clients install, and try it
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Task::Ci => check::all(),
         Task::Reproduce => reproduce::check(),
         Task::Torture { flags } => torture::all(&flags),
+        Task::Fuzz(fuzz) => fuzz.all(),
         Task::Languages => languages::test(),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),

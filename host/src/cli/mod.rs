@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
 use tollgate::config::{self, Config};
 use tollgate::core_tools;
 use tollgate::gate::Gate;
@@ -190,6 +191,7 @@ pub(crate) fn main() -> ExitCode {
 }
 
 async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
+    outlive_file_limits();
     match command {
         Command::Serve(serve) => serve.run(global).await,
         Command::Call(call) => call.run(global).await,
@@ -204,6 +206,15 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Stats(stats) => stats.run(global),
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
         Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Writing past a limit on the size of files fails then, like writing to a full disk, and does not end the
+/// process. Programs that packs start have the system's own way again, because no handler outlives `exec`.
+fn outlive_file_limits() {
+    let kind = SignalKind::from_raw(nix::libc::SIGXFSZ);
+    if let Err(err) = signal(kind) {
+        tracing::warn!(%err, "a limit on the size of files would end this process");
     }
 }
 

@@ -140,8 +140,10 @@ fn failure_class(code: &str) -> &'static str {
     match code {
         "DEADLINE_EXCEEDED" => "timeout",
         "CANCELLED" => "cancelled",
-        "GUEST_TRAPPED" | "MEMORY_LIMIT" | "TABLE_LIMIT" | "STACK_OVERFLOW" | "BAD_REPLY" => "trap",
-        "HOST_FAILED" | "HOST_STOPPING" | "STORAGE_FAILED" | "STORAGE_FULL" | "STORAGE_BUSY" => "host",
+        "GUEST_TRAPPED" | "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" | "STACK_OVERFLOW"
+        | "BAD_REPLY" => "trap",
+        "HOST_FAILED" | "HOST_STOPPING" | "STORAGE_FAILED" | "STORAGE_FULL" | "STORAGE_BUSY"
+        | "OUTCOME_UNKNOWN" => "host",
         "INVALID_ARGUMENTS"
         | "MALFORMED_ARGUMENTS"
         | "ARGUMENTS_TOO_LARGE"

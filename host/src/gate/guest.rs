@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
+use wasmtime::component::ResourceTableError;
 use wasmtime::{Store, Trap};
 
 use super::draft::Draft;
@@ -303,6 +304,10 @@ fn name_trap(
         (Some(Exceeded::Table), _) => ToolError::new(
             "TABLE_LIMIT",
             format!("pack `{pack}` grew a table past its limit"),
+        ),
+        _ if matches!(trap.downcast_ref(), Some(ResourceTableError::Full)) => ToolError::new(
+            "HANDLE_LIMIT",
+            format!("pack `{pack}` took more handles than it may hold"),
         ),
         (None, Some(Trap::Interrupt)) => late(call),
         (None, Some(Trap::StackOverflow)) => {

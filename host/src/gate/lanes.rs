@@ -15,7 +15,7 @@ use super::judge::Review;
 use super::keeper::{Keeper, Keeping, Mirrorer};
 use super::queue::Queue;
 use super::writer::{self, Job};
-use super::{Draft, Mutation, Reply, Settled, admission, projector};
+use super::{Draft, Mutation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
 use crate::envelope::Charge;
 use crate::packs::Effect;
@@ -268,7 +268,7 @@ impl Runner {
 fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Draft) -> Settled {
     let session = match database.write_session() {
         Ok(session) => Box::new(session),
-        Err(err) => return Settled::refused(writer::storage_failed(&err.into_cause())),
+        Err(err) => return Settled::refused(failure::storage_failed(&err.into_cause())),
     };
     let (session, mut ended) = runtime.run(guest, session, Transactions::None);
     if let Some(review) = guest.review.as_deref().filter(|_| !ended.cut_short) {
@@ -308,7 +308,7 @@ fn review_outside(
     match begun {
         // The snapshot goes with its session.
         Ok(session) => drop(runtime.review(guest, review, session, ended)),
-        Err(err) => ended.result = Err(writer::storage_failed(&err)),
+        Err(err) => ended.result = Err(failure::storage_failed(&err)),
     }
 }
 
@@ -346,7 +346,7 @@ impl Reader {
             Err(err) => {
                 return (
                     None,
-                    Judged::Denied(Box::new(draft), writer::storage_failed(&err)),
+                    Judged::Denied(Box::new(draft), failure::storage_failed(&err)),
                 );
             }
         };
@@ -380,7 +380,7 @@ impl Reader {
         draft: &Draft,
         session: Box<Session>,
     ) -> (Option<Box<Session>>, Settled) {
-        let failed = |err: &rusqlite::Error| (None, Settled::refused(writer::storage_failed(err)));
+        let failed = |err: &rusqlite::Error| (None, Settled::refused(failure::storage_failed(err)));
         let mut settled = match self.admit(draft, &session) {
             Ok(settled) => settled,
             Err(err) => return failed(&err),

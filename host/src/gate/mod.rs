@@ -9,6 +9,7 @@ mod backlog;
 mod catch_up;
 mod consent;
 mod draft;
+mod failure;
 mod generation;
 mod guest;
 mod judge;

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
+use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
 use super::guest::{Ended, GuestCall, Runtime};
 use super::projector::{self, Work as Projection};
 use super::{Draft, Mutation, Reply, Settled, admission};
@@ -122,8 +123,8 @@ fn next_batch(jobs: &Receiver<Job>) -> Option<Vec<Pending>> {
 }
 
 /// A job and, once it ran, its result.
-struct Pending {
-    job: Job,
+pub(super) struct Pending {
+    pub(super) job: Job,
     /// How the guest failed. That has no rows and stands even if the transaction is lost.
     failure: Option<Ended>,
     /// What is answered once it is committed.
@@ -139,6 +140,15 @@ impl Pending {
             failure: None,
             settled: None,
             maintained: None,
+        }
+    }
+
+    /// Lets a call be recorded as failed instead of run again.
+    fn fail(&mut self, failure: &ToolError) {
+        self.settled = None;
+        if matches!(self.job, Job::Call { .. }) {
+            let failed = || Ended::failed(failure.clone());
+            self.failure.get_or_insert_with(failed);
         }
     }
 }
@@ -166,6 +176,7 @@ struct Writer {
 impl Writer {
     /// Runs a batch, commits it, and answers.
     fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation]) {
+        let mut failed = None;
         loop {
             match self.attempt(&mut batch, rows) {
                 Ok(Ok(())) => {
@@ -177,10 +188,19 @@ impl Writer {
                 }
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => batch.iter_mut().for_each(|pending| pending.settled = None),
+                Err(err) if failed.is_none() && !is_busy(&err) => {
+                    tracing::error!(%err, "a commit failed; its calls are recorded as failed");
+                    self.abandon();
+                    batch
+                        .iter_mut()
+                        .for_each(|pending| pending.fail(&storage_failed(&err)));
+                    failed = Some(err);
+                }
                 Err(err) => {
                     tracing::error!(%err, rows = rows.len(), "a commit failed, and rows of reads with it");
                     self.abandon();
-                    return fail(batch, &storage_failed(&err));
+                    let cause = failed.unwrap_or(err);
+                    return fail(batch, &unrecorded(&cause));
                 }
             }
         }
@@ -440,59 +460,5 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
             }
             Job::Backlog => {}
         }
-    }
-}
-
-fn fail(batch: Vec<Pending>, failure: &ToolError) {
-    for pending in batch {
-        match pending.job {
-            Job::Call { reply, .. } => {
-                let _ = reply.send(Settled::refused(failure.clone()));
-            }
-            Job::Admit { reply, .. } => {
-                let _ = reply.send(Err(Settled::refused(failure.clone())));
-            }
-            Job::Record { operation, done } => {
-                tracing::error!(
-                    op_id = operation.op_id,
-                    tool = operation.tool,
-                    "a ledger row could not be written"
-                );
-                let _ = done.send(());
-            }
-            Job::Interrupt { done, .. } | Job::Flush(done) => {
-                let _ = done.send(());
-            }
-            // Whoever asked hears that nothing was done.
-            Job::Maintain { .. } | Job::Backlog => {}
-        }
-    }
-}
-
-fn lost_transaction() -> ToolError {
-    ToolError::new(
-        "STORAGE_FAILED",
-        "storage gave the call's transaction up; nothing was changed",
-    )
-    .remediation("Call again; if it stays, look at the host's log.")
-}
-
-/// What callers are told when a commit fails.
-pub(super) fn storage_failed(err: &rusqlite::Error) -> ToolError {
-    match err.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DiskFull) => {
-            ToolError::new("STORAGE_FULL", "the disk is full; nothing was changed")
-                .remediation("Free disk space and call again.")
-        }
-        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => ToolError::new(
-            "STORAGE_BUSY",
-            "another process holds the database; nothing was changed",
-        )
-        .remediation("Call again."),
-        _ => ToolError::new(
-            "STORAGE_FAILED",
-            "the call could not be committed; nothing was changed",
-        )
-        .remediation("Look at the host's log under the operation's id."),
     }
 }

@@ -111,7 +111,7 @@ pub struct ToolSpec {
 
 impl Manifest {
     /// Checks what a component said. The error lists everything that is wrong with it.
-    pub(super) fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
+    pub fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
         let mut problems = Vec::new();
         if !is_component_name(&said.name) {
             problems.push(format!(

@@ -27,5 +27,4 @@ pub use manifest::{Effect, Manifest, Tier, ToolSpec};
 pub(crate) use manifest::{is_component_name, line};
 pub use origin::{Origin, read};
 pub use resources::{Resource, Source as ValueSource, Values};
-pub use version::Anatomy;
-pub(crate) use version::World;
+pub use version::{Anatomy, NotAPack, World, check as check_component};

@@ -23,7 +23,7 @@ pub(super) const MAX_SIZE: usize = 64 << 20;
 
 /// Why bytes cannot be a pack of this host.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub(super) enum NotAPack {
+pub enum NotAPack {
     /// Not WebAssembly, or damaged.
     #[error("it is not a WebAssembly component: {0}")]
     NotAComponent(String),
@@ -99,7 +99,7 @@ pub(super) fn check_size(bytes: u64) -> Result<(), NotAPack> {
 
 /// What a component is wanted as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum World {
+pub enum World {
     /// It offers tools.
     ToolPack,
     /// It judges calls.
@@ -141,7 +141,7 @@ impl World {
 
 /// Checks that bytes are a component with the export that is wanted, of this host's version, and that
 /// its imports are offered.
-pub(super) fn check(bytes: &[u8], world: World) -> Result<(), NotAPack> {
+pub fn check(bytes: &[u8], world: World) -> Result<(), NotAPack> {
     check_size(bytes.len() as u64)?;
     let names = top_level_names(bytes)?;
     let versions = names

@@ -122,6 +122,12 @@ impl Client {
         Ok(started.elapsed())
     }
 
+    /// Makes a call whose reply nobody waits for.
+    pub(crate) fn begin(&mut self, request: &Request) -> anyhow::Result<()> {
+        let line = self.call_line(request);
+        self.send(&line)
+    }
+
     /// How many notifications came between the replies.
     pub(crate) fn notes(&self) -> usize {
         self.notes

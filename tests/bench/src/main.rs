@@ -43,6 +43,9 @@ struct Measure {
     /// Where the server in TypeScript is installed; without it nothing is compared with it
     #[arg(long, value_name = "DIR")]
     typescript: Option<PathBuf>,
+    /// Where components are that misbehave; without them their neighbours are not measured
+    #[arg(long, value_name = "DIR")]
+    guests: Option<PathBuf>,
     /// Where the server on FastMCP is installed; without it nothing is compared with it
     #[arg(long, value_name = "DIR")]
     fastmcp: Option<PathBuf>,
@@ -74,6 +77,8 @@ enum Part {
     Scale,
     Policy,
     Repository,
+    Neighbour,
+    Idle,
 }
 
 impl Part {
@@ -90,6 +95,8 @@ impl Part {
             Part::Scale => figure::scale::measure(setup, report),
             Part::Policy => figure::policy::measure(setup, report),
             Part::Repository => figure::repository::measure(setup, report),
+            Part::Neighbour => figure::neighbour::measure(setup, report),
+            Part::Idle => figure::idle::measure(setup, report),
         }
     }
 }
@@ -152,6 +159,7 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
             typescript: measure.typescript.clone(),
             fastmcp: measure.fastmcp.clone(),
         },
+        measure.guests.clone(),
         measure.dir.as_deref(),
         effort,
     )?;

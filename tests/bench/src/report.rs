@@ -13,6 +13,8 @@ pub(crate) enum Unit {
     Mebibytes,
     /// A ratio.
     Times,
+    /// Parts of a hundred.
+    Percent,
 }
 
 /// A measured value.
@@ -26,6 +28,7 @@ impl fmt::Display for Unit {
             Unit::Milliseconds => "ms",
             Unit::Mebibytes => "MiB",
             Unit::Times => "x",
+            Unit::Percent => "%",
         })
     }
 }
@@ -34,7 +37,7 @@ impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Quantity(value, unit) = self;
         f.pad(&match unit {
-            Unit::Times => format!("{value:.2} {unit}"),
+            Unit::Times | Unit::Percent => format!("{value:.2} {unit}"),
             _ => format!("{value:.1} {unit}"),
         })
     }

@@ -31,6 +31,20 @@ impl Sample {
         }
     }
 
+    /// The value that this part of all does not pass.
+    pub(crate) fn percentile(&self, part: f64) -> f64 {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a place in a list"
+        )]
+        let place = (self.0.len() as f64 * part) as usize;
+        self.0
+            .get(place.min(self.0.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or(f64::NAN)
+    }
+
     /// The smallest round.
     pub(crate) fn min(&self) -> f64 {
         self.0.first().copied().unwrap_or(f64::NAN)

@@ -16,12 +16,13 @@ use crate::promise::{Broken, Promise};
 /// Most calls in flight.
 const IN_FLIGHT: usize = 12;
 /// Codes that say the host itself failed. Nothing that a client may ask for leads to one.
-const FAILURES: [&str; 8] = [
+const FAILURES: [&str; 9] = [
     "HOST_FAILED",
     "HOST_STOPPING",
     "STORAGE_FAILED",
     "STORAGE_FULL",
     "STORAGE_BUSY",
+    "OUTCOME_UNKNOWN",
     "GUEST_TRAPPED",
     "BAD_REPLY",
     "MEMORY_LIMIT",

@@ -8,6 +8,7 @@ mod known;
 mod load;
 mod promise;
 mod round;
+mod sabotage;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Parser;
+use tempfile::TempDir;
 
 use promise::Broken;
 use round::Torture;
@@ -34,6 +36,9 @@ struct Cli {
     /// Makes the same decisions again; their timing is the machine's
     #[arg(long)]
     seed: Option<u64>,
+    /// Break each promise on purpose instead, and see that it is noticed
+    #[arg(long)]
+    prove: bool,
     /// Make data directories in this one, and leave them behind
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -50,7 +55,12 @@ fn main() -> ExitCode {
         "torture: {} rounds, {} hosts, seed {seed}",
         cli.rounds, cli.hosts
     ));
-    let broken = match torture(&cli, seed) {
+    let outcome = if cli.prove {
+        prove(&cli, seed)
+    } else {
+        torture(&cli, seed)
+    };
+    let broken = match outcome {
         Ok(broken) => broken,
         Err(err) => {
             say(&format!("torture: it could not go on: {err:#} (--seed {seed})"));
@@ -78,14 +88,7 @@ fn torture(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
         if rounds == 0 {
             break;
         }
-        let mut dir = tempfile::Builder::new();
-        dir.prefix("tollgate-torture-")
-            .disable_cleanup(cli.keep.is_some());
-        let dir = match &cli.keep {
-            Some(keep) => dir.tempdir_in(keep),
-            None => dir.tempdir(),
-        };
-        let dir = dir.context("there is no place for a data directory")?;
+        let dir = directory(cli)?;
         let seed = seed.wrapping_add(number);
         let (broken, killed, checked) = on_one_directory(cli, dir.path(), rounds, seed)?;
         left -= rounds;
@@ -99,6 +102,40 @@ fn torture(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
         }
     }
     Ok(Vec::new())
+}
+
+/// Rounds before a promise is broken on purpose: there must be something to break.
+const ROUNDS_BEFORE_SABOTAGE: u32 = 3;
+
+/// Breaks each promise, and fails if one of them goes unnoticed.
+fn prove(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
+    for sabotage in sabotage::ALL {
+        let dir = directory(cli)?;
+        let mut torture = Torture::start(&cli.server, dir.path(), cli.hosts, seed)?;
+        for round in 1..=ROUNDS_BEFORE_SABOTAGE {
+            let broken = torture.round(round)?;
+            if !broken.is_empty() {
+                return Ok(broken);
+            }
+        }
+        let noticed = torture.finish_after(sabotage)?;
+        let named = noticed.iter().find(|broken| broken.promise() == sabotage.promise);
+        let named = named.with_context(|| format!("nobody noticed that {}: {noticed:?}", sabotage.what))?;
+        say(&format!("noticed: {}; {named}", sabotage.what));
+    }
+    Ok(Vec::new())
+}
+
+/// Where one run's data goes.
+fn directory(cli: &Cli) -> anyhow::Result<TempDir> {
+    let mut dir = tempfile::Builder::new();
+    dir.prefix("tollgate-torture-")
+        .disable_cleanup(cli.keep.is_some());
+    let dir = match &cli.keep {
+        Some(keep) => dir.tempdir_in(keep),
+        None => dir.tempdir(),
+    };
+    dir.context("there is no place for a data directory")
 }
 
 fn on_one_directory(

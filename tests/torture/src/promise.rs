@@ -49,6 +49,10 @@ impl Broken {
             what: what.into(),
         }
     }
+
+    pub(crate) fn promise(&self) -> Promise {
+        self.promise
+    }
 }
 
 impl fmt::Display for Broken {

@@ -11,6 +11,7 @@ use crate::check::{Checker, Depth};
 use crate::host::{Host, Recipe};
 use crate::known::Shared;
 use crate::promise::Broken;
+use crate::sabotage::Sabotage;
 
 /// Every row is looked for again, so none may be pruned meanwhile.
 const KEEP_ALL: &str = "[ledger]\nretention_envelopes = 1000000\n";
@@ -85,6 +86,15 @@ impl Torture {
             host.stop()?;
         }
         self.join()?;
+        self.checker.check(&self.shared, Depth::Everything)
+    }
+
+    /// Lets all hosts end, does something to the database, and checks everything.
+    pub(crate) fn finish_after(&mut self, sabotage: &Sabotage) -> anyhow::Result<Vec<Broken>> {
+        for host in self.hosts.drain(..) {
+            host.stop()?;
+        }
+        sabotage.commit(&self.recipe.data_dir.join("tollgate.db"))?;
         self.checker.check(&self.shared, Depth::Everything)
     }
 

@@ -223,9 +223,11 @@ fn explain(code: &str) -> Option<&'static str> {
         "DEADLINE_EXCEEDED" => "the call took longer than it may",
         "CANCELLED" => "the caller gave it up",
         "GUEST_TRAPPED" | "STACK_OVERFLOW" | "BAD_REPLY" => "the pack failed",
-        "MEMORY_LIMIT" | "TABLE_LIMIT" => "the pack wanted more memory than it may have",
+        "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" => "the pack wanted more memory than it may have",
         "STORAGE_FULL" => "the disk was full",
-        "STORAGE_BUSY" | "STORAGE_FAILED" | "HOST_FAILED" | "HOST_STOPPING" => "the host could not do it",
+        "STORAGE_BUSY" | "STORAGE_FAILED" | "OUTCOME_UNKNOWN" | "HOST_FAILED" | "HOST_STOPPING" => {
+            "the host could not do it"
+        }
         _ => return None,
     })
 }

@@ -7,7 +7,7 @@ use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::workload;
 
 /// After how many calls memory is looked at.
-const CALLS: [usize; 2] = [1_000, 10_000];
+const CALLS: [usize; 3] = [1_000, 10_000, 110_000];
 /// Calls in flight.
 const IN_FLIGHT: usize = 32;
 /// How much memory there may be, in MiB.
@@ -15,6 +15,8 @@ const LIMIT: f64 = 80.0;
 /// By which part of itself memory may grow between the looks and count as flat: SQLite's page caches
 /// fill with the database, here as anywhere.
 const FLAT: f64 = 0.1;
+/// By how much it may grow in a hundred thousand calls after that, in MiB.
+const GROWTH: f64 = 5.0;
 
 /// Measures tollgate and the server without gate and sandbox.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
@@ -48,6 +50,14 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
             tollgate[0] * FLAT,
         )),
     });
+    let growth = mebibytes(tollgate[2] - tollgate[1]);
+    report.add(Figure {
+        name: format!("its growth from {} to {} calls", CALLS[1], CALLS[2]),
+        value: growth,
+        baseline: "plain",
+        baseline_value: mebibytes(plain[2] - plain[1]),
+        target: Some(Target::at_most("is", growth, GROWTH)),
+    });
     Ok(())
 }
 
@@ -56,10 +66,10 @@ fn mebibytes(value: f64) -> Quantity {
 }
 
 /// Memory after each number of calls, in MiB.
-fn resident(mut client: Client) -> anyhow::Result<[f64; 2]> {
+fn resident(mut client: Client) -> anyhow::Result<[f64; CALLS.len()]> {
     let tasks = workload::seed(&mut client)?;
     let mut made = 0;
-    let mut looks = [0.0; 2];
+    let mut looks = [0.0; CALLS.len()];
     for (calls, look) in CALLS.into_iter().zip(&mut looks) {
         client.run(&workload::mix(&tasks, calls - made), IN_FLIGHT)?;
         made = calls;

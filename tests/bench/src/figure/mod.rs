@@ -1,10 +1,12 @@
 //! The figures, and what they share.
 
 pub(crate) mod durable;
+pub(crate) mod idle;
 pub(crate) mod in_process;
 pub(crate) mod ledger;
 pub(crate) mod list;
 pub(crate) mod memory;
+pub(crate) mod neighbour;
 pub(crate) mod policy;
 pub(crate) mod reload;
 pub(crate) mod repository;
@@ -85,6 +87,8 @@ pub(crate) struct Peers {
 pub(crate) struct Setup {
     executable: PathBuf,
     peers: Peers,
+    /// Where components are that misbehave, if they were built.
+    guests: Option<PathBuf>,
     place: TempDir,
     config: NamedTempFile,
     effort: Effort,
@@ -94,6 +98,7 @@ impl Setup {
     pub(crate) fn new(
         executable: PathBuf,
         peers: Peers,
+        guests: Option<PathBuf>,
         dir: Option<&Path>,
         effort: Effort,
     ) -> anyhow::Result<Setup> {
@@ -107,6 +112,7 @@ impl Setup {
         Ok(Setup {
             executable,
             peers,
+            guests,
             place,
             config,
             effort,

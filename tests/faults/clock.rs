@@ -1,0 +1,72 @@
+//! A wall clock that jumps: durations and deadlines are measured by a clock that nobody can set.
+#![allow(clippy::disallowed_methods, reason = "the test sets a clock of its own")]
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::harness::{Place, guest};
+use crate::load::{Load, consistent, texts};
+
+/// Where Debian and its relatives put it.
+const LIBRARIES: &[&str] = &[
+    "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+    "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+    "/usr/lib/faketime/libfaketimeMT.so.1",
+    "/usr/lib64/faketime/libfaketimeMT.so.1",
+];
+
+fn library() -> PathBuf {
+    let found = LIBRARIES.iter().map(Path::new).find(|path| path.exists());
+    found
+        .expect("the test needs libfaketime (Debian: apt-get install libfaketime)")
+        .to_owned()
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_a_year_changes_no_duration_and_no_deadline() {
+    let spinner = guest("spinner");
+    let place = Place::with(&format!(
+        "[packs.spinner]\nsource = {spinner:?}\nlimits = {{ read_ms = 500 }}\n"
+    ));
+    let clock = place.path().join("clock");
+    let set = |offset: &str| std::fs::write(&clock, offset).unwrap();
+    set("+0");
+    let environment = [
+        format!("LD_PRELOAD={}", library().display()),
+        format!("FAKETIME_TIMESTAMP_FILE={}", clock.display()),
+        "FAKETIME_NO_CACHE=1".to_owned(),
+        "DONT_FAKE_MONOTONIC=1".to_owned(),
+    ];
+    let mut starter = vec!["env"];
+    starter.extend(environment.iter().map(String::as_str));
+    let session = place.serve_by(&starter).await;
+    let limits = json!({"max_duration_sec": 3600});
+    let opened = session.ok("envelope_open", json!({"limits": limits})).await;
+    let mut load = Load::default();
+    for offset in ["+0", "+1y", "-1y", "+0"] {
+        set(offset);
+        load.create_many(&session, 2).await;
+        let refusal = session.refused("spinner_spin", json!({})).await;
+        assert_eq!(refusal["code"], "DEADLINE_EXCEEDED", "{offset}: {refusal:#}");
+    }
+    let envelope = session
+        .ok("envelope_get", json!({"envelope_id": opened["id"]}))
+        .await;
+    assert_eq!(envelope["state"], "OPEN", "{envelope:#}");
+    session.close().await;
+    load.check(&place.data());
+    let database = place.data().join("tollgate.db");
+    let years = texts(
+        &database,
+        "SELECT DISTINCT substr(timestamp, 1, 4) FROM core_operations ORDER BY 1",
+    );
+    assert_eq!(years.len(), 3, "the clock did jump: {years:?}");
+    let odd = "SELECT op_id FROM core_operations WHERE duration_ms < 0 OR duration_ms > 600000";
+    assert_eq!(texts(&database, odd), Vec::<String>::new());
+    // And without any help, hosts go on after it.
+    let session = place.serve(&[]).await;
+    load.create_many(&session, 2).await;
+    session.close().await;
+    consistent(&database);
+}

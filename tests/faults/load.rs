@@ -1,0 +1,103 @@
+//! Load that remembers what it was told, and what must hold of it whatever happened in between.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use serde_json::{Value, json};
+use tollgate::storage::Database;
+
+use crate::harness::Session;
+
+/// Bytes of a task's text, so that a disk fills in few calls.
+const TEXT: usize = 8 << 10;
+/// Calls after which something must have been refused.
+const MANY: usize = 20_000;
+
+/// What clients were told.
+#[derive(Default)]
+pub(crate) struct Load {
+    made: usize,
+    acknowledged: Vec<String>,
+    refused: Vec<String>,
+}
+
+impl Load {
+    /// Creates a task. The refusal, if it was refused.
+    pub(crate) async fn create(&mut self, session: &Session) -> Option<Value> {
+        let title = format!("task {}", self.made);
+        self.made += 1;
+        let arguments = json!({"title": title, "spec_markdown": format!("# Goal\n{}", "g".repeat(TEXT)),
+            "workspace": "w", "initial_phase": "spec_draft", "actor": "a", "actor_role": "orchestrator"});
+        let result = session.call_raw("task_create", arguments).await;
+        let body = result.structured_content.unwrap();
+        if result.is_error == Some(true) {
+            self.refused.push(title);
+            return Some(body["error"].clone());
+        }
+        let id = body["task"]["id"].as_str().unwrap();
+        self.acknowledged.push(id.to_owned());
+        None
+    }
+
+    /// Creates tasks that must not be refused.
+    pub(crate) async fn create_many(&mut self, session: &Session, count: usize) {
+        for _ in 0..count {
+            assert_eq!(self.create(session).await, None);
+        }
+    }
+
+    /// Creates tasks until one is refused.
+    pub(crate) async fn until_refused(&mut self, session: &Session) -> Value {
+        for _ in 0..MANY {
+            if let Some(refusal) = self.create(session).await {
+                return refusal;
+            }
+        }
+        panic!("{MANY} calls, and nothing was refused");
+    }
+
+    /// Makes nothing of what was refused: nobody can know what became of it.
+    pub(crate) fn forget_refusals(&mut self) {
+        self.refused.clear();
+    }
+
+    /// All that was acknowledged is there, nothing that was refused is, and the ledger says the same.
+    pub(crate) fn check(&self, data: &Path) {
+        let path = data.join("tollgate.db");
+        let there = texts(&path, "SELECT id FROM task_store_tasks");
+        for id in &self.acknowledged {
+            assert!(there.contains(id), "{id} was acknowledged and is gone");
+        }
+        let titles = texts(&path, "SELECT title FROM task_store_tasks");
+        for title in &self.refused {
+            assert!(!titles.contains(title), "{title} was refused and is there");
+        }
+        consistent(&path);
+    }
+}
+
+/// Whether a database is sound, its ledger whole, and its packs' rows those that the ledger tells of.
+pub(crate) fn consistent(path: &Path) {
+    assert_eq!(texts(path, "PRAGMA integrity_check"), ["ok"]);
+    let created = "SELECT op_id FROM core_operations WHERE tool = 'task_create' AND success = 1";
+    let tasks = texts(path, "SELECT id FROM task_store_tasks");
+    assert_eq!(tasks.len(), texts(path, created).len());
+    assert_eq!(tasks.len(), texts(path, "SELECT id FROM task_store_events").len());
+    let database = Database::open(path).unwrap();
+    let verified = database.read_session().unwrap().verify(None, &[]).unwrap();
+    assert_eq!(verified.broken, None);
+}
+
+/// The first column of a query, as text.
+pub(crate) fn texts(path: &Path, sql: &str) -> Vec<String> {
+    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+    let mut statement = db.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| {
+        let value: rusqlite::types::Value = row.get(0)?;
+        Ok(match value {
+            rusqlite::types::Value::Text(text) => text,
+            other => format!("{other:?}"),
+        })
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}

@@ -1,0 +1,77 @@
+//! What reads bytes that somebody else chose: one function for each reader. None may panic, and each says
+//! what else must hold.
+//!
+//! `guided` lets a fuzzer choose the bytes; the test `corpus` takes those that were found before.
+
+mod config;
+mod ledger;
+mod manifest;
+mod output;
+mod sql;
+mod wire;
+
+/// A reader under test.
+#[derive(Debug)]
+pub struct Target {
+    /// Its name, and that of its folder in `corpus/`.
+    pub name: &'static str,
+    /// Recordings that it starts from as well, below the workspace's folder.
+    pub recordings: Option<&'static str>,
+    /// Reads bytes, and panics if what must hold does not.
+    pub run: fn(&[u8]),
+}
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "wire",
+        recordings: None,
+        run: wire::run,
+    },
+    Target {
+        name: "component",
+        recordings: None,
+        run: manifest::component,
+    },
+    Target {
+        name: "manifest",
+        recordings: None,
+        run: manifest::manifest,
+    },
+    Target {
+        name: "config",
+        recordings: None,
+        run: config::run,
+    },
+    Target {
+        name: "sql",
+        recordings: None,
+        run: sql::run,
+    },
+    Target {
+        name: "rows",
+        recordings: None,
+        run: ledger::rows,
+    },
+    Target {
+        name: "head",
+        recordings: None,
+        run: ledger::head,
+    },
+    Target {
+        name: "tests",
+        recordings: Some("plugins/convergence/fixtures"),
+        run: output::tests,
+    },
+    Target {
+        name: "git",
+        recordings: Some("plugins/convergence/fixtures/git"),
+        run: output::git,
+    },
+];
+
+/// The target of a name.
+#[must_use]
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}

@@ -1,0 +1,95 @@
+//! SQL of components, through the authorizer and all limits.
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tollgate::deadline::{Cancel, Deadline};
+use tollgate::storage::{Database, Namespace, Session};
+
+/// Longest time of one statement, well below what a fuzzer takes for an endless loop.
+const TIME: Duration = Duration::from_millis(200);
+/// What must not change, whatever a component says.
+const REST: &str = "SELECT (SELECT count(*) || coalesce(max(hash), '') FROM core_operations)
+    || (SELECT group_concat(name || sql) FROM sqlite_master) || (SELECT count(*) FROM other_rows)";
+
+struct Fixture {
+    session: Session,
+    namespace: Namespace,
+    outside: Connection,
+    rest: String,
+    _place: TempDir,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let place = crate::ledger::place();
+        let path: PathBuf = place.path().join("t.db");
+        let database = Database::open(&path).expect("a database");
+        for pack in ["mine", "other"] {
+            let outside = Connection::open(&path).expect("a connection");
+            let tables = format!(
+                "CREATE TABLE {pack}_rows (id INTEGER PRIMARY KEY, body BLOB, line TEXT) STRICT;
+                 CREATE INDEX {pack}_by_line ON {pack}_rows (line);
+                 INSERT INTO {pack}_rows (body, line) VALUES (x'00', 'one'), (NULL, 'two')"
+            );
+            outside.execute_batch(&tables).expect("tables");
+        }
+        let outside = Connection::open(&path).expect("a connection");
+        Fixture {
+            session: database.write_session().expect("a session"),
+            namespace: Namespace::of_pack("mine"),
+            rest: rest(&outside),
+            outside,
+            _place: place,
+        }
+    }
+}
+
+fn rest(outside: &Connection) -> String {
+    outside
+        .query_row(REST, [], |row| row.get(0))
+        .expect("the host's own tables")
+}
+
+thread_local! {
+    static FIXTURE: OnceCell<Fixture> = const { OnceCell::new() };
+}
+
+/// A component changes its own tables, inside the call's transaction, and nothing else.
+pub(crate) fn run(bytes: &[u8]) {
+    let Ok(sql) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    FIXTURE.with(|fixture| one(fixture.get_or_init(Fixture::new), sql));
+}
+
+fn one(fixture: &Fixture, sql: &str) {
+    let Fixture {
+        session, namespace, ..
+    } = fixture;
+    session.begin_write().expect("nobody else writes");
+    session.enter(namespace, &Deadline::after(TIME, Cancel::default()));
+    let queried = session.query(namespace, sql, &[]);
+    let executed = session.execute(namespace, sql, &[]);
+    session.leave();
+    for table in session.take_changes().into_keys() {
+        assert!(table.starts_with(namespace.prefix()), "{sql:?} changed {table}");
+    }
+    let failed = queried.is_err() || executed.is_err();
+    assert!(
+        session.in_transaction() || failed,
+        "{sql:?} ended the transaction"
+    );
+    if session.in_transaction() {
+        session.rollback().expect("a transaction is open");
+    }
+    session.end_turn();
+    assert_eq!(
+        rest(&fixture.outside),
+        fixture.rest,
+        "{sql:?} changed what is not its own"
+    );
+}

@@ -1,0 +1,24 @@
+//! Messages of clients.
+
+use serde_json::Value;
+use tollgate::mcp::wire;
+
+/// What takes a message's place can be read, is the answer to the same request, and needs no other in its
+/// place.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(repaired) = wire::repair(bytes) else {
+        return;
+    };
+    assert!(std::str::from_utf8(&repaired).is_ok());
+    let Ok(message) = serde_json::from_slice::<Value>(&repaired) else {
+        return;
+    };
+    if message["params"]["_meta"].get(wire::MALFORMED).is_none() {
+        return;
+    }
+    assert_eq!(message["method"], "tools/call");
+    if let Ok(original) = serde_json::from_slice::<Value>(bytes) {
+        assert_eq!(original.get("id"), message.get("id"));
+    }
+    assert_eq!(wire::repair(&repaired), None, "it was not repaired");
+}

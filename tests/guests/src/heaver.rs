@@ -1,0 +1,61 @@
+//! Heaves more across the boundary than the host is willing to copy.
+
+use guests::Done;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_sdk::{Cx, Effect, Event, Level, Migration, Pack, Tool, ToolError, Value, tools};
+
+/// What is heaved.
+#[derive(Deserialize, JsonSchema, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+pub enum Load {
+    // A line of 16 MiB for the log.
+    Line,
+    // A value of 16 MiB for a statement.
+    Value,
+    // A list of 600,000 values for a statement.
+    Values,
+    // A list of 600,000 names for the ledger.
+    Names,
+}
+
+/// Heave something across the boundary.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Heave {
+    /// What.
+    load: Load,
+}
+
+impl Tool for Heave {
+    const NAME: &'static str = "heaver_heave";
+    const TITLE: &'static str = "Heave";
+    const EFFECT: Effect = Effect::Write;
+    type Output = Done;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
+        let insert = "INSERT INTO heaver_rows (body) VALUES (?1)";
+        match self.load {
+            Load::Line => cx.log(Level::Info, &"x".repeat(16 << 20)),
+            Load::Value => drop(cx.db.execute(insert, &[Value::Blob(vec![7; 16 << 20])])?),
+            Load::Values => drop(cx.db.execute(insert, &vec![Value::Null; 600_000])?),
+            Load::Names => cx
+                .ledger()
+                .append(&Event::new("heaver.heaved").changed(vec![String::new(); 600_000]))?,
+        }
+        Ok(Done::new("it went through"))
+    }
+}
+
+const PACK: Pack = Pack {
+    name: "heaver",
+    version: "0.1.0",
+    summary: "Heaves large things.",
+    tools: tools![Heave],
+    migrations: &[Migration {
+        name: "0001_init",
+        sql: "CREATE TABLE heaver_rows (id INTEGER PRIMARY KEY, body BLOB);",
+    }],
+    ..Pack::EMPTY
+};
+tollgate_sdk::export_pack!(PACK);

@@ -1,0 +1,40 @@
+//! Makes components of the modules that are written by hand, in WebAssembly's own text. It is done here
+//! because what it takes would otherwise change how the host's dependencies are built.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use wit_component::{ComponentEncoder, StringEncoding};
+use wit_parser::Resolve;
+
+/// The world that packs live in.
+const WORLD: &str = "tool-pack";
+
+#[allow(clippy::disallowed_methods, reason = "a build script works with files")]
+fn main() -> anyhow::Result<()> {
+    let (texts, interfaces) = (Path::new("../tests/guests/text"), Path::new("../wit"));
+    for folder in [texts, interfaces] {
+        println!("cargo::rerun-if-changed={}", folder.display());
+    }
+    let out = std::env::var("OUT_DIR").context("cargo says where to write")?;
+    for entry in std::fs::read_dir(texts)? {
+        let text = entry?.path();
+        let component =
+            assemble(&text, interfaces).with_context(|| format!("{} cannot be assembled", text.display()))?;
+        let name = text.file_stem().unwrap_or_default().to_string_lossy();
+        std::fs::write(Path::new(&out).join(format!("{name}.wasm")), component)?;
+    }
+    Ok(())
+}
+
+fn assemble(text: &Path, interfaces: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut module = wat::parse_file(text)?;
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_dir(interfaces)?;
+    let world = resolve.select_world(&[package], Some(WORLD))?;
+    wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
+    ComponentEncoder::default()
+        .validate(true)
+        .module(&module)?
+        .encode()
+}

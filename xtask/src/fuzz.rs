@@ -1,0 +1,117 @@
+//! Letting a fuzzer choose what is read.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+
+use crate::components;
+use crate::run::{cargo, root, run, say, target};
+
+/// Longest input, in bytes.
+const MAX_LENGTH: u32 = 16 << 10;
+/// What takes longer than so many seconds counts as endless.
+const ENDLESS: u32 = 10;
+/// What takes more memory than so many MiB is no reader.
+const MEMORY_MIB: u32 = 2048;
+
+#[derive(Debug, Args)]
+pub(crate) struct Fuzz {
+    /// How long each target is driven
+    #[arg(long, default_value_t = 600)]
+    seconds: u32,
+    /// Only this target
+    #[arg(long)]
+    target: Option<String>,
+    /// Add to the corpora what reached something new, the smallest of each
+    #[arg(long)]
+    keep: bool,
+}
+
+impl Fuzz {
+    /// Drives each target. What breaks one is left in `target/fuzz`.
+    pub(crate) fn all(&self) -> anyhow::Result<()> {
+        let corpora = root().join("tests/fuzz/corpus");
+        let mut names: Vec<String> = folders(&corpora)?;
+        names.retain(|name| self.target.as_ref().is_none_or(|wanted| wanted == name));
+        ensure!(!names.is_empty(), "no target has this name");
+        let guided = build()?;
+        let mut broken = Vec::new();
+        for name in names {
+            say(&format!("== {name}, {} s", self.seconds));
+            if !self.drive(&guided, &name, &corpora.join(&name))? {
+                broken.push(name);
+            }
+        }
+        ensure!(
+            broken.is_empty(),
+            "broken: {}; target/fuzz has the inputs",
+            broken.join(", ")
+        );
+        Ok(())
+    }
+
+    /// Whether a target held.
+    fn drive(&self, guided: &Path, name: &str, corpus: &Path) -> anyhow::Result<bool> {
+        let work = target().join("fuzz").join(name);
+        let (found, broken) = (work.join("found"), work.join("broken"));
+        for folder in [&found, &broken] {
+            std::fs::create_dir_all(folder)?;
+        }
+        let fuzzer = || {
+            let mut fuzzer = Command::new(guided);
+            fuzzer.env("FUZZ_TARGET", name).current_dir(root());
+            fuzzer.args([format!("-max_len={MAX_LENGTH}"), format!("-timeout={ENDLESS}")]);
+            fuzzer.arg(format!("-rss_limit_mb={MEMORY_MIB}"));
+            fuzzer
+        };
+        let mut driving = fuzzer();
+        driving.arg(format!("-max_total_time={}", self.seconds));
+        driving.arg(format!("-artifact_prefix={}/", broken.display()));
+        driving.args(["-verbosity=1", "-print_final_stats=1", "-close_fd_mask=1"]);
+        driving.args([&found, corpus]).args(recordings(name));
+        let held = driving.status().context("the fuzzer cannot be run")?.success();
+        if held && self.keep {
+            run(fuzzer().arg("-merge=1").args([corpus, &found]))?;
+        }
+        Ok(held)
+    }
+}
+
+/// Recordings that a target starts from as well.
+fn recordings(name: &str) -> Vec<PathBuf> {
+    let fixtures = root().join("plugins/convergence/fixtures");
+    match name {
+        "tests" => vec![fixtures],
+        "git" => vec![fixtures.join("git")],
+        _ => Vec::new(),
+    }
+}
+
+/// Builds the targets with the fuzzer. Only the project's own crates tell it where they go, so that
+/// everything else is built once.
+fn build() -> anyhow::Result<PathBuf> {
+    components::build_packs()?;
+    run(cargo()
+        .args([
+            "build",
+            "--package",
+            "fuzz",
+            "--features",
+            "guided",
+            "--bin",
+            "guided",
+        ])
+        .env("RUSTC_WORKSPACE_WRAPPER", root().join("tests/fuzz/with-coverage")))?;
+    Ok(components::Profile::Dev.folder().join("guided"))
+}
+
+fn folders(path: &Path) -> anyhow::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
