@@ -11,6 +11,7 @@ const OFFERED: &[&str] = &[
     "storage",
     "budget",
     "ledger",
+    "artifacts",
     "clock-and-ids",
     "log",
     "component",
