@@ -40,6 +40,7 @@ fn a_component_shows_what_it_wants_before_it_is_added() {
         json!([
             {"what": "run `cargo`", "line": "grants.process = [\"cargo\"]"},
             {"what": "query the ledger", "line": "grants.ledger = true"},
+            {"what": "keep artifacts", "line": "grants.artifacts = true"},
         ])
     );
     assert_eq!(seen["manifest"]["tools"][0]["name"], "greedy_hello");
@@ -83,7 +84,10 @@ fn a_component_asks_and_the_operator_grants() {
     assert_eq!(refused.status.code(), Some(1));
     assert_eq!(config(&place), before);
     let said = text(&refused.stderr);
-    assert!(said.contains("--grant process=cargo --grant ledger"), "{said}");
+    assert!(
+        said.contains("--grant process=cargo --grant ledger --grant artifacts"),
+        "{said}"
+    );
 
     let wrong = place.run(&[
         "packs",
@@ -110,6 +114,8 @@ fn a_component_asks_and_the_operator_grants() {
         "process=cargo",
         "--grant",
         "ledger",
+        "--grant",
+        "artifacts",
     ]);
     assert!(added.status.success(), "{}", text(&added.stderr));
     let after = config(&place);
@@ -307,7 +313,7 @@ fn everything_that_is_wrong_is_told_at_once() {
     assert_eq!(about(&found, "data directory"), ["problem"], "{found:#?}");
     // One for the directory that holds the data directory, one for the one that is not there.
     assert_eq!(about(&found, "workspaces"), ["problem", "problem"]);
-    assert_eq!(about(&found, "pack greedy"), ["problem", "problem"]);
+    assert_eq!(about(&found, "pack greedy"), ["problem"; 3]);
     // It is not pinned, and its grant names no workspace.
     assert_eq!(about(&found, "pack prober"), ["warning", "warning"]);
     assert_eq!(about(&found, "program no-such-program"), ["warning"]);

@@ -199,8 +199,8 @@ async fn a_component_that_was_granted_nothing_is_told_how_to_be() {
     let output = place.run(&["packs", "list"]);
     let told = String::from_utf8(output.stderr).unwrap();
     for line in [
-        "`grants.workspaces = [\"default\"]` to [packs.meddler]",
-        "`grants.process = [\"sh\", \"echo\", \"no-such-program\", \"tests\", \"git\"]` to [packs.meddler]",
+        "`grants.workspaces = [\"default\"]` in [packs.meddler]",
+        "`grants.process = [\"sh\", \"echo\", \"no-such-program\", \"tests\", \"git\"]` in [packs.meddler]",
     ] {
         assert!(told.contains(line), "{told}");
     }
