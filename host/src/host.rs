@@ -9,7 +9,7 @@ use tollgate_sdk::Timestamp;
 use crate::artifacts::ArtifactStore;
 use crate::builtin;
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Config, PackConfig};
+use crate::config::{Config, PackConfig, PolicyConfig};
 use crate::core_tools;
 use crate::data_dir::DataDir;
 use crate::gate::{Equipment, Gate, Generation, Keeping};
@@ -119,8 +119,8 @@ impl Site {
         Ok(loaded)
     }
 
-    /// Loads what the configuration says, to replace what runs: nothing is changed unless everything
-    /// loads that did not fail before.
+    /// Loads what the configuration says, to replace what runs: nothing is changed unless every pack
+    /// loads that loaded before.
     pub async fn load_again(
         &self,
         config: &Config,
@@ -137,18 +137,17 @@ impl Site {
                 .any(|failure| failure.pack == name)
         };
         let failures = next.catalog.failures().iter();
-        let mut fresh: Vec<String> = failures
+        let policy_failed_before = |name: &str| {
+            let mut unloaded = running.catalog.policies().failures();
+            unloaded.any(|unloaded| unloaded.policy == name)
+        };
+        let policies = next.catalog.policies().failures();
+        let policies = policies.filter(|unloaded| !policy_failed_before(&unloaded.policy));
+        let fresh: Vec<String> = failures
             .filter(|failure| !failed_before(&failure.pack))
             .map(ToString::to_string)
+            .chain(policies.map(ToString::to_string))
             .collect();
-        let unloaded: Vec<&str> = running.catalog.policies().failures().map(|failure| failure.policy.as_str()).collect();
-        fresh.extend(
-            next.catalog
-                .policies()
-                .failures()
-                .filter(|failure| !unloaded.contains(&failure.policy.as_str()))
-                .map(ToString::to_string),
-        );
         anyhow::ensure!(fresh.is_empty(), "{}", fresh.join("\n"));
         next.catalog.migrate(&self.loader)?;
         if let Some(catalog) = Arc::get_mut(&mut next.catalog) {
@@ -254,7 +253,7 @@ fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::Source>> {
     let mut sources = Vec::new();
     let mut problems = Vec::new();
     for (name, settings) in &config.policies {
-        match policy_origin(name, settings.source.as_deref()) {
+        match policy_origin(name, settings) {
             Ok(origin) => sources.push(settings.source(name, origin)),
             Err(problem) => problems.push(problem),
         }
@@ -264,7 +263,18 @@ fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::Source>> {
 }
 
 /// Where a policy is: `builtin:NAME`, a path, or by default the built-in policy of the same name.
-fn policy_origin(name: &str, source: Option<&str>) -> Result<Origin, String> {
+fn policy_origin(name: &str, settings: &PolicyConfig) -> Result<Origin, String> {
+    let source = settings.source.as_deref();
+    if let Some(url) = source.filter(|source| source.starts_with("https://")) {
+        let sha256 = settings.sha256.clone();
+        let unpinned = format!("[policies.{name}] wants the sha256 of what is at {url}");
+        return sha256
+            .map(|sha256| Origin::Https {
+                url: url.to_owned(),
+                sha256,
+            })
+            .ok_or(unpinned);
+    }
     let builtin = match source {
         None => name,
         Some(source) => match source.strip_prefix("builtin:") {

@@ -26,13 +26,13 @@ impl Policies {
         let Policies::List = self;
         let config = Config::load(global.config.as_deref())?;
         let gate = super::open_quietly(global, &config, &Choice::default()).await?;
-        let catalog = gate.catalog();
+        let catalog = &gate.catalog();
         let members = catalog.policies().members();
         if global.json {
-            let policies: Vec<Value> = members.iter().map(|member| as_json(member, &catalog)).collect();
+            let policies: Vec<Value> = members.iter().map(|member| as_json(member, catalog)).collect();
             out::print_json(&json!({ "policies": policies }));
         } else {
-            let rows: Vec<Vec<String>> = members.iter().map(|member| row(member, &catalog)).collect();
+            let rows: Vec<Vec<String>> = members.iter().map(|member| row(member, catalog)).collect();
             out::print(&out::table(
                 &[
                     "POLICY", "ORDER", "MODE", "PHASE", "JUDGES", "SOURCE", "SHA-256", "SUMMARY",

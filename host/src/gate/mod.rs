@@ -156,9 +156,9 @@ pub struct Gate {
     calls: TaskTracker,
     lanes: Lanes,
     artifacts: Option<Arc<ArtifactStore>>,
-    reloads: Reloads,
     /// Seals what clients' users are asked.
     consent_key: [u8; 32],
+    reloads: Reloads,
     /// This process, as packs know it.
     session_id: String,
     /// Let go last: what is queued is written before this process counts as gone.
@@ -185,8 +185,8 @@ impl Gate {
         };
         let consent_key = keeping.data.secret(CONSENT_KEY)?;
         Ok(Gate {
-            current: ArcSwap::from_pointee(generation),
             consent_key,
+            current: ArcSwap::from_pointee(generation),
             connections: Connections::default(),
             stopping: Cancel::default(),
             calls: TaskTracker::new(),

@@ -1,4 +1,4 @@
-//! How a call ended, and what it changed.
+//! How a call ended.
 
 use std::collections::BTreeMap;
 

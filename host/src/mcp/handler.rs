@@ -36,9 +36,9 @@ pub struct Handler {
     listings: Arc<Listings>,
     connection: Arc<Connection>,
     structured: Structured,
+    asking: Asking,
     /// While the connection lasts, its client hears of changes.
     hearing: Arc<Mutex<Option<DropGuard>>>,
-    asking: Asking,
 }
 
 /// A connection that the gate knows, until its last handler is gone.

@@ -72,7 +72,7 @@ pub(crate) enum Trust {
 
 impl Grants {
     /// Whether a component may use a workspace.
-    pub(super) fn workspace(&self, name: &str, trust: Trust) -> bool {
+    pub(crate) fn workspace(&self, name: &str, trust: Trust) -> bool {
         match &self.workspaces {
             Some(granted) => lists(granted, name),
             None => trust == Trust::Builtin,
@@ -102,7 +102,7 @@ impl Grants {
     }
 
     /// What of a component's wishes for workspaces and programs is granted.
-    pub(super) fn asked(&self, wants: &[Want], trust: Trust) -> Asked {
+    pub(crate) fn asked(&self, wants: &[Want], trust: Trust) -> Asked {
         let mut asked = Asked::default();
         for want in wants {
             match want {

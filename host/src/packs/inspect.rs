@@ -35,7 +35,9 @@ pub struct Wanted {
 pub fn anatomy_of(bytes: &[u8]) -> Inspection {
     let (anatomy, problems) = match version::anatomy(bytes) {
         Ok(anatomy) => {
-            let problems = version::check(bytes, World::ToolPack).err().map(|err| err.to_string());
+            let problems = version::check(bytes, World::ToolPack)
+                .err()
+                .map(|err| err.to_string());
             (Some(anatomy), problems.into_iter().collect())
         }
         Err(err) => (None, vec![err.to_string()]),

@@ -170,8 +170,8 @@ impl Loader {
     /// code.
     pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
         inspect::inspection(bytes, async {
-            version::check(bytes, World::ToolPack).map_err(one)?;
-            let pre = self.link(&self.component(bytes).await?, ToolPackPre::new)?;
+            let component = self.checked(bytes, World::ToolPack).await?;
+            let pre = self.link(&component, ToolPackPre::new)?;
             Manifest::check(self.describe(&pre)?)
         })
         .await
@@ -230,7 +230,11 @@ impl Loader {
         Ok(Pack {
             namespace: Namespace::of_pack(&manifest.name),
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
-            access: Arc::new(access(workspaces, &manifest.wants, &source.grants, trust)),
+            access: Arc::new(Access::new(
+                workspaces,
+                &source.grants.asked(&manifest.wants, trust),
+                |name| source.grants.workspace(name, trust),
+            )),
             manifest,
             origin: source.origin.to_string(),
             hash,
@@ -256,9 +260,8 @@ impl Loader {
                 "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
             )]);
         }
-        version::check(&bytes, world).map_err(one)?;
         Ok(Prepared {
-            component: self.component(&bytes).await?,
+            component: self.checked(&bytes, world).await?,
             hash,
             size: bytes.len(),
         })
@@ -280,6 +283,12 @@ impl Loader {
     /// Applies a component's migrations.
     pub(crate) fn apply(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
         self.database.migrate(namespace, steps)
+    }
+
+    /// Checks and compiles a component.
+    async fn checked(&self, bytes: &[u8], world: World) -> Result<Component, Vec<String>> {
+        version::check(bytes, world).map_err(one)?;
+        self.component(bytes).await
     }
 
     async fn component(&self, bytes: &[u8]) -> Result<Component, Vec<String>> {
@@ -330,13 +339,6 @@ impl Loader {
         let _running = self.sandbox.running();
         ask(&mut store).map_err(|err| vec![format!("it does not {what}: {err:#}")])
     }
-}
-
-/// The workspaces and programs that a component may use.
-pub(crate) fn access(workspaces: &Workspaces, wants: &[Want], grants: &Grants, trust: Trust) -> Access {
-    Access::new(workspaces, &grants.asked(wants, trust), |name| {
-        grants.workspace(name, trust)
-    })
 }
 
 /// An error with all its causes, as one problem.

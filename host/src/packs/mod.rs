@@ -22,7 +22,7 @@ pub use download::{DownloadError, Downloads, fetch};
 pub use grants::{Granted, Grants};
 pub use inspect::{Inspection, Wanted, anatomy_of};
 pub use load::{LoadError, Loader, Pack, Source};
-pub(crate) use load::{Prepared, access, config_problems, missing_grants, one};
+pub(crate) use load::{Prepared, config_problems, missing_grants, one};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};
 pub(crate) use manifest::{is_component_name, line};
 pub use origin::{Origin, read};

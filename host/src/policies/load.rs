@@ -110,17 +110,21 @@ pub struct Unloaded {
 impl Chain {
     /// Loads policies. One that does not load keeps its place and judges nothing.
     pub async fn load(loader: &Loader, workspaces: &Workspaces, sources: Vec<Source>) -> Chain {
-        let members = sources.into_iter().map(|source| member(loader, workspaces, source));
-        Chain::new(join_all(members).await)
+        let loading = sources
+            .into_iter()
+            .map(|source| member(loader, workspaces, source));
+        Chain::new(join_all(loading).await)
     }
 }
 
 async fn member(loader: &Loader, workspaces: &Workspaces, source: Source) -> Member {
-    let policy = Policy::load(loader, workspaces, &source).await.map_err(|problems| Unloaded {
-        policy: source.name.clone(),
-        origin: source.origin.to_string(),
-        problems,
-    });
+    let policy = Policy::load(loader, workspaces, &source)
+        .await
+        .map_err(|problems| Unloaded {
+            policy: source.name.clone(),
+            origin: source.origin.to_string(),
+            problems,
+        });
     Member {
         name: source.name,
         order: source.order,
@@ -181,7 +185,11 @@ impl Policy {
             has_tables: !steps.is_empty(),
             phase,
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
-            access: Arc::new(packs::access(workspaces, &manifest.wants, &source.grants, trust)),
+            access: Arc::new(Access::new(
+                workspaces,
+                &source.grants.asked(&manifest.wants, trust),
+                |name| source.grants.workspace(name, trust),
+            )),
             name: manifest.name,
             pre,
         })
