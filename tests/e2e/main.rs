@@ -18,15 +18,17 @@ mod harness;
 mod hoarding;
 mod hostile;
 mod http;
+mod https;
 mod ledger;
 mod loading;
 mod meddling;
+mod operator;
 mod policies;
 mod programs;
 mod project;
 mod python;
 mod record;
-
+mod reload;
 mod resources;
 mod shipped;
 mod stdio;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Session, until};
 
 fn create(title: &str) -> Value {
-    json!({"title": title, "spec_markdown": "# Goal\ng", "workspace": "w", "initial_phase": "spec_review", "actor": "a",
+    json!({"title": title, "spec_markdown": "# Goal\ng\n# Acceptance\n- it is\n", "workspace": "w", "initial_phase": "spec_review", "actor": "a",
            "actor_role": "orchestrator"})
 }
 
@@ -61,7 +61,27 @@ async fn circles_are_broken_and_progress_is_not() {
         log += &format!("{word} {code}\n");
     }
     session.close().await;
-    expect![[r#""#]].assert_eq(&log);
+    expect![[r#"
+        n TASK_NOT_FOUND
+        n TASK_NOT_FOUND
+        n TASK_NOT_FOUND
+        n LOOP_DETECTED
+        n LOOP_DETECTED
+        l ok
+        p TASK_NOT_FOUND
+        q TASK_NOT_FOUND
+        p TASK_NOT_FOUND
+        q TASK_NOT_FOUND
+        p TASK_NOT_FOUND
+        q TASK_NOT_FOUND
+        p LOOP_DETECTED
+        l ok
+        + ok
+        + ok
+        + ok
+        + LOOP_DETECTED
+    "#]]
+    .assert_eq(&log);
 }
 
 async fn attempt(session: &Session) -> Value {

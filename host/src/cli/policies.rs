@@ -26,7 +26,7 @@ impl Policies {
         let Policies::List = self;
         let config = Config::load(global.config.as_deref())?;
         let gate = super::open_quietly(global, &config, &Choice::default()).await?;
-        let catalog = gate.catalog();
+        let catalog = &gate.catalog();
         let members = catalog.policies().members();
         if global.json {
             let policies: Vec<Value> = members.iter().map(|member| as_json(member, catalog)).collect();

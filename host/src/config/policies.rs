@@ -19,7 +19,8 @@ const ORDER: i64 = 100;
 pub struct PolicyConfig {
     /// `builtin:NAME`, or a path. Absent: the built-in policy of the same name.
     pub source: Option<String>,
-    sha256: Option<String>,
+    /// The hash its bytes must have.
+    pub sha256: Option<String>,
     mode: Mode,
     fail_open: bool,
     phase: Phase,
@@ -45,7 +46,7 @@ impl PolicyConfig {
         if let Some(source) = self
             .source
             .as_mut()
-            .filter(|source| !source.starts_with("builtin:"))
+            .filter(|source| !source.starts_with("builtin:") && !source.starts_with("https://"))
         {
             *source = base.join(&*source).display().to_string();
         }

@@ -9,11 +9,13 @@ mod backlog;
 mod catch_up;
 mod consent;
 mod draft;
+mod generation;
 mod guest;
 mod judge;
 mod keeper;
 mod lanes;
 mod members;
+mod mutation;
 mod projector;
 mod queue;
 mod relay;
@@ -23,8 +25,10 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use thiserror::Error;
 use tollgate_sdk::{Timestamp, ToolError};
@@ -32,7 +36,6 @@ use tollgate_sdk::{Timestamp, ToolError};
 use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
 use crate::budget::Budget;
 use crate::clock::Clock;
-use crate::core_tools::EnvelopeSettings;
 use crate::deadline::Cancel;
 use crate::envelope::Standing;
 use crate::liveness::Host;
@@ -42,19 +45,20 @@ use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
 use crate::storage::{Database, Operation};
-use crate::workspaces::Workspaces;
 
 use admission::Connections;
 use draft::{Draft, Recording, content};
+use generation::Reloads;
 use guest::{GuestCall, Runtime};
 use judge::Judging;
 use lanes::{Judged, Lanes};
 use settled::{Settled, answer};
 
 pub use consent::{Consent, Pending};
+pub use generation::Generation;
 pub use keeper::Keeping;
+pub use mutation::Mutation;
 pub use reply::Reply;
-pub use settled::Mutation;
 
 /// Where the key for questions to clients' users is, in the data directory.
 const CONSENT_KEY: &str = "consent.key";
@@ -135,23 +139,21 @@ pub struct Equipment {
     pub sandbox: Arc<Sandbox>,
     /// Starts programs.
     pub launcher: Arc<Launcher>,
-    /// The registered directories.
-    pub workspaces: Workspaces,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
 }
 
-/// The gate over one data directory and one set of packs.
+/// The gate over one data directory.
 pub struct Gate {
-    catalog: Arc<Catalog>,
+    current: ArcSwap<Generation>,
     clock: Arc<dyn Clock>,
-    settings: Arc<EnvelopeSettings>,
     connections: Connections,
     stopping: Cancel,
     lanes: Lanes,
     artifacts: Option<Arc<ArtifactStore>>,
     /// Seals what clients' users are asked.
     consent_key: [u8; 32],
+    reloads: Reloads,
     /// This process, as packs know it.
     session_id: String,
     /// Let go last: what is queued is written before this process counts as gone.
@@ -161,41 +163,61 @@ pub struct Gate {
 impl Gate {
     /// Opens the gate of a host that holds its lock.
     pub fn open(
-        catalog: Arc<Catalog>,
+        generation: Generation,
         equipment: Equipment,
         database: &Database,
-        settings: EnvelopeSettings,
         host: Host,
         keeping: Keeping,
     ) -> anyhow::Result<Gate> {
-        let (settings, host) = (Arc::new(settings), Arc::new(host));
+        let host = Arc::new(host);
         let artifacts = keeping.artifacts.clone();
         let clock = Arc::clone(&equipment.clock);
         let runtime = Runtime {
             equipment,
-            settings: Arc::clone(&settings),
             host: Arc::clone(&host),
             artifacts: keeping.artifacts.clone(),
             records_reads: keeping.settings.reads,
         };
         let consent_key = keeping.data.secret(CONSENT_KEY)?;
         Ok(Gate {
-            catalog,
             consent_key,
-            settings,
+            current: ArcSwap::from_pointee(generation),
             connections: Connections::default(),
             stopping: Cancel::default(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
             session_id: uuid::Uuid::new_v4().to_string(),
             clock,
             artifacts,
+            reloads: Reloads::default(),
             host,
         })
     }
 
+    /// What calls that come now are judged and run by.
+    pub fn generation(&self) -> Arc<Generation> {
+        self.current.load_full()
+    }
+
+    /// Puts another in its place, for calls that come from now on. Those that are under way end with
+    /// what they began with.
+    pub fn replace(&self, generation: Generation) {
+        self.current.store(Arc::new(generation));
+        self.reloads.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that another was wanted and could not be had.
+    pub fn keep(&self) {
+        self.reloads.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The packs behind the gate.
-    pub fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.current.load().catalog)
+    }
+
+    /// Everything that is counted, in Prometheus' text format.
+    pub fn metrics(&self) -> String {
+        generation::metrics(&self.current.load(), &self.reloads)
     }
 
     /// Seals what clients' users are asked. Every host on the data directory has the same.
@@ -210,13 +232,14 @@ impl Gate {
 
     /// Lets one call through, or refuses it. Either way the ledger gets its row.
     pub async fn call(&self, mut call: Call) -> Result<Outcome, UnknownTool> {
-        match self.catalog.find(&call.tool) {
+        let generation = self.generation();
+        match generation.catalog.find(&call.tool) {
             Some(tool) => {
-                let tool = relay::follow(&self.catalog, tool, &mut call);
-                Ok(self.pass(tool, call).await)
+                let tool = relay::follow(&generation.catalog, tool, &mut call);
+                Ok(self.pass(&generation, tool, call).await)
             }
             None => Err(UnknownTool {
-                nearest: self.catalog.nearest(&call.tool).map(str::to_owned),
+                nearest: generation.catalog.nearest(&call.tool).map(str::to_owned),
                 name: call.tool,
             }),
         }
@@ -225,16 +248,17 @@ impl Gate {
     /// Asks for a prompt, which is judged and recorded like a call that reads. `None` if there is none
     /// of that name.
     pub async fn prompt(&self, call: Call) -> Option<Outcome> {
-        let prompt = self.catalog.find_prompt(&call.tool)?;
-        Some(self.pass(prompt, call).await)
+        let generation = self.generation();
+        let prompt = generation.catalog.find_prompt(&call.tool)?;
+        Some(self.pass(&generation, prompt, call).await)
     }
 
     /// The one path.
-    async fn pass(&self, tool: &Arc<ToolEntry>, call: Call) -> Outcome {
+    async fn pass(&self, generation: &Arc<Generation>, tool: &Arc<ToolEntry>, call: Call) -> Outcome {
         // Without a connection that lasts there is nothing to remember, and nobody to forget it.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
         let consent = call.caller.consent.clone();
-        let (draft, admitted) = self.admit(tool, call);
+        let (draft, admitted) = self.admit(generation, tool, call);
         let op_id = draft.operation.op_id.clone();
         let envelope_id = draft.operation.envelope_id.clone();
         let started = draft.started;
@@ -246,9 +270,11 @@ impl Gate {
         if let Some(connection) = connection {
             self.follow_envelopes(tool, &connection, &settled);
         }
+        let duration = started.elapsed();
+        tool.meter.count(settled.refusal().is_none(), duration);
         Outcome {
             op_id,
-            duration: started.elapsed(),
+            duration,
             envelope_id,
             standing: settled.standing,
             budgets: settled.budgets,
@@ -351,14 +377,19 @@ impl Gate {
     }
 
     /// Checks what can be checked before any guest runs.
-    fn admit(&self, tool: &Arc<ToolEntry>, mut call: Call) -> (Draft, Result<GuestCall, ToolError>) {
+    fn admit(
+        &self,
+        generation: &Arc<Generation>,
+        tool: &Arc<ToolEntry>,
+        mut call: Call,
+    ) -> (Draft, Result<GuestCall, ToolError>) {
         let correlated = admission::correlate(
             tool,
             &mut call.arguments,
             call.envelope.take(),
             &call.caller,
             &self.connections,
-            self.settings.require,
+            generation.envelopes.require,
         );
         let arguments = arguments::normalised(tool, call.arguments);
         let text = arguments::text(&arguments);
@@ -366,7 +397,7 @@ impl Gate {
         let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
         let checked = correlated
             .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
-            .and_then(|()| members::find(&self.catalog, tool, &arguments));
+            .and_then(|()| members::find(&generation.catalog, tool, &arguments));
         let members = match checked {
             Ok(members) => members,
             Err(refusal) => return (draft, Err(refusal)),
@@ -377,6 +408,7 @@ impl Gate {
             Body::Core(_) => (Limits::default(), String::new()),
         };
         let guest = GuestCall {
+            generation: Arc::clone(generation),
             body: tool.body.clone(),
             tool: tool.spec.name.clone(),
             arguments: text,
@@ -402,9 +434,8 @@ impl Gate {
             },
             progress: call.progress,
             artifacts: draft.recording.artifacts.clone(),
-            judging: Judging::of(&self.catalog, tool, arguments, members),
+            judging: Judging::of(&generation.catalog, tool, arguments, members),
             review: None,
-            catalog: Arc::clone(&self.catalog),
         };
         (draft, Ok(guest))
     }

@@ -1,6 +1,5 @@
 //! From a source to a pack that can be called.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +10,11 @@ use wasmtime::component::{Component, InstancePre};
 
 use super::cache::Cache;
 use super::compile::{CompileError, Compiler};
+use super::download::Downloads;
 use super::grants::{self, Granted, Grants, Trust};
+use super::inspect::{self, Inspection};
 use super::manifest::{Effect, Manifest};
+use super::origin::Origin;
 use super::version::{self, World};
 use crate::artifacts::CallArtifacts;
 use crate::clock::Clock;
@@ -50,33 +52,6 @@ pub struct Source {
     pub exclude: Vec<String>,
 }
 
-/// Where a component's bytes are.
-#[derive(Debug, Clone)]
-pub enum Origin {
-    /// In this binary.
-    Builtin(&'static [u8]),
-    /// In a file.
-    File(PathBuf),
-}
-
-impl Origin {
-    pub(crate) fn trust(&self) -> Trust {
-        match self {
-            Origin::Builtin(_) => Trust::Builtin,
-            Origin::File(_) => Trust::Foreign,
-        }
-    }
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Origin::Builtin(_) => f.write_str("builtin"),
-            Origin::File(path) => path.display().fmt(f),
-        }
-    }
-}
-
 /// A loaded pack.
 pub struct Pack {
     /// What it says of itself, checked.
@@ -103,6 +78,11 @@ pub struct Pack {
 }
 
 impl Pack {
+    /// Whether it is part of this program.
+    pub fn is_builtin(&self) -> bool {
+        self.origin == Origin::Builtin(&[]).to_string()
+    }
+
     /// What a call instantiates.
     pub(crate) fn pre(&self) -> &ToolPackPre<CallState> {
         &self.pre
@@ -144,10 +124,10 @@ pub(crate) struct Prepared {
 pub struct Loader {
     sandbox: Arc<Sandbox>,
     cache: Cache,
+    downloads: Downloads,
     compiler: Compiler,
     database: Database,
     clock: Arc<dyn Clock>,
-    workspaces: Workspaces,
     launcher: Arc<Launcher>,
 }
 
@@ -159,27 +139,42 @@ impl Loader {
         compiler: Compiler,
         database: Database,
         clock: Arc<dyn Clock>,
-        workspaces: Workspaces,
         launcher: Arc<Launcher>,
     ) -> Result<Loader, DataDirError> {
         Ok(Loader {
             sandbox,
             cache: Cache::open(data)?,
+            downloads: Downloads::open(data)?,
             compiler,
             database,
             clock,
-            workspaces,
             launcher,
         })
     }
 
+    /// The components that were downloaded.
+    pub fn downloads(&self) -> &Downloads {
+        &self.downloads
+    }
+
     /// Everything up to the pack's migrations, which wait until its name and tools are known to be
     /// free.
-    pub async fn load(&self, source: Source) -> Result<Pack, LoadError> {
+    pub async fn load(&self, source: Source, workspaces: &Workspaces) -> Result<Pack, LoadError> {
         let origin = source.origin.to_string();
-        self.try_load(&source)
+        self.try_load(&source, workspaces)
             .await
             .map_err(|problems| LoadError::new(&source.name, &origin, problems))
+    }
+
+    /// What a component is and wants, as far as it can be told. Nothing of it is kept but its compiled
+    /// code.
+    pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
+        inspect::inspection(bytes, async {
+            let component = self.checked(bytes, World::ToolPack).await?;
+            let pre = self.link(&component, ToolPackPre::new)?;
+            Manifest::check(self.describe(&pre)?)
+        })
+        .await
     }
 
     /// Applies a loaded pack's migrations.
@@ -188,12 +183,24 @@ impl Loader {
             .map_err(|err| LoadError::new(&pack.manifest.name, &pack.origin, vec![err.to_string()]))
     }
 
+    /// Applies the migrations of many packs, all or none.
+    pub(super) fn migrate_together(&self, packs: &[Arc<Pack>]) -> Result<(), LoadError> {
+        let steps = packs
+            .iter()
+            .map(|pack| (&pack.namespace, pack.manifest.migrations.as_slice()));
+        self.database.migrate_together(steps).map_err(|(namespace, err)| {
+            let pack = packs.iter().find(|pack| pack.namespace.pack() == namespace);
+            let origin = pack.map_or("", |pack| pack.origin.as_str());
+            LoadError::new(&namespace, origin, vec![crate::text::chain(&err)])
+        })
+    }
+
     /// Packs whose tables are in the database, loaded or not.
     pub fn packs_with_tables(&self) -> Vec<String> {
         self.database.packs_with_tables().unwrap_or_default()
     }
 
-    async fn try_load(&self, source: &Source) -> Result<Pack, Vec<String>> {
+    async fn try_load(&self, source: &Source, workspaces: &Workspaces) -> Result<Pack, Vec<String>> {
         let Prepared {
             component,
             hash,
@@ -223,7 +230,11 @@ impl Loader {
         Ok(Pack {
             namespace: Namespace::of_pack(&manifest.name),
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
-            access: Arc::new(self.access(&manifest.wants, &source.grants, trust)),
+            access: Arc::new(Access::new(
+                workspaces,
+                &source.grants.asked(&manifest.wants, trust),
+                |name| source.grants.workspace(name, trust),
+            )),
             manifest,
             origin: source.origin.to_string(),
             hash,
@@ -242,16 +253,15 @@ impl Loader {
         pin: Option<&str>,
         world: World,
     ) -> Result<Prepared, Vec<String>> {
-        let bytes = read(origin)?;
+        let bytes = origin.bytes(&self.downloads).await?;
         let hash = crate::hash::sha256_hex(&bytes);
         if let Some(pin) = pin.filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
             return Err(vec![format!(
                 "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
             )]);
         }
-        version::check(&bytes, world).map_err(one)?;
         Ok(Prepared {
-            component: self.component(&bytes).await?,
+            component: self.checked(&bytes, world).await?,
             hash,
             size: bytes.len(),
         })
@@ -270,16 +280,15 @@ impl Loader {
             .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
     }
 
-    /// The workspaces and programs that a component may use.
-    pub(crate) fn access(&self, wants: &[Want], grants: &Grants, trust: Trust) -> Access {
-        Access::new(&self.workspaces, &grants.asked(wants, trust), |name| {
-            grants.workspace(name, trust)
-        })
-    }
-
     /// Applies a component's migrations.
     pub(crate) fn apply(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
         self.database.migrate(namespace, steps)
+    }
+
+    /// Checks and compiles a component.
+    async fn checked(&self, bytes: &[u8], world: World) -> Result<Component, Vec<String>> {
+        version::check(bytes, world).map_err(one)?;
+        self.component(bytes).await
     }
 
     async fn component(&self, bytes: &[u8]) -> Result<Component, Vec<String>> {
@@ -332,26 +341,9 @@ impl Loader {
     }
 }
 
-/// An error with its causes as the one problem there is.
+/// An error with all its causes, as one problem.
 pub(crate) fn one(err: impl std::error::Error) -> Vec<String> {
-    let mut text = err.to_string();
-    let mut source = err.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    vec![text]
-}
-
-fn read(origin: &Origin) -> Result<std::borrow::Cow<'static, [u8]>, Vec<String>> {
-    match origin {
-        Origin::Builtin(bytes) => Ok((*bytes).into()),
-        #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
-        Origin::File(path) => std::fs::read(path)
-            .map(Into::into)
-            .map_err(|err| vec![format!("the file cannot be read: {err}")]),
-    }
+    vec![crate::text::chain(&err)]
 }
 
 /// What a component wants and was not granted, with the lines that grant it.
@@ -360,7 +352,7 @@ pub(crate) fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust
         .into_iter()
         .map(|missing| {
             format!(
-                "it wants to {} and was not granted it; to grant it, add `{}` to [{table}]",
+                "it wants to {} and was not granted it; to grant it, set `{}` in [{table}]",
                 missing.what, missing.line
             )
         })

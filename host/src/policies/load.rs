@@ -19,7 +19,7 @@ use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::sandbox::bindings::tollgate::host::component::Want;
 use crate::sandbox::{CallState, Limits};
 use crate::storage::{Namespace, Step};
-use crate::workspaces::Access;
+use crate::workspaces::{Access, Workspaces};
 
 /// What judging one call may use unless the operator says otherwise.
 pub const LIMITS: Limits = Limits {
@@ -109,17 +109,22 @@ pub struct Unloaded {
 
 impl Chain {
     /// Loads policies. One that does not load keeps its place and judges nothing.
-    pub async fn load(loader: &Loader, sources: Vec<Source>) -> Chain {
-        Chain::new(join_all(sources.into_iter().map(|source| member(loader, source))).await)
+    pub async fn load(loader: &Loader, workspaces: &Workspaces, sources: Vec<Source>) -> Chain {
+        let loading = sources
+            .into_iter()
+            .map(|source| member(loader, workspaces, source));
+        Chain::new(join_all(loading).await)
     }
 }
 
-async fn member(loader: &Loader, source: Source) -> Member {
-    let policy = Policy::load(loader, &source).await.map_err(|problems| Unloaded {
-        policy: source.name.clone(),
-        origin: source.origin.to_string(),
-        problems,
-    });
+async fn member(loader: &Loader, workspaces: &Workspaces, source: Source) -> Member {
+    let policy = Policy::load(loader, workspaces, &source)
+        .await
+        .map_err(|problems| Unloaded {
+            policy: source.name.clone(),
+            origin: source.origin.to_string(),
+            problems,
+        });
     Member {
         name: source.name,
         order: source.order,
@@ -134,7 +139,7 @@ async fn member(loader: &Loader, source: Source) -> Member {
 
 impl Policy {
     /// Loads a policy: its bytes, its manifest, its settings, its tables.
-    async fn load(loader: &Loader, source: &Source) -> Result<Policy, Vec<String>> {
+    async fn load(loader: &Loader, workspaces: &Workspaces, source: &Source) -> Result<Policy, Vec<String>> {
         let pin = source.sha256.as_deref();
         let Prepared {
             component,
@@ -180,7 +185,11 @@ impl Policy {
             has_tables: !steps.is_empty(),
             phase,
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
-            access: Arc::new(loader.access(&manifest.wants, &source.grants, trust)),
+            access: Arc::new(Access::new(
+                workspaces,
+                &source.grants.asked(&manifest.wants, trust),
+                |name| source.grants.workspace(name, trust),
+            )),
             name: manifest.name,
             pre,
         })
