@@ -84,6 +84,51 @@ impl DataDir {
         self.dir.symlink_metadata(name).is_ok()
     }
 
+    /// What in it belongs to somebody else or is open to others, `.` being the directory itself.
+    pub fn exposed_entries(&self) -> std::io::Result<Vec<String>> {
+        let mut exposed = Vec::new();
+        if !is_private(&self.dir.dir_metadata()?) {
+            exposed.push(".".to_owned());
+        }
+        for entry in self.dir.entries()? {
+            let entry = entry?;
+            if !is_private(&entry.metadata()?) {
+                exposed.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        exposed.sort();
+        Ok(exposed)
+    }
+
+    /// How many bytes its user can still write.
+    pub fn free_bytes(&self) -> std::io::Result<u64> {
+        let disk = rustix::fs::fstatvfs(&self.dir)?;
+        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
+    /// How many bytes a file in it has, none if it is not there.
+    pub fn bytes(&self, name: &str) -> u64 {
+        self.dir
+            .symlink_metadata(name)
+            .map_or(0, |metadata| metadata.len())
+    }
+
+    /// How many files a directory in it has, and how many bytes. Nothing if there is none.
+    pub fn usage(&self, name: &str) -> std::io::Result<(usize, u64)> {
+        if !self.has(name) {
+            return Ok((0, 0));
+        }
+        let (mut files, mut bytes) = (0, 0);
+        for entry in self.dir.open_dir_nofollow(name)?.entries()? {
+            // Other hosts work in it meanwhile.
+            if let Ok(metadata) = entry?.metadata() {
+                files += 1;
+                bytes += metadata.len();
+            }
+        }
+        Ok((files, bytes))
+    }
+
     /// A directory in it that only its owner can enter, made when missing.
     pub fn private_dir(&self, name: &str) -> Result<Dir, DataDirError> {
         let mut builder = DirBuilder::new();

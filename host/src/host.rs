@@ -12,10 +12,10 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, PackConfig};
 use crate::core_tools;
 use crate::data_dir::DataDir;
-use crate::gate::{Equipment, Gate, Keeping};
+use crate::gate::{Equipment, Gate, Generation, Keeping};
 use crate::liveness::Host;
 use crate::packs::compile::Compiler;
-use crate::packs::{Catalog, Loader, Origin, Selection, Source};
+use crate::packs::{Catalog, Loader, Selection, Source, Tables};
 use crate::process::{Environment, Launcher};
 use crate::sandbox::Sandbox;
 use crate::storage::Database;
@@ -39,62 +39,174 @@ pub struct Authority {
     pub environment: Environment,
     /// The user's own umask, for what programs and packs create in workspaces.
     pub umask: u32,
-    /// The directories the operator registered.
-    pub workspaces: Workspaces,
 }
 
-/// Opens the data directory and loads the packs. Packs that do not load are in the catalog's
-/// failures, and the rest works.
+/// Where a host works: its data directory, sandbox and database, and how it starts programs. What is
+/// loaded into it comes and goes.
+pub struct Site {
+    data: Arc<DataDir>,
+    sandbox: Arc<Sandbox>,
+    database: Database,
+    launcher: Arc<Launcher>,
+    clock: Arc<dyn Clock>,
+    loader: Loader,
+}
+
+impl Site {
+    /// Opens a data directory.
+    pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
+        let data = DataDir::open(data_dir)?;
+        let database = Database::open(&data.database()).context("the database cannot be used")?;
+        Site::on(data, database, authority)
+    }
+
+    /// A site on a database that is what it is.
+    pub fn on(data: DataDir, database: Database, authority: Authority) -> anyhow::Result<Site> {
+        let Authority {
+            executable,
+            environment,
+            umask,
+        } = authority;
+        let launcher = Arc::new(Launcher::new(executable.clone(), environment, umask));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let sandbox = Arc::new(Sandbox::new()?);
+        let loader = Loader::new(
+            &data,
+            Arc::clone(&sandbox),
+            Compiler::new(executable),
+            database.clone(),
+            Arc::clone(&clock),
+            Arc::clone(&launcher),
+        )?;
+        Ok(Site {
+            data: Arc::new(data),
+            sandbox,
+            database,
+            launcher,
+            clock,
+            loader,
+        })
+    }
+
+    /// The data directory.
+    pub fn path(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// What brings components in.
+    pub fn loader(&self) -> &Loader {
+        &self.loader
+    }
+
+    /// Loads what the configuration says. Packs that do not load are in the catalog's failures, and the
+    /// rest works.
+    pub async fn load(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+    ) -> anyhow::Result<Generation> {
+        let mut loaded = self
+            .load_with(config, workspaces, choice, Tables::Migrate)
+            .await?;
+        self.remember(&mut loaded);
+        Ok(loaded)
+    }
+
+    /// Loads what the configuration says, to replace what runs: nothing is changed unless every pack
+    /// loads that loaded before.
+    pub async fn load_again(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+        running: &Generation,
+    ) -> anyhow::Result<Generation> {
+        let mut next = self.load_with(config, workspaces, choice, Tables::Leave).await?;
+        let failed_before = |name: &str| {
+            running
+                .catalog
+                .failures()
+                .iter()
+                .any(|failure| failure.pack == name)
+        };
+        let failures = next.catalog.failures().iter();
+        let fresh: Vec<String> = failures
+            .filter(|failure| !failed_before(&failure.pack))
+            .map(ToString::to_string)
+            .collect();
+        anyhow::ensure!(fresh.is_empty(), "{}", fresh.join("\n"));
+        next.catalog.migrate(&self.loader)?;
+        if let Some(catalog) = Arc::get_mut(&mut next.catalog) {
+            catalog.inherit(&running.catalog);
+        }
+        self.remember(&mut next);
+        Ok(next)
+    }
+
+    /// Without it everything works; only changes of tools go unnoticed until the next start.
+    fn remember(&self, loaded: &mut Generation) {
+        let now = Timestamp::from_ms(self.clock.now_ms()).to_string();
+        let Some(catalog) = Arc::get_mut(&mut loaded.catalog) else {
+            return;
+        };
+        if let Err(err) = catalog.remember(&self.database, &now) {
+            tracing::error!("the definitions of tools were not remembered: {err:#}");
+        }
+    }
+
+    async fn load_with(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+        tables: Tables,
+    ) -> anyhow::Result<Generation> {
+        let sources = sources(config, &choice.packs)?;
+        let catalog = Catalog::load(&self.loader, &workspaces, sources, &choice.selection, tables).await;
+        Ok(Generation {
+            catalog: Arc::new(catalog),
+            envelopes: config.envelope.settings(),
+            workspaces,
+        })
+    }
+
+    /// Opens the gate over what was loaded, as a host among the others of the data directory.
+    pub fn gate(&self, config: &Config, generation: Generation) -> anyhow::Result<Gate> {
+        let host = Host::join(&self.data, self.clock.new_id("hst"))?;
+        let now = Timestamp::from_ms(self.clock.now_ms()).to_string();
+        host.bury_the_dead(&self.database, &now)?;
+        let artifacts = ArtifactStore::open(&self.data, config.artifacts.clone(), Arc::clone(&self.clock))?;
+        let keeping = Keeping {
+            data: Arc::clone(&self.data),
+            settings: config.ledger.clone(),
+            artifacts: artifacts.map(Arc::new),
+        };
+        let equipment = Equipment {
+            sandbox: Arc::clone(&self.sandbox),
+            launcher: Arc::clone(&self.launcher),
+            clock: Arc::clone(&self.clock),
+        };
+        Gate::open(generation, equipment, &self.database, host, keeping)
+    }
+}
+
+/// Opens a data directory and the gate over what is loaded into it.
 pub async fn open(
     config: &Config,
     data_dir: &Path,
     authority: Authority,
+    workspaces: Workspaces,
     choice: &Choice,
 ) -> anyhow::Result<Gate> {
-    let Authority {
-        executable,
-        environment,
-        umask,
-        workspaces,
-    } = authority;
-    let launcher = Arc::new(Launcher::new(executable.clone(), environment, umask));
-    let data = DataDir::open(data_dir)?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let sandbox = Arc::new(Sandbox::new()?);
-    let database = Database::open(&data.database()).context("the database cannot be used")?;
-    let loader = Loader::new(
-        &data,
-        Arc::clone(&sandbox),
-        Compiler::new(executable),
-        database.clone(),
-        Arc::clone(&clock),
-        workspaces.clone(),
-        Arc::clone(&launcher),
-    )?;
-    let sources = sources(config, &choice.packs)?;
-    let catalog = Catalog::load(&loader, sources, &choice.selection).await;
-    let host = Host::join(&data, clock.new_id("hst"))?;
-    host.bury_the_dead(&database, &Timestamp::from_ms(clock.now_ms()).to_string())?;
-    let artifacts = ArtifactStore::open(&data, config.artifacts.clone(), Arc::clone(&clock))?;
-    let keeping = Keeping {
-        data: Arc::new(data),
-        settings: config.ledger.clone(),
-        artifacts: artifacts.map(Arc::new),
-    };
-    let gate = Gate::open(
-        Arc::new(catalog),
-        Equipment {
-            sandbox,
-            launcher,
-            workspaces,
-            clock,
-        },
-        &database,
-        config.envelope.settings(),
-        host,
-        keeping,
-    )?;
-    Ok(gate)
+    let site = Site::open(data_dir, authority)?;
+    let generation = site.load(config, workspaces, choice).await?;
+    site.gate(config, generation)
 }
 
 /// The built-in packs, then those of the configuration by name.
@@ -127,14 +239,9 @@ fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
 }
 
 fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {
-    let origin = match (settings.source.as_deref(), builtin::component(name)) {
-        (None | Some("builtin"), Some(bytes)) => Origin::Builtin(bytes),
-        (Some("builtin"), None) => anyhow::bail!("[packs.{name}] source: there is no built-in pack {name}"),
-        (Some(path), _) => Origin::File(path.into()),
-        (None, None) => {
-            anyhow::bail!("[packs.{name}] names no source and is not built in; add `source = \"PATH\"`")
-        }
-    };
+    let origin = settings
+        .origin(builtin::component(name))
+        .with_context(|| format!("[packs.{name}] names no source and is not built in"))?;
     Ok(Source {
         name: name.to_owned(),
         origin,

@@ -85,6 +85,19 @@ impl Host {
         Ok(())
     }
 
+    /// The other hosts of a data directory that are alive.
+    pub fn others_alive(&self) -> io::Result<Vec<String>> {
+        let mut alive = Vec::new();
+        for entry in self.dir.entries()? {
+            let id = entry?.file_name().to_string_lossy().into_owned();
+            if id != self.id && self.is_alive(&id) {
+                alive.push(id);
+            }
+        }
+        alive.sort();
+        Ok(alive)
+    }
+
     /// Whether somebody holds the host's lock. Its file goes with it, so none means nobody.
     pub fn is_alive(&self, host: &str) -> bool {
         let mut options = OpenOptions::new();

@@ -95,6 +95,11 @@ impl Workspaces {
         }
     }
 
+    /// Their names, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
     /// One of them.
     pub fn get(&self, name: &str) -> Option<&Arc<Workspace>> {
         self.0.get(name)
@@ -123,6 +128,8 @@ fn resolved(path: &Path) -> PathBuf {
 pub struct Access {
     workspaces: BTreeMap<String, Reach>,
     programs: Vec<String>,
+    /// Prefixes below which it asks to write, whether that is allowed or not.
+    asks_to_write: Vec<String>,
 }
 
 /// One workspace as one component has it.
@@ -149,6 +156,7 @@ impl Access {
                 .map(|(name, workspace)| (name.clone(), reach(workspace)))
                 .collect(),
             programs: asked.programs.clone(),
+            asks_to_write: asked.write.clone(),
         }
     }
 
@@ -162,6 +170,11 @@ impl Access {
         self.workspaces
             .get(name)
             .ok_or_else(|| WorkspaceError::Unknown(crate::text::clean(crate::text::cut(name, 100))))
+    }
+
+    /// Prefixes below which the component asks to write, whether that is allowed or not.
+    pub fn asks_to_write(&self) -> &[String] {
+        &self.asks_to_write
     }
 
     /// Programs the component may run with any arguments.

@@ -361,6 +361,12 @@ pub(crate) fn terminate(pid: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
 }
 
+/// Tells a process to look at its configuration again.
+pub(crate) fn hang_up(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+}
+
 /// Whether a process is there and no mere memory of one.
 pub(crate) fn is_running(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));

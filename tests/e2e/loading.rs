@@ -46,6 +46,17 @@ fn bytes_that_are_no_component() {
 }
 
 #[test]
+fn a_file_too_large_to_be_one_is_not_read() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(200 << 20).unwrap();
+    let said = refusal("prober", file.path());
+    assert!(
+        said.contains("it has 209715200 bytes, more than the 67108864"),
+        "{said}"
+    );
+}
+
+#[test]
 fn flipped_bits_are_refused_or_harmless() {
     let length = std::fs::read(guest("prober")).unwrap().len();
     let place = Place::new();
@@ -95,11 +106,11 @@ fn a_tool_that_another_pack_has() {
 fn wants_that_were_not_granted() {
     let said = refusal("greedy", &guest("greedy"));
     assert!(
-        said.contains(r#"add `grants.process = ["cargo"]` to [packs.greedy]"#),
+        said.contains(r#"set `grants.process = ["cargo"]` in [packs.greedy]"#),
         "{said}"
     );
     assert!(
-        said.contains("add `grants.ledger = true` to [packs.greedy]"),
+        said.contains("set `grants.ledger = true` in [packs.greedy]"),
         "{said}"
     );
     assert!(

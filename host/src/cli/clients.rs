@@ -1,13 +1,13 @@
 //! `tollgate clients`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use tollgate::clients::{Client, Scope, Server};
 
-use super::{Global, out};
+use super::{Global, file, out, utf8};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Clients {
@@ -55,7 +55,7 @@ impl Clients {
             Clients::Add(Add { target, force }) => {
                 let server = target.server(global)?;
                 let file = target.file()?;
-                let text = read(&file)?;
+                let text = file::read(&file)?;
                 let added = target
                     .client
                     .added(&text, &server, force)
@@ -63,7 +63,7 @@ impl Clients {
                 if added == text {
                     out::print(&format!("{} has it already", file.display()));
                 } else {
-                    replace(&file, &added)?;
+                    file::replace(&file, &added)?;
                     out::print(&format!("added to {}", file.display()));
                 }
             }
@@ -106,42 +106,4 @@ impl Target {
                 .join(file),
         })
     }
-}
-
-fn utf8(path: &Path) -> anyhow::Result<String> {
-    let text = path.to_str();
-    Ok(text
-        .with_context(|| format!("{} is not UTF-8, which these files are", path.display()))?
-        .to_owned())
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the user names the client whose file it is"
-)]
-fn read(file: &Path) -> anyhow::Result<String> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok(text),
-        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-        Err(err) => Err(err).with_context(|| format!("{} cannot be read", file.display())),
-    }
-}
-
-/// Replaces a file as a whole, keeping its permissions: a crash leaves the old one or the new one.
-fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
-    // Behind a link lies the file that is meant, for instance in a folder of dot files.
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let folder = file.parent().context("it has no folder")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)
-        .with_context(|| format!("nothing can be written in {}", folder.display()))?;
-    std::io::Write::write_all(&mut temporary, text.as_bytes())?;
-    if let Ok(there) = file.metadata() {
-        temporary.as_file().set_permissions(there.permissions())?;
-    }
-    temporary.as_file().sync_all()?;
-    temporary
-        .persist(&file)
-        .with_context(|| format!("{} cannot be written", file.display()))?;
-    Ok(())
 }

@@ -2,11 +2,16 @@
 
 mod call;
 mod clients;
+mod doctor;
 mod envelopes;
+mod file;
+mod init;
 mod ledger;
 mod out;
 mod packs;
+mod reload;
 mod serve;
+mod stats;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -17,10 +22,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tollgate::config::{self, Config};
 use tollgate::core_tools;
 use tollgate::gate::Gate;
-use tollgate::host::{self, Authority, Choice};
-use tollgate::packs::{Selection, Tier, compile};
+use tollgate::host::{self, Authority, Choice, Site};
+use tollgate::packs::{Catalog, Selection, Tier, compile};
 use tollgate::process::{self, Environment};
-use tollgate::workspaces::{self, Workspaces};
+use tollgate::workspaces::{self, Registration, Workspaces};
 use tracing_subscriber::EnvFilter;
 
 /// An MCP server that hosts tool packs as sandboxed WebAssembly components.
@@ -33,7 +38,7 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 struct Global {
     /// The configuration file [default: tollgate/tollgate.toml in the user's configuration directory]
     #[arg(long, global = true, env = "TOLLGATE_CONFIG", value_name = "FILE")]
@@ -85,9 +90,13 @@ enum Command {
     Call(call::Call),
     /// Show the tools
     Tools(tools::Tools),
-    /// Show and check packs
+    /// Show packs, add and remove them
     #[command(subcommand)]
     Packs(packs::Packs),
+    /// Write a configuration to start from
+    Init(init::Init),
+    /// Check everything, and say how what is wrong is put right
+    Doctor(doctor::Doctor),
     /// Connect MCP clients
     #[command(subcommand)]
     Clients(clients::Clients),
@@ -96,6 +105,8 @@ enum Command {
     Ledger(ledger::Ledger),
     /// Show the envelopes
     Envelopes(envelopes::Envelopes),
+    /// Show how often each tool was called, how long it took, and how it failed
+    Stats(stats::Stats),
     /// Compile a component from standard input to standard output
     #[command(name = compile::SUBCOMMAND, hide = true)]
     CompileComponent,
@@ -105,7 +116,7 @@ enum Command {
 }
 
 /// Which tools exist and are listed.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 struct Filters {
     /// Load only these packs, `core` being the host's own tools
     #[arg(long, value_delimiter = ',', value_name = "PACK,…", env = "TOLLGATE_PACKS")]
@@ -180,9 +191,12 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Call(call) => call.run(global).await,
         Command::Tools(tools) => tools.run(global).await,
         Command::Packs(packs) => packs.run(global).await,
+        Command::Init(init) => init.run(global),
+        Command::Doctor(doctor) => doctor.run(global).await,
         Command::Clients(clients) => clients.run(global),
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
+        Command::Stats(stats) => stats.run(global),
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
         Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
     }
@@ -191,23 +205,42 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
 /// Opens the gate, and says which packs it does without.
 async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
     let gate = open_quietly(global, config, choice).await?;
-    for failure in gate.catalog().failures() {
+    log_state(&gate.catalog());
+    Ok(gate)
+}
+
+/// Says which packs are not there, and which tools are others than the operator accepted.
+fn log_state(catalog: &Catalog) {
+    for failure in catalog.failures() {
         tracing::error!("{failure}");
     }
-    Ok(gate)
+    for change in catalog.changes() {
+        tracing::warn!(
+            "{change}; `tollgate packs accept {}` if that is right",
+            change.pack
+        );
+    }
 }
 
 /// Opens the gate as the flags and the configuration say.
 async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let workspaces = workspaces(global, config, &data_dir)?;
-    let authority = Authority {
+    host::open(config, &data_dir, authority(global)?, workspaces, choice).await
+}
+
+/// Opens the data directory, with nothing loaded into it.
+fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
+    Site::open(&config.data_dir(global.data_dir.as_deref())?, authority(global)?)
+}
+
+/// What this process may do for a host.
+fn authority(global: &Global) -> anyhow::Result<Authority> {
+    Ok(Authority {
         executable: std::env::current_exe().context("this program does not know its own file")?,
         environment: Environment::new(|name| std::env::var(name).ok()),
         umask: global.umask,
-        workspaces,
-    };
-    host::open(config, &data_dir, authority, choice).await
+    })
 }
 
 /// Opens the directories that packs may use.
@@ -220,9 +253,14 @@ fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Resu
         );
         return Ok(Workspaces::default());
     }
-    let registrations = config.registrations(&global.workspaces, &here);
-    Workspaces::open(registrations, global.umask, data_dir)
+    Workspaces::open(registrations(global, config)?, global.umask, data_dir)
         .map_err(|problems| anyhow::anyhow!("{}", problems.join("\n")))
+}
+
+/// The directories that flags and configuration name.
+fn registrations(global: &Global, config: &Config) -> anyhow::Result<Vec<Registration>> {
+    let here = std::env::current_dir().context("the current directory is gone")?;
+    Ok(config.registrations(&global.workspaces, &here))
 }
 
 /// `NAME=PATH`.
@@ -231,6 +269,14 @@ fn workspace(text: &str) -> Result<(String, PathBuf), String> {
         Some((name, path)) if config::is_name(name) && !path.is_empty() => Ok((name.to_owned(), path.into())),
         _ => Err("write NAME=PATH, the name in letters, digits, `-`, `_` and `.`".to_owned()),
     }
+}
+
+/// A path as text, which configuration files are.
+fn utf8(path: &Path) -> anyhow::Result<String> {
+    let text = path.to_str();
+    Ok(text
+        .with_context(|| format!("{} is not UTF-8, which these files are", path.display()))?
+        .to_owned())
 }
 
 fn log_to_stderr(global: &Global) {

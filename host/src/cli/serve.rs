@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use tollgate::config::Config;
-use tollgate::mcp::{self, Handler, Listing};
+use tollgate::gate::Gate;
+use tollgate::mcp::{self, Handler, Listing, Listings};
 
+use super::reload::{self, Reload};
 use super::{Filters, Global, out};
 
 #[derive(Debug, Args)]
@@ -21,38 +22,64 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let config = Config::load(global.config.as_deref())?;
-        let gate = Arc::new(super::open(global, &config, &self.filters.choice(&config)?).await?);
-        let listing = Arc::new(Listing::new(gate.catalog()));
+        let (config, watch) = reload::watched(global)?;
+        let site = super::site(global, &config)?;
+        let workspaces = super::workspaces(global, &config, site.path())?;
+        let loaded = site
+            .load(&config, workspaces, &self.filters.choice(&config)?)
+            .await?;
+        super::log_state(&loaded.catalog);
+        let gate = Arc::new(site.gate(&config, loaded)?);
+        let listing = Listing::new(&gate.catalog());
         if listing.tools().is_empty() {
             out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
         }
+        let listings = Arc::new(Listings::new(listing));
+        let address = self.http.or(config.server.http);
         let catching_up = {
             let gate = Arc::clone(&gate);
             tokio::spawn(async move { gate.catch_up().await })
         };
-        let handler = {
-            let gate = Arc::clone(&gate);
-            move || Handler::new(Arc::clone(&gate), Arc::clone(&listing))
+        let reload = Reload {
+            global: global.clone(),
+            filters: self.filters,
+            site: Arc::new(site),
+            gate: Arc::clone(&gate),
+            listings: Arc::clone(&listings),
+            config,
         };
-        match self.http.or(config.server.http) {
-            Some(address) => {
-                mcp::serve_http(address, handler, |bound| {
-                    out::warn(&format!("serving http://{bound}/mcp"))
-                })
-                .await?;
-            }
-            None => {
-                let handler = handler();
-                let connection = handler.connection().to_owned();
-                mcp::serve_stdio(handler).await?;
-                gate.stop();
-                gate.end_connection(&connection).await;
-            }
-        }
+        let reloading = tokio::spawn(reload.keep_up(watch));
+        serve(address, &gate, listings).await?;
+        reloading.abort();
+        // It lets go of the gate, which ends here.
+        let _ = reloading.await;
         gate.stop();
         let _ = catching_up.await;
         gate.flush().await;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Serves until it is over.
+async fn serve(address: Option<SocketAddr>, gate: &Arc<Gate>, listings: Arc<Listings>) -> anyhow::Result<()> {
+    let handler = {
+        let gate = Arc::clone(gate);
+        move || Handler::new(Arc::clone(&gate), Arc::clone(&listings))
+    };
+    match address {
+        Some(address) => {
+            let gate = Arc::clone(gate);
+            let metrics = move || gate.metrics();
+            let ready = |bound| out::warn(&format!("serving http://{bound}/mcp"));
+            mcp::serve_http(address, handler, metrics, ready).await?;
+        }
+        None => {
+            let handler = handler();
+            let connection = handler.connection().to_owned();
+            mcp::serve_stdio(handler).await?;
+            gate.stop();
+            gate.end_connection(&connection).await;
+        }
+    }
+    Ok(())
 }

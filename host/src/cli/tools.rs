@@ -23,7 +23,8 @@ impl Tools {
         choice.selection.tier = self.filters.tier.or(Some(Tier::Full));
         choice.selection.compact = self.filters.compact;
         let gate = super::open(global, &config, &choice).await?;
-        let tools = gate.catalog().listed();
+        let catalog = gate.catalog();
+        let tools = catalog.listed();
         if global.json {
             let tools: Vec<_> = tools
                 .map(|tool| {

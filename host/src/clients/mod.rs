@@ -122,6 +122,31 @@ impl Client {
         }
     }
 
+    /// What a file's text says about Tollgate. The error says why it cannot be read.
+    pub fn found(self, text: &str) -> Result<Option<Server>, String> {
+        let format = self.format();
+        let whole: Value = if format.is_toml {
+            toml::from_str(text).map_err(|err: toml::de::Error| err.message().to_owned())?
+        } else {
+            serde_json::from_str(text).map_err(|err| err.to_string())?
+        };
+        let entry = &whole[format.servers][ENTRY];
+        let url = entry["url"].as_str().or(entry["httpUrl"].as_str());
+        Ok(match (entry["command"].as_str(), url) {
+            (Some(command), _) => Some(Server::Stdio {
+                command: command.to_owned(),
+                args: entry["args"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|argument| argument.as_str().map(str::to_owned))
+                    .collect(),
+            }),
+            (None, Some(url)) => Some(Server::Http { url: url.to_owned() }),
+            (None, None) => None,
+        })
+    }
+
     fn entry(self, server: &Server) -> Map<String, Value> {
         let entry = match (self, server) {
             (Client::Codex, Server::Stdio { command, args }) => json!({
@@ -281,6 +306,7 @@ mod tests {
     fn adding_twice_is_adding_once() {
         for client in Client::value_variants() {
             let once = client.added("", &stdio(), false).unwrap();
+            assert_eq!(client.found(&once), Ok(Some(stdio())), "{client:?}");
             assert_eq!(client.added(&once, &stdio(), false).unwrap(), once, "{client:?}");
         }
     }

@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, Kind};
+use super::packs;
 use crate::envelope;
 
 /// One mistake, and where it is.
@@ -32,7 +33,7 @@ impl Problem {
         Problem::at(text, at, err.message().to_owned())
     }
 
-    fn at(text: &str, offset: usize, message: String) -> Problem {
+    pub(super) fn at(text: &str, offset: usize, message: String) -> Problem {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Problem {
@@ -51,6 +52,7 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         problems: errors.iter().map(|err| Problem::from_toml(text, err)).collect(),
     };
     checker.table("", "", table.get_ref());
+    checker.problems.extend(packs::check(text, table.get_ref()));
     checker
         .problems
         .sort_by_key(|problem| (problem.line, problem.column));
@@ -300,6 +302,31 @@ tests.lint = "cargo clippy"
             21:7: workspaces.main.git must be one of none, read, write
             22:17: workspaces.main.tests.default must be a program and its arguments, such as ["cargo", "test"]
             23:14: workspaces.main.tests.lint must be a program and its arguments, such as ["cargo", "test"]"#]].assert_eq(&found.join("\n"));
+    }
+
+    #[test]
+    fn every_component_must_be_findable() {
+        let text = r#"[packs.task-stoer]
+exclude = []
+[packs.gsd]
+enabled = false
+[packs.tasks]
+source = "builtin"
+[packs.mine]
+source = "builtin"
+[packs.clear]
+source = "http://example.org/a.wasm"
+[packs.loose]
+source = "https://example.org/a.wasm"
+[packs.off]
+enabled = false
+"#;
+        let found: Vec<String> = check(text).iter().map(ToString::to_string).collect();
+        expect![[r#"
+            1:8: packs.task-stoer needs a source, a path or an address that starts with https://, as it is not built in; did you mean task-store?
+            8:10: there is no built-in pack mine (built in: task-store, tasks, gsd, conductor, convergence)
+            10:10: packs.clear.source must start with https://, or be a path
+            12:10: packs.loose comes from another machine and needs a sha256, which `tollgate packs add https://example.org/a.wasm` tells"#]].assert_eq(&found.join("\n"));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The configuration: file, environment and flags, checked as a whole before anything starts.
 
 mod check;
+pub mod edit;
 mod keys;
+mod packs;
+pub mod template;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,11 +19,16 @@ use crate::artifacts::ArtifactSettings;
 use crate::core_tools::{EnvelopeSettings, Require};
 use crate::envelope;
 use crate::ledger::LedgerSettings;
-use crate::packs::{Grants, Tier};
+use crate::packs::{Grants, Origin, Tier};
 use crate::sandbox::Limits;
 use crate::workspaces::Registration;
 
 pub use check::{Problem, is_name};
+
+/// The source of what is part of this program.
+const BUILTIN: &str = "builtin";
+/// How a source on another machine starts.
+const HTTPS: &str = "https://";
 
 /// Why the configuration cannot be used. Nothing was started.
 #[derive(Debug, Error)]
@@ -165,7 +173,7 @@ impl WorkspaceConfig {
 pub struct PackConfig {
     /// Whether it is loaded. Absent: yes.
     pub enabled: Option<bool>,
-    /// `builtin`, or a path.
+    /// `builtin`, a path, or an address that starts with `https://`.
     pub source: Option<String>,
     /// The hash its bytes must have.
     pub sha256: Option<String>,
@@ -177,6 +185,21 @@ pub struct PackConfig {
     pub limits: LimitsConfig,
     /// Its own settings.
     pub config: serde_json::Map<String, serde_json::Value>,
+}
+
+impl PackConfig {
+    /// Where its bytes are. `None` if it names no source and is not built in, which the check of the
+    /// file has reported.
+    pub fn origin(&self, builtin: Option<&'static [u8]>) -> Option<Origin> {
+        match self.source.as_deref() {
+            None | Some(BUILTIN) => builtin.map(Origin::Builtin),
+            Some(url) if url.starts_with(HTTPS) => Some(Origin::Https {
+                url: url.to_owned(),
+                sha256: self.sha256.clone()?,
+            }),
+            Some(path) => Some(Origin::File(path.into())),
+        }
+    }
 }
 
 /// One `[packs.NAME.limits]` table. Absent values are the defaults.
@@ -214,12 +237,25 @@ impl Config {
                 _ => return Ok(Config::default()),
             },
         };
+        let text = Config::read(&path)?;
+        Config::parse(&text, &path)
+    }
+
+    /// The file that was named, or the user's own, which need not be there.
+    pub fn file(named: Option<&Path>) -> Result<PathBuf, ConfigError> {
+        named
+            .map(Path::to_owned)
+            .or_else(user_config)
+            .ok_or(ConfigError::NoHome)
+    }
+
+    /// A configuration file's text.
+    pub fn read(path: &Path) -> Result<String, ConfigError> {
         #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
-        let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Unreadable {
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
             path: path.display().to_string(),
             source,
-        })?;
-        Config::parse(&text, &path)
+        })
     }
 
     /// Reads a configuration's text. Relative paths in it start where the file is.
@@ -243,7 +279,7 @@ impl Config {
             workspace.path = base.join(&workspace.path);
         }
         for pack in config.packs.values_mut() {
-            if let Some(source) = pack.source.as_mut().filter(|source| *source != "builtin") {
+            if let Some(source) = pack.source.as_mut().filter(|source| is_path(source)) {
                 *source = base.join(&*source).display().to_string();
             }
         }
@@ -266,6 +302,31 @@ impl Config {
             .collect()
     }
 
+    /// The files that packs are loaded from.
+    pub fn component_files(&self) -> impl Iterator<Item = PathBuf> {
+        let enabled = self.packs.values().filter(|pack| pack.enabled != Some(false));
+        enabled.filter_map(|pack| {
+            pack.source
+                .as_deref()
+                .filter(|source| is_path(source))
+                .map(PathBuf::from)
+        })
+    }
+
+    /// Keys whose values are others in a configuration before, and which a host that runs cannot take over.
+    pub fn waiting_for_a_start(&self, before: &Config) -> Vec<&'static str> {
+        [
+            ("data_dir", self.data_dir != before.data_dir),
+            ("server.http", self.server.http != before.server.http),
+            ("ledger", self.ledger != before.ledger),
+            ("artifacts", self.artifacts != before.artifacts),
+        ]
+        .into_iter()
+        .filter(|(_, is_other)| *is_other)
+        .map(|(key, _)| key)
+        .collect()
+    }
+
     /// Where data lives: what a flag says, what the file says, or the user's data directory.
     pub fn data_dir(&self, flag: Option<&Path>) -> Result<PathBuf, ConfigError> {
         if let Some(path) = flag.or(self.data_dir.as_deref()) {
@@ -274,6 +335,11 @@ impl Config {
         let dirs = etcetera::choose_base_strategy().map_err(|_| ConfigError::NoHome)?;
         Ok(dirs.data_dir().join("tollgate"))
     }
+}
+
+/// Whether a component's source is a path.
+fn is_path(source: &str) -> bool {
+    source != BUILTIN && !source.starts_with(HTTPS)
 }
 
 /// The user's own configuration. Never one in the current directory: a repository must not be able

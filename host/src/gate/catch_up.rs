@@ -19,18 +19,20 @@ impl Gate {
         });
         for left in taken {
             if let Some(tool) = self.renderer(&left) {
-                self.render(tool, &left).await;
+                self.render(&tool, &left).await;
             }
         }
     }
 
     /// The tool that writes a pack's files anew, if pack and workspace are there.
-    fn renderer(&self, left: &Projection) -> Option<&str> {
+    fn renderer(&self, left: &Projection) -> Option<String> {
         let is_it = |pack: &&std::sync::Arc<Pack>| pack.manifest.name == left.pack;
-        let pack = self.catalog.packs().iter().find(is_it)?;
+        let catalog = self.catalog();
+        let pack = catalog.packs().iter().find(is_it)?;
         let reach = pack.access.workspace(&left.workspace).ok()?;
         let tool = pack.manifest.render_tool.as_deref()?;
-        (!reach.info.write_prefixes.is_empty() && self.catalog.find(tool).is_some()).then_some(tool)
+        let is_there = !reach.info.write_prefixes.is_empty() && catalog.find(tool).is_some();
+        is_there.then(|| tool.to_owned())
     }
 
     async fn render(&self, tool: &str, left: &Projection) {

@@ -8,16 +8,16 @@ use std::time::Duration;
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::{Store, Trap};
 
-use super::Equipment;
 use super::draft::Draft;
 use super::reply::{self, Reply};
+use super::{Equipment, Generation};
 use crate::additions::Additions;
 use crate::artifacts::{ArtifactStore, CallArtifacts};
 use crate::budget::Budget;
-use crate::core_tools::{self, CoreCx, CoreTool, EnvelopeSettings};
+use crate::core_tools::{self, CoreCx, CoreTool};
 use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
-use crate::packs::{Body, Catalog, Effect, Pack};
+use crate::packs::{Body, Effect, Pack};
 use crate::progress::Progress;
 use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
@@ -34,6 +34,7 @@ const MAX_BLOCKERS: usize = 200;
 /// A call that was admitted. It may run more than once: if a neighbour in its batch costs the
 /// whole transaction, it runs again in the next.
 pub(super) struct GuestCall {
+    pub(super) generation: Arc<Generation>,
     pub(super) body: Body,
     pub(super) tool: String,
     pub(super) arguments: String,
@@ -44,15 +45,12 @@ pub(super) struct GuestCall {
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
-    /// The tools that exist for this call.
-    pub(super) catalog: Arc<Catalog>,
 }
 
 /// What guests run with.
 #[derive(Clone)]
 pub(super) struct Runtime {
     pub(super) equipment: Equipment,
-    pub(super) settings: Arc<EnvelopeSettings>,
     pub(super) host: Arc<Host>,
     pub(super) artifacts: Option<Arc<ArtifactStore>>,
     /// Whether reads that succeed leave rows.
@@ -121,10 +119,11 @@ impl Runtime {
     pub(super) fn budgets(
         &self,
         session: &Session,
+        generation: &Generation,
         draft: &Draft,
     ) -> rusqlite::Result<BTreeMap<String, Budget>> {
         match &draft.operation.envelope_id {
-            Some(envelope) if !self.settings.budgets.is_empty() => {
+            Some(envelope) if !generation.envelopes.budgets.is_empty() => {
                 session.budgets(envelope, Some(&draft.operation.op_id))
             }
             _ => Ok(BTreeMap::new()),
@@ -148,12 +147,12 @@ impl Runtime {
             now: self.now(),
             boot_ms: self.equipment.clock.boot_ms(),
             new_id: &|prefix| self.equipment.clock.new_id(prefix),
-            settings: &self.settings,
+            settings: &call.generation.envelopes,
             host_id: self.host.id(),
             connection: &call.connection,
             artifacts: self.artifacts.as_deref(),
-            workspaces: &self.equipment.workspaces,
-            catalog: &call.catalog,
+            workspaces: &call.generation.workspaces,
+            catalog: &call.generation.catalog,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
             let (structured, text) = (reply.structured, reply.text);

@@ -253,7 +253,9 @@ fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Dr
             let _ = session.rollback();
         }
         // What the reply says beside the result; without it the call is what it is.
-        settled.budgets = runtime.budgets(&session, draft).unwrap_or_default();
+        settled.budgets = runtime
+            .budgets(&session, &guest.generation, draft)
+            .unwrap_or_default();
         settled.mutation = Mutation::of(&session, draft, &settled.additions, None).unwrap_or_default();
     }
     settled
@@ -309,7 +311,10 @@ impl Reader {
             session = returned;
         }
         if let Some(session) = &session {
-            settled.budgets = self.runtime.budgets(session, draft).unwrap_or_default();
+            settled.budgets = self
+                .runtime
+                .budgets(session, &guest.generation, draft)
+                .unwrap_or_default();
         }
         // A session whose snapshot does not end cleanly is not used again.
         (session.filter(|session| session.commit().is_ok()), settled)

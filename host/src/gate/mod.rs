@@ -8,10 +8,12 @@ mod arguments;
 mod backlog;
 mod catch_up;
 mod draft;
+mod generation;
 mod guest;
 mod keeper;
 mod lanes;
 mod members;
+mod mutation;
 mod projector;
 mod queue;
 mod relay;
@@ -20,8 +22,10 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use thiserror::Error;
 use tollgate_sdk::{Timestamp, ToolError};
@@ -30,7 +34,6 @@ use crate::additions::Additions;
 use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
 use crate::budget::Budget;
 use crate::clock::Clock;
-use crate::core_tools::EnvelopeSettings;
 use crate::deadline::Cancel;
 use crate::envelope::{Refusal, Standing};
 use crate::hash;
@@ -40,15 +43,17 @@ use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
-use crate::storage::{Database, Operation, Session};
-use crate::workspaces::Workspaces;
+use crate::storage::{Database, Operation};
 
 use admission::Connections;
 use draft::{Draft, Recording, content};
+use generation::Reloads;
 use guest::{Ended, GuestCall, Runtime};
 use lanes::Lanes;
 
+pub use generation::Generation;
 pub use keeper::Keeping;
+pub use mutation::Mutation;
 pub use reply::Reply;
 
 /// One call as it comes in.
@@ -104,49 +109,6 @@ pub struct Outcome {
     pub mutation: Option<Mutation>,
     /// Why files in workspaces are not what the call wanted them to be, though it is committed.
     pub stale: Vec<String>,
-}
-
-/// What a call changed, as far as the host sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mutation {
-    /// What the component says, or SHA-256 over tool, arguments and the rows changed in each table.
-    pub fingerprint: String,
-    /// The entities that the component names, or the tables.
-    pub changed: Vec<String>,
-    /// How many mutations ago the same was done in this envelope, 1 being the one before.
-    pub repeated: Option<usize>,
-}
-
-impl Mutation {
-    /// What a call changed: what its component says, else what the host saw.
-    fn of(
-        session: &Session,
-        draft: &Draft,
-        additions: &Additions,
-        seen: Option<(String, Vec<String>)>,
-    ) -> rusqlite::Result<Option<Mutation>> {
-        let said = additions.mutation_fingerprint().map(str::to_owned);
-        let (seen, tables) = seen.unzip();
-        let Some(fingerprint) = said.or(seen) else {
-            return Ok(None);
-        };
-        let changed = match additions.changed() {
-            [] => tables.unwrap_or_default(),
-            named => named.to_vec(),
-        };
-        let repeated = match &draft.operation.envelope_id {
-            Some(envelope) => {
-                let effect = draft.operation.effect.as_str();
-                session.repeated_mutation(envelope, &fingerprint, effect, None)?
-            }
-            None => None,
-        };
-        Ok(Some(Mutation {
-            fingerprint,
-            changed,
-            repeated,
-        }))
-    }
 }
 
 /// How a call ended, with what the ledger and the reply say beside the result.
@@ -221,21 +183,19 @@ pub struct Equipment {
     pub sandbox: Arc<Sandbox>,
     /// Starts programs.
     pub launcher: Arc<Launcher>,
-    /// The registered directories.
-    pub workspaces: Workspaces,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
 }
 
-/// The gate over one data directory and one set of packs.
+/// The gate over one data directory.
 pub struct Gate {
-    catalog: Arc<Catalog>,
+    current: ArcSwap<Generation>,
     clock: Arc<dyn Clock>,
-    settings: Arc<EnvelopeSettings>,
     connections: Connections,
     stopping: Cancel,
     lanes: Lanes,
     artifacts: Option<Arc<ArtifactStore>>,
+    reloads: Reloads,
     /// This process, as packs know it.
     session_id: String,
     /// Let go last: what is queued is written before this process counts as gone.
@@ -245,39 +205,59 @@ pub struct Gate {
 impl Gate {
     /// Opens the gate of a host that holds its lock.
     pub fn open(
-        catalog: Arc<Catalog>,
+        generation: Generation,
         equipment: Equipment,
         database: &Database,
-        settings: EnvelopeSettings,
         host: Host,
         keeping: Keeping,
     ) -> anyhow::Result<Gate> {
-        let (settings, host) = (Arc::new(settings), Arc::new(host));
+        let host = Arc::new(host);
         let artifacts = keeping.artifacts.clone();
         let clock = Arc::clone(&equipment.clock);
         let runtime = Runtime {
             equipment,
-            settings: Arc::clone(&settings),
             host: Arc::clone(&host),
             artifacts: keeping.artifacts.clone(),
             records_reads: keeping.settings.reads,
         };
         Ok(Gate {
-            catalog,
-            settings,
+            current: ArcSwap::from_pointee(generation),
             connections: Connections::default(),
             stopping: Cancel::default(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
             session_id: uuid::Uuid::new_v4().to_string(),
             clock,
             artifacts,
+            reloads: Reloads::default(),
             host,
         })
     }
 
+    /// What calls that come now are judged and run by.
+    pub fn generation(&self) -> Arc<Generation> {
+        self.current.load_full()
+    }
+
+    /// Puts another in its place, for calls that come from now on. Those that are under way end with
+    /// what they began with.
+    pub fn replace(&self, generation: Generation) {
+        self.current.store(Arc::new(generation));
+        self.reloads.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that another was wanted and could not be had.
+    pub fn keep(&self) {
+        self.reloads.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The packs behind the gate.
-    pub fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.current.load().catalog)
+    }
+
+    /// Everything that is counted, in Prometheus' text format.
+    pub fn metrics(&self) -> String {
+        generation::metrics(&self.current.load(), &self.reloads)
     }
 
     /// A new connection's id.
@@ -287,13 +267,14 @@ impl Gate {
 
     /// Lets one call through, or refuses it. Either way the ledger gets its row.
     pub async fn call(&self, mut call: Call) -> Result<Outcome, UnknownTool> {
-        match self.catalog.find(&call.tool) {
+        let generation = self.generation();
+        match generation.catalog.find(&call.tool) {
             Some(tool) => {
-                let tool = relay::follow(&self.catalog, tool, &mut call);
-                Ok(self.pass(tool, call).await)
+                let tool = relay::follow(&generation.catalog, tool, &mut call);
+                Ok(self.pass(&generation, tool, call).await)
             }
             None => Err(UnknownTool {
-                nearest: self.catalog.nearest(&call.tool).map(str::to_owned),
+                nearest: generation.catalog.nearest(&call.tool).map(str::to_owned),
                 name: call.tool,
             }),
         }
@@ -302,15 +283,16 @@ impl Gate {
     /// Asks for a prompt, which is judged and recorded like a call that reads. `None` if there is none
     /// of that name.
     pub async fn prompt(&self, call: Call) -> Option<Outcome> {
-        let prompt = self.catalog.find_prompt(&call.tool)?;
-        Some(self.pass(prompt, call).await)
+        let generation = self.generation();
+        let prompt = generation.catalog.find_prompt(&call.tool)?;
+        Some(self.pass(&generation, prompt, call).await)
     }
 
     /// The one path.
-    async fn pass(&self, tool: &Arc<ToolEntry>, call: Call) -> Outcome {
+    async fn pass(&self, generation: &Arc<Generation>, tool: &Arc<ToolEntry>, call: Call) -> Outcome {
         // Without a connection that lasts there is nothing to remember, and nobody to forget it.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
-        let (draft, admitted) = self.admit(tool, call);
+        let (draft, admitted) = self.admit(generation, tool, call);
         let op_id = draft.operation.op_id.clone();
         let envelope_id = draft.operation.envelope_id.clone();
         let started = draft.started;
@@ -327,9 +309,11 @@ impl Gate {
         if let Some(connection) = connection {
             self.follow_envelopes(tool, &connection, &settled);
         }
+        let duration = started.elapsed();
+        tool.meter.count(settled.refusal().is_none(), duration);
         Outcome {
             op_id,
-            duration: started.elapsed(),
+            duration,
             envelope_id,
             standing: settled.standing,
             budgets: settled.budgets,
@@ -395,14 +379,19 @@ impl Gate {
     }
 
     /// Checks what can be checked before any guest runs.
-    fn admit(&self, tool: &Arc<ToolEntry>, mut call: Call) -> (Draft, Result<GuestCall, ToolError>) {
+    fn admit(
+        &self,
+        generation: &Arc<Generation>,
+        tool: &Arc<ToolEntry>,
+        mut call: Call,
+    ) -> (Draft, Result<GuestCall, ToolError>) {
         let correlated = admission::correlate(
             tool,
             &mut call.arguments,
             call.envelope.take(),
             &call.caller,
             &self.connections,
-            self.settings.require,
+            generation.envelopes.require,
         );
         let arguments = arguments::normalised(tool, call.arguments);
         let text = arguments::text(&arguments);
@@ -410,7 +399,7 @@ impl Gate {
         let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
         let checked = correlated
             .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
-            .and_then(|()| members::find(&self.catalog, tool, &arguments));
+            .and_then(|()| members::find(&generation.catalog, tool, &arguments));
         match checked {
             Ok(members) => draft.charge = admission::charge(tool, &members),
             Err(refusal) => return (draft, Err(refusal)),
@@ -420,6 +409,7 @@ impl Gate {
             Body::Core(_) => (Limits::default(), String::new()),
         };
         let guest = GuestCall {
+            generation: Arc::clone(generation),
             body: tool.body.clone(),
             tool: tool.spec.name.clone(),
             arguments: text,
@@ -445,7 +435,6 @@ impl Gate {
             },
             progress: call.progress,
             artifacts: draft.recording.artifacts.clone(),
-            catalog: Arc::clone(&self.catalog),
         };
         (draft, Ok(guest))
     }

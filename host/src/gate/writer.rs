@@ -265,7 +265,7 @@ impl Writer {
                 }
                 let runtime = self.runtime.clone();
                 let session = self.session()?;
-                settled.budgets = runtime.budgets(session, draft)?;
+                settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
                 record(session, draft.finish(&settled), &now)?;
                 pending.settled = Some(settled);
             }

@@ -1,6 +1,6 @@
 //! MCP requests, turned into calls of the gate and back.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
@@ -8,14 +8,16 @@ use rmcp::model::{
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
     PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, Role, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tokio_util::sync::DropGuard;
 use tollgate_sdk::ToolError;
 
-use super::listing::Listing;
+use super::listings::Listings;
 use super::{resources, wire};
 use crate::deadline::Cancel;
 use crate::gate::{Call, Caller, Gate, Outcome, Reply};
@@ -28,9 +30,11 @@ const MAX_TEXT: usize = 40 << 10;
 #[derive(Clone)]
 pub struct Handler {
     pub(super) gate: Arc<Gate>,
-    listing: Arc<Listing>,
+    listings: Arc<Listings>,
     connection: String,
     structured: Structured,
+    /// While the connection lasts, its client hears of changes.
+    hearing: Arc<Mutex<Option<DropGuard>>>,
 }
 
 /// How structured results are handed to the transport.
@@ -44,12 +48,13 @@ pub enum Structured {
 
 impl Handler {
     /// A handler for a new connection.
-    pub fn new(gate: Arc<Gate>, listing: Arc<Listing>) -> Handler {
+    pub fn new(gate: Arc<Gate>, listings: Arc<Listings>) -> Handler {
         Handler {
             connection: gate.new_connection(),
             gate,
-            listing,
+            listings,
             structured: Structured::Json,
+            hearing: Arc::default(),
         }
     }
 
@@ -108,15 +113,31 @@ impl ServerHandler for Handler {
         let mut config = ServerConfig::new(
             ServerCapabilities::builder()
                 .enable_tools()
+                .enable_tool_list_changed()
                 .enable_prompts()
+                .enable_prompts_list_changed()
                 .enable_resources()
                 .enable_completions()
                 .build(),
         )
-        .with_instructions(self.listing.instructions());
+        .with_instructions(self.listings.current().instructions());
         config.server_info = Implementation::new("tollgate", env!("CARGO_PKG_VERSION"));
         config.server_info.title = Some("Tollgate".to_owned());
         config
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let hearing = self.listings.tell(context.peer);
+        *self.hearing.lock().unwrap_or_else(PoisonError::into_inner) = Some(hearing);
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        // What of it is offered is decided by the capabilities.
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        self.listings.tell_subscriber(subscription).await
     }
 
     async fn list_tools(
@@ -126,7 +147,8 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let (tools, next_cursor) = self
-            .listing
+            .listings
+            .current()
             .page(cursor.as_deref())
             .map_err(|_| ErrorData::invalid_params("the cursor is not one of this list", None))?;
         let mut result = ListToolsResult::with_all_items(tools);
@@ -149,7 +171,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let templates = resources::templates(self.gate.catalog());
+        let templates = resources::templates(&self.gate.catalog());
         Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
 
@@ -174,7 +196,8 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(self.listing.prompts().to_vec()))
+        let listing = self.listings.current();
+        Ok(ListPromptsResult::with_all_items(listing.prompts().to_vec()))
     }
 
     async fn get_prompt(

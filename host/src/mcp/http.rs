@@ -7,8 +7,10 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -18,6 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
 use super::wire;
+
+/// What the text under `/metrics` is.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Why HTTP is not served.
 #[derive(Debug, Error)]
@@ -38,11 +43,12 @@ pub enum HttpError {
     Serve(#[source] std::io::Error),
 }
 
-/// Serves `/mcp` at a loopback address until the process is asked to stop. `ready` hears the
-/// address once it is bound, which matters when the port was 0.
+/// Serves `/mcp` at a loopback address until the process is asked to stop, and what is counted under
+/// `/metrics`. `ready` hears the address once it is bound, which matters when the port was 0.
 pub async fn serve(
     address: SocketAddr,
     handler: impl Fn() -> Handler + Send + Sync + 'static,
+    metrics: impl Fn() -> String + Clone + Send + Sync + 'static,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), HttpError> {
     if !address.ip().is_loopback() {
@@ -52,7 +58,7 @@ pub async fn serve(
     let listener = TcpListener::bind(address).await.map_err(bind)?;
     let bound = listener.local_addr().map_err(bind)?;
     let stop = CancellationToken::new();
-    let app = router(handler, stop.clone());
+    let app = router(handler, metrics, stop.clone());
     ready(bound);
     let listener = listener.tap_io(|connection| {
         // Otherwise the kernel holds small replies back for 40 ms.
@@ -72,7 +78,11 @@ pub async fn serve(
         .map_err(HttpError::Serve)
 }
 
-fn router(handler: impl Fn() -> Handler + Send + Sync + 'static, stop: CancellationToken) -> Router {
+fn router(
+    handler: impl Fn() -> Handler + Send + Sync + 'static,
+    metrics: impl Fn() -> String + Clone + Send + Sync + 'static,
+    stop: CancellationToken,
+) -> Router {
     // Every Origin is refused: browsers send one, the clients this serves do not.
     let config = StreamableHttpServerConfig::default()
         .with_cancellation_token(stop)
@@ -82,6 +92,10 @@ fn router(handler: impl Fn() -> Handler + Send + Sync + 'static, stop: Cancellat
     let service = StreamableHttpService::new(move || Ok(handler()), sessions, config);
     Router::new()
         .route_service("/mcp", service)
+        .route(
+            "/metrics",
+            get(async move || ([(CONTENT_TYPE, PROMETHEUS)], metrics())),
+        )
         .layer(middleware::from_fn(repair_body))
 }
 

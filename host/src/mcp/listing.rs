@@ -16,6 +16,7 @@ const PAGE: usize = 50;
 const MAX_INSTRUCTIONS: usize = 8 << 10;
 
 /// The listed tools, by name, and what a client is told at the start.
+#[derive(PartialEq)]
 pub struct Listing {
     tools: Vec<Tool>,
     prompts: Vec<Prompt>,

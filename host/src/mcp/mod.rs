@@ -4,6 +4,7 @@ mod handler;
 mod http;
 mod lines;
 mod listing;
+mod listings;
 mod resources;
 mod stdio;
 pub mod wire;
@@ -11,6 +12,7 @@ pub mod wire;
 pub use handler::Handler;
 pub use http::{HttpError, serve as serve_http};
 pub use listing::Listing;
+pub use listings::Listings;
 pub use stdio::serve as serve_stdio;
 
 /// Resolves when the process is asked to stop.

@@ -6,12 +6,16 @@ use std::sync::{Arc, OnceLock};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
 
+use super::definitions::{self, Change, Comparison};
 use super::load::{LoadError, Loader, Pack, Source};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
 use super::other_forms;
 use super::resources::{self, Resource, Values};
 use super::search::Index;
 use crate::core_tools::{self, CoreTool};
+use crate::meter::Meter;
+use crate::storage::Database;
+use crate::workspaces::Workspaces;
 
 /// The argument that names the envelope a call belongs to.
 pub const ENVELOPE_ARGUMENT: &str = "envelope_id";
@@ -41,6 +45,8 @@ pub struct ToolEntry {
     pub spec: ToolSpec,
     /// Checks its arguments.
     pub arguments: jsonschema::Validator,
+    /// Counts its calls.
+    pub meter: Arc<Meter>,
     /// The gate takes `envelope_id` out of its arguments. Tools that have an argument of that name
     /// themselves keep it.
     pub correlated: bool,
@@ -65,6 +71,24 @@ impl Selection {
         (self.tools.is_empty() || globs(&self.tools).is_match(&spec.name))
             && !globs(&self.exclude).is_match(&spec.name)
             && (!self.read_only || spec.effect == Effect::Read)
+    }
+}
+
+/// What becomes of the tables of packs that are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tables {
+    /// Those of each pack are brought up to date; one whose tables cannot be is not loaded.
+    Migrate,
+    /// They stay as they are until [`Catalog::migrate`].
+    Leave,
+}
+
+impl Tables {
+    fn bring(self, loader: &Loader, pack: &Pack) -> Result<(), LoadError> {
+        match self {
+            Tables::Migrate => loader.migrate(pack),
+            Tables::Leave => Ok(()),
+        }
     }
 }
 
@@ -96,6 +120,7 @@ impl ToolEntry {
 pub struct Catalog {
     packs: Vec<Arc<Pack>>,
     failures: Vec<LoadError>,
+    changes: Vec<Change>,
     tools: BTreeMap<String, Arc<ToolEntry>>,
     aliases: BTreeMap<String, String>,
     prompts: BTreeMap<String, Arc<ToolEntry>>,
@@ -110,10 +135,17 @@ pub struct Catalog {
 
 impl Catalog {
     /// Loads what can be loaded; the rest is in [`failures`](Catalog::failures).
-    pub async fn load(loader: &Loader, sources: Vec<Source>, selection: &Selection) -> Catalog {
+    pub async fn load(
+        loader: &Loader,
+        workspaces: &Workspaces,
+        sources: Vec<Source>,
+        selection: &Selection,
+        tables: Tables,
+    ) -> Catalog {
         let mut catalog = Catalog {
             packs: Vec::new(),
             failures: Vec::new(),
+            changes: Vec::new(),
             tools: BTreeMap::new(),
             aliases: BTreeMap::new(),
             prompts: BTreeMap::new(),
@@ -131,12 +163,12 @@ impl Catalog {
             catalog.add_tool(Body::Core(tool), (tool.spec)(), selection);
         }
         let known = loader.packs_with_tables();
-        let loading = sources.into_iter().map(|source| loader.load(source));
+        let loading = sources.into_iter().map(|source| loader.load(source, workspaces));
         for result in futures::future::join_all(loading).await {
             let admitted = result.and_then(|pack| {
                 catalog.check_free(&pack, &known)?;
                 check_schemas(&pack)?;
-                loader.migrate(&pack)?;
+                tables.bring(loader, &pack)?;
                 Ok(pack)
             });
             match admitted {
@@ -147,6 +179,11 @@ impl Catalog {
         catalog
     }
 
+    /// Brings the tables of all packs up to date, or those of none.
+    pub fn migrate(&self, loader: &Loader) -> Result<(), LoadError> {
+        loader.migrate_together(&self.packs)
+    }
+
     /// The packs that were loaded, in the order of their sources.
     pub fn packs(&self) -> &[Arc<Pack>] {
         &self.packs
@@ -155,6 +192,45 @@ impl Catalog {
     /// What was not loaded, and why.
     pub fn failures(&self) -> &[LoadError] {
         &self.failures
+    }
+
+    /// Goes on with the counts of a catalog that this one replaces.
+    pub fn inherit(&mut self, before: &Catalog) {
+        let mine = self
+            .tools
+            .iter_mut()
+            .map(|(name, entry)| (before.tools.get(name), entry));
+        let prompts = self.prompts.iter_mut();
+        let prompts = prompts.map(|(name, entry)| (before.prompts.get(name), entry));
+        for (before, entry) in mine.chain(prompts) {
+            if let (Some(before), Some(entry)) = (before, Arc::get_mut(entry))
+                && before.pack_name() == entry.pack_name()
+            {
+                entry.meter = Arc::clone(&before.meter);
+            }
+        }
+    }
+
+    /// Tools that are not what the operator accepted. Known once they were remembered.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Remembers what the tools are, and finds those that the operator has not accepted.
+    pub fn remember(&mut self, database: &Database, now: &str) -> anyhow::Result<()> {
+        let remembered = database.read_session()?.definitions()?;
+        let packs = self.packs.iter().map(AsRef::as_ref);
+        let Comparison { store, changes } = definitions::compare(packs, &remembered, now);
+        self.changes = changes;
+        if store.is_empty() {
+            return Ok(());
+        }
+        let session = database.write_session()?;
+        session.begin_write()?;
+        for definition in &store {
+            session.remember_definition(definition)?;
+        }
+        Ok(session.commit()?)
     }
 
     /// A tool by its name or an alias.
@@ -296,6 +372,7 @@ impl Catalog {
             body: Body::Guest(Arc::clone(pack)),
             spec: spec.clone(),
             arguments,
+            meter: Arc::default(),
             correlated: false,
         };
         self.prompts.insert(spec.name.clone(), Arc::new(entry));
@@ -327,6 +404,7 @@ impl Catalog {
             body,
             spec,
             arguments,
+            meter: Arc::default(),
             correlated,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));

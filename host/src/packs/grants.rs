@@ -136,9 +136,20 @@ fn lists(granted: &[String], name: &str) -> bool {
 /// Everything a component wants and was not granted: what it is, and the line that grants it. A
 /// built-in pack does without what the operator took from it.
 pub(super) fn missing(wants: &[Want], grants: &Grants, trust: Trust) -> Vec<Missing> {
-    let wants = wants.iter().filter(|_| trust == Trust::Foreign);
-    let missing = wants.filter_map(|want| missing_one(want, grants)).collect();
-    joined(missing)
+    let wants = wants.iter().filter(|_| trust == Trust::Foreign).map(Wish::of);
+    let missing: Vec<Wish> = wants.filter(|wish| !wish.is_granted(grants)).collect();
+    Key::ALL
+        .into_iter()
+        .filter(|key| missing.iter().any(|wish| wish.key == *key))
+        .map(|key| {
+            let of_key: Vec<&Wish> = missing.iter().filter(|wish| wish.key == key).collect();
+            let whats: Vec<&str> = of_key.iter().map(|wish| wish.what.as_str()).collect();
+            Missing {
+                what: whats.join(" and "),
+                line: key.line(grants, of_key.iter().map(|wish| wish.name.as_str())),
+            }
+        })
+        .collect()
 }
 
 /// One thing that was not granted.
@@ -146,81 +157,193 @@ pub(super) fn missing(wants: &[Want], grants: &Grants, trust: Trust) -> Vec<Miss
 pub(super) struct Missing {
     /// What the component wants, for people.
     pub(super) what: String,
-    /// The configuration line that grants it.
+    /// The configuration line that grants it, with what was granted before.
     pub(super) line: String,
 }
 
-fn missing_one(want: &Want, grants: &Grants) -> Option<(&'static str, String, String)> {
-    let any = grants
-        .workspaces
-        .as_ref()
-        .is_some_and(|granted| !granted.is_empty());
-    let program = |name: &str| grants.program(name, Trust::Foreign);
-    let (ok, key, name, what) = match want {
-        Want::WorkspaceRead(name) if name == "*" => {
-            (any, "workspaces", "default", "read workspaces".to_owned())
-        }
-        Want::WorkspaceRead(name) => (
-            grants.workspace(name, Trust::Foreign),
-            "workspaces",
-            name.as_str(),
-            format!("read workspace `{name}`"),
-        ),
-        Want::WorkspaceWrite(prefix) => (
-            any,
-            "workspaces",
-            "default",
-            format!("write below `{prefix}` in its workspaces"),
-        ),
-        Want::Process(name) => (program(name), "process", name.as_str(), format!("run `{name}`")),
-        Want::Tests => (
-            program(TESTS),
-            "process",
-            TESTS,
-            "run registered tests".to_owned(),
-        ),
-        Want::Git(_) => (program(GIT), "process", GIT, "run git".to_owned()),
-        Want::LedgerQuery => (
-            grants.ledger(Trust::Foreign),
-            "ledger",
-            "",
-            "query the ledger".to_owned(),
-        ),
-        Want::Artifacts => (
-            grants.artifacts(Trust::Foreign),
-            "artifacts",
-            "",
-            "keep artifacts".to_owned(),
-        ),
-        Want::Budget(name) => (
-            grants.budget(name, Trust::Foreign),
-            "budgets",
-            name.as_str(),
-            format!("reserve from budget `{name}`"),
-        ),
-    };
-    (!ok).then(|| (key, name.to_owned(), what))
+/// A key of the `grants` table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Workspaces,
+    Process,
+    Ledger,
+    Artifacts,
+    Budgets,
 }
 
-/// One line for each key, with all that it has to name.
-fn joined(missing: Vec<(&'static str, String, String)>) -> Vec<Missing> {
-    ["workspaces", "process", "ledger", "artifacts", "budgets"]
-        .into_iter()
-        .filter(|key| missing.iter().any(|(other, ..)| other == key))
-        .map(|key| {
-            let of_key = missing.iter().filter(move |(other, ..)| *other == key);
-            let mut names: Vec<String> = of_key.clone().map(|(_, name, _)| format!("{name:?}")).collect();
-            names.dedup();
-            let whats: Vec<&str> = of_key.map(|(.., what)| what.as_str()).collect();
-            Missing {
-                what: whats.join(" and "),
-                line: match key {
-                    "ledger" | "artifacts" => format!("grants.{key} = true"),
-                    key => format!("grants.{key} = [{}]", names.join(", ")),
-                },
+impl Key {
+    const ALL: [Key; 5] = [
+        Key::Workspaces,
+        Key::Process,
+        Key::Ledger,
+        Key::Artifacts,
+        Key::Budgets,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Key::Workspaces => "workspaces",
+            Key::Process => "process",
+            Key::Ledger => "ledger",
+            Key::Artifacts => "artifacts",
+            Key::Budgets => "budgets",
+        }
+    }
+
+    fn granted(self, grants: &Grants) -> &[String] {
+        let list = match self {
+            Key::Workspaces => &grants.workspaces,
+            Key::Process => &grants.process,
+            Key::Budgets => &grants.budgets,
+            Key::Ledger | Key::Artifacts => &None,
+        };
+        list.as_deref().unwrap_or_default()
+    }
+
+    /// The line that grants these names beside those that are granted already.
+    fn line<'a>(self, grants: &'a Grants, names: impl Iterator<Item = &'a str>) -> String {
+        if matches!(self, Key::Ledger | Key::Artifacts) {
+            return format!("grants.{} = true", self.name());
+        }
+        let mut all: Vec<String> = Vec::new();
+        for name in self.granted(grants).iter().map(String::as_str).chain(names) {
+            let quoted = format!("{name:?}");
+            if !all.contains(&quoted) {
+                all.push(quoted);
             }
-        })
-        .collect()
+        }
+        format!("grants.{} = [{}]", self.name(), all.join(", "))
+    }
+}
+
+/// What a want of a manifest means to the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wish {
+    key: Key,
+    /// What has to be in the key's list; `None` if any name will do.
+    name: String,
+    any: bool,
+    /// For people: `run git`.
+    pub(super) what: String,
+}
+
+impl Wish {
+    pub(super) fn of(want: &Want) -> Wish {
+        let wish = |key, name: &str, any, what: String| Wish {
+            key,
+            name: crate::text::clean(name),
+            any,
+            what: crate::text::clean(&what),
+        };
+        match want {
+            Want::WorkspaceRead(name) if name == "*" => {
+                wish(Key::Workspaces, "default", true, "read workspaces".to_owned())
+            }
+            Want::WorkspaceRead(name) => {
+                wish(Key::Workspaces, name, false, format!("read workspace `{name}`"))
+            }
+            Want::WorkspaceWrite(prefix) => wish(
+                Key::Workspaces,
+                "default",
+                true,
+                format!("write below `{prefix}` in its workspaces"),
+            ),
+            Want::Process(name) => wish(Key::Process, name, false, format!("run `{name}`")),
+            Want::Tests => wish(Key::Process, TESTS, false, "run registered tests".to_owned()),
+            Want::Git(_) => wish(Key::Process, GIT, false, "run git".to_owned()),
+            Want::LedgerQuery => wish(Key::Ledger, "", false, "query the ledger".to_owned()),
+            Want::Artifacts => wish(Key::Artifacts, "", false, "keep artifacts".to_owned()),
+            Want::Budget(name) => wish(Key::Budgets, name, false, format!("reserve from budget `{name}`")),
+        }
+    }
+
+    /// The line that grants it alone.
+    pub(super) fn line(&self) -> String {
+        self.key
+            .line(&Grants::default(), std::iter::once(self.name.as_str()))
+    }
+
+    fn is_granted(&self, grants: &Grants) -> bool {
+        match self.key {
+            Key::Ledger => grants.ledger == Some(true),
+            Key::Artifacts => grants.artifacts == Some(true),
+            key if self.any => !key.granted(grants).is_empty(),
+            key => lists(key.granted(grants), &self.name),
+        }
+    }
+
+    /// Whether a name under a key is granted because of it.
+    fn explains(&self, key: Key, name: &str) -> bool {
+        self.key == key && (self.any || self.name == name || name == "*")
+    }
+}
+
+impl Grants {
+    /// Grants what a flag says: `KEY=NAME,…`, `ledger` or `artifacts`.
+    pub fn add(&mut self, flag: &str) -> Result<(), String> {
+        let (key, names) = flag.split_once('=').unwrap_or((flag, ""));
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        let list = match key {
+            "workspaces" => &mut self.workspaces,
+            "process" => &mut self.process,
+            "budgets" => &mut self.budgets,
+            "ledger" | "artifacts" if names.is_empty() || names == ["true"] => {
+                let is_granted = if key == "ledger" {
+                    &mut self.ledger
+                } else {
+                    &mut self.artifacts
+                };
+                *is_granted = Some(true);
+                return Ok(());
+            }
+            _ => {
+                return Err(format!(
+                    "{flag:?} grants nothing; write workspaces=NAME,… process=NAME,… budgets=NAME,… ledger or artifacts"
+                ));
+            }
+        };
+        if names.is_empty() {
+            return Err(format!("{flag:?} names nothing; write {key}=NAME,…"));
+        }
+        list.get_or_insert_default().extend(names);
+        Ok(())
+    }
+
+    /// Grants everything that is wished for, in all workspaces where any will do.
+    pub(super) fn add_all(&mut self, wishes: &[Wish]) {
+        for wish in wishes {
+            if wish.is_granted(self) {
+                continue;
+            }
+            let name = if wish.any { "*" } else { &wish.name }.to_owned();
+            match wish.key {
+                Key::Workspaces => self.workspaces.get_or_insert_default().push(name),
+                Key::Process => self.process.get_or_insert_default().push(name),
+                Key::Budgets => self.budgets.get_or_insert_default().push(name),
+                Key::Ledger => self.ledger = Some(true),
+                Key::Artifacts => self.artifacts = Some(true),
+            }
+        }
+    }
+
+    /// What is granted though nothing asks for it, which is mostly a slip.
+    pub(super) fn unasked(&self, wishes: &[Wish]) -> Vec<String> {
+        let lists = [Key::Workspaces, Key::Process, Key::Budgets].into_iter();
+        let names = lists.flat_map(|key| key.granted(self).iter().map(move |name| (key, name.as_str())));
+        let flags = [(Key::Ledger, self.ledger), (Key::Artifacts, self.artifacts)];
+        let flags = flags
+            .into_iter()
+            .filter(|(_, is_granted)| *is_granted == Some(true));
+        names
+            .chain(flags.map(|(key, _)| (key, "")))
+            .filter(|(key, name)| !wishes.iter().any(|wish| wish.explains(*key, name)))
+            .map(|(key, name)| match name {
+                "" => key.name().to_owned(),
+                name => format!("{}={name}", key.name()),
+            })
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -243,6 +366,7 @@ mod tests {
     fn everything_that_is_missing_is_named_with_its_line() {
         let grants = Grants {
             budgets: Some(vec!["approvals".to_owned()]),
+            process: Some(vec!["make".to_owned()]),
             ..Grants::default()
         };
         let told: Vec<String> = missing(&wants(), &grants, Trust::Foreign)
@@ -253,11 +377,39 @@ mod tests {
             told,
             [
                 "read workspaces and write below `.gsd/` in its workspaces: grants.workspaces = [\"default\"]",
-                "run `cargo` and run registered tests: grants.process = [\"cargo\", \"tests\"]",
+                "run `cargo` and run registered tests: grants.process = [\"make\", \"cargo\", \"tests\"]",
                 "query the ledger: grants.ledger = true",
                 "keep artifacts: grants.artifacts = true",
             ]
         );
+    }
+
+    #[test]
+    fn flags_grant_what_is_asked_for_and_nothing_else_goes_unnoticed() {
+        let wishes: Vec<Wish> = wants().iter().map(Wish::of).collect();
+        let mut grants = Grants::default();
+        for flag in [
+            "workspaces=main",
+            "process=cargo,tests",
+            "process=make",
+            "ledger",
+            "artifacts",
+            "budgets=approvals",
+        ] {
+            grants.add(flag).unwrap();
+        }
+        assert!(missing(&wants(), &grants, Trust::Foreign).is_empty());
+        assert_eq!(grants.unasked(&wishes), ["process=make"]);
+        for flag in ["process", "process=", "colour=red", "ledger=x", ""] {
+            assert!(grants.clone().add(flag).is_err(), "{flag}");
+        }
+        let mut all = Grants::default();
+        all.add_all(&wishes);
+        assert!(missing(&wants(), &all, Trust::Foreign).is_empty());
+        assert!(all.unasked(&wishes).is_empty());
+        assert_eq!(all.workspaces.as_deref(), Some(&["*".to_owned()][..]));
+        all.add_all(&wishes);
+        assert_eq!(all.process, Some(vec!["cargo".to_owned(), "tests".to_owned()]));
     }
 
     #[test]

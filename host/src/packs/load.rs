@@ -1,6 +1,5 @@
 //! From a source to a pack that can be called.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +8,11 @@ use wasmtime::component::Component;
 
 use super::cache::Cache;
 use super::compile::{CompileError, Compiler};
+use super::download::Downloads;
 use super::grants::{self, Granted, Grants, Trust};
+use super::inspect::{self, Inspection};
 use super::manifest::{Effect, Manifest};
+use super::origin::Origin;
 use super::version;
 use crate::artifacts::CallArtifacts;
 use crate::clock::Clock;
@@ -47,33 +49,6 @@ pub struct Source {
     pub exclude: Vec<String>,
 }
 
-/// Where a component's bytes are.
-#[derive(Debug, Clone)]
-pub enum Origin {
-    /// In this binary.
-    Builtin(&'static [u8]),
-    /// In a file.
-    File(PathBuf),
-}
-
-impl Origin {
-    fn trust(&self) -> Trust {
-        match self {
-            Origin::Builtin(_) => Trust::Builtin,
-            Origin::File(_) => Trust::Foreign,
-        }
-    }
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Origin::Builtin(_) => f.write_str("builtin"),
-            Origin::File(path) => path.display().fmt(f),
-        }
-    }
-}
-
 /// A loaded pack.
 pub struct Pack {
     /// What it says of itself, checked.
@@ -100,6 +75,11 @@ pub struct Pack {
 }
 
 impl Pack {
+    /// Whether it is part of this program.
+    pub fn is_builtin(&self) -> bool {
+        self.origin == Origin::Builtin(&[]).to_string()
+    }
+
     /// What a call instantiates.
     pub(crate) fn pre(&self) -> &ToolPackPre<CallState> {
         &self.pre
@@ -132,10 +112,10 @@ impl LoadError {
 pub struct Loader {
     sandbox: Arc<Sandbox>,
     cache: Cache,
+    downloads: Downloads,
     compiler: Compiler,
     database: Database,
     clock: Arc<dyn Clock>,
-    workspaces: Workspaces,
     launcher: Arc<Launcher>,
 }
 
@@ -147,27 +127,41 @@ impl Loader {
         compiler: Compiler,
         database: Database,
         clock: Arc<dyn Clock>,
-        workspaces: Workspaces,
         launcher: Arc<Launcher>,
     ) -> Result<Loader, DataDirError> {
         Ok(Loader {
             sandbox,
             cache: Cache::open(data)?,
+            downloads: Downloads::open(data)?,
             compiler,
             database,
             clock,
-            workspaces,
             launcher,
         })
     }
 
+    /// The components that were downloaded.
+    pub fn downloads(&self) -> &Downloads {
+        &self.downloads
+    }
+
     /// Everything up to the pack's migrations, which wait until its name and tools are known to be
     /// free.
-    pub async fn load(&self, source: Source) -> Result<Pack, LoadError> {
+    pub async fn load(&self, source: Source, workspaces: &Workspaces) -> Result<Pack, LoadError> {
         let origin = source.origin.to_string();
-        self.try_load(&source)
+        self.try_load(&source, workspaces)
             .await
             .map_err(|problems| LoadError::new(&source.name, &origin, problems))
+    }
+
+    /// What a component is and wants, as far as it can be told. Nothing of it is kept but its compiled
+    /// code.
+    pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
+        inspect::inspection(bytes, async {
+            let pre = self.prepare(bytes).await?;
+            Manifest::check(self.describe(&pre)?)
+        })
+        .await
     }
 
     /// Applies a loaded pack's migrations.
@@ -177,13 +171,25 @@ impl Loader {
             .map_err(|err| LoadError::new(&pack.manifest.name, &pack.origin, vec![err.to_string()]))
     }
 
+    /// Applies the migrations of many packs, all or none.
+    pub(super) fn migrate_together(&self, packs: &[Arc<Pack>]) -> Result<(), LoadError> {
+        let steps = packs
+            .iter()
+            .map(|pack| (&pack.namespace, pack.manifest.migrations.as_slice()));
+        self.database.migrate_together(steps).map_err(|(namespace, err)| {
+            let pack = packs.iter().find(|pack| pack.namespace.pack() == namespace);
+            let origin = pack.map_or("", |pack| pack.origin.as_str());
+            LoadError::new(&namespace, origin, vec![crate::text::chain(&err)])
+        })
+    }
+
     /// Packs whose tables are in the database, loaded or not.
     pub fn packs_with_tables(&self) -> Vec<String> {
         self.database.packs_with_tables().unwrap_or_default()
     }
 
-    async fn try_load(&self, source: &Source) -> Result<Pack, Vec<String>> {
-        let bytes = read(&source.origin)?;
+    async fn try_load(&self, source: &Source, workspaces: &Workspaces) -> Result<Pack, Vec<String>> {
+        let bytes = source.origin.bytes(&self.downloads).await?;
         let hash = crate::hash::sha256_hex(&bytes);
         if let Some(pin) = source
             .sha256
@@ -194,14 +200,7 @@ impl Loader {
                 "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
             )]);
         }
-        version::check(&bytes).map_err(one)?;
-        let component = self.component(&bytes).await?;
-        let pre = self
-            .sandbox
-            .linker()
-            .instantiate_pre(&component)
-            .and_then(ToolPackPre::new)
-            .map_err(|err| vec![format!("it does not fit this host: {err:#}")])?;
+        let pre = self.prepare(&bytes).await?;
         let manifest = Manifest::check(self.describe(&pre)?)?;
         if manifest.name != source.name {
             return Err(vec![format!(
@@ -219,7 +218,7 @@ impl Loader {
             namespace: Namespace::of_pack(&manifest.name),
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
             access: Arc::new(Access::new(
-                &self.workspaces,
+                workspaces,
                 &source.grants.asked(&manifest.wants, trust),
                 |name| source.grants.workspace(name, trust),
             )),
@@ -232,6 +231,17 @@ impl Loader {
             exclude: source.exclude.clone(),
             pre,
         })
+    }
+
+    /// Checks and compiles a component, so that it can be instantiated.
+    async fn prepare(&self, bytes: &[u8]) -> Result<ToolPackPre<CallState>, Vec<String>> {
+        version::check(bytes).map_err(one)?;
+        let component = self.component(bytes).await?;
+        self.sandbox
+            .linker()
+            .instantiate_pre(&component)
+            .and_then(ToolPackPre::new)
+            .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
     }
 
     async fn component(&self, bytes: &[u8]) -> Result<Component, Vec<String>> {
@@ -277,25 +287,9 @@ impl Loader {
     }
 }
 
-fn one(err: impl std::error::Error) -> Vec<String> {
-    let mut text = err.to_string();
-    let mut source = err.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    vec![text]
-}
-
-fn read(origin: &Origin) -> Result<std::borrow::Cow<'static, [u8]>, Vec<String>> {
-    match origin {
-        Origin::Builtin(bytes) => Ok((*bytes).into()),
-        #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
-        Origin::File(path) => std::fs::read(path)
-            .map(Into::into)
-            .map_err(|err| vec![format!("the file cannot be read: {err}")]),
-    }
+/// An error with all its causes, as one problem.
+pub(super) fn one(err: impl std::error::Error) -> Vec<String> {
+    vec![crate::text::chain(&err)]
 }
 
 fn missing_grants(manifest: &Manifest, grants: &Grants, trust: Trust) -> Vec<String> {
@@ -303,7 +297,7 @@ fn missing_grants(manifest: &Manifest, grants: &Grants, trust: Trust) -> Vec<Str
         .into_iter()
         .map(|missing| {
             format!(
-                "it wants to {} and was not granted it; to grant it, add `{}` to [packs.{}]",
+                "it wants to {} and was not granted it; to grant it, set `{}` in [packs.{}]",
                 missing.what, missing.line, manifest.name
             )
         })

@@ -3,17 +3,26 @@
 mod cache;
 mod catalog;
 pub mod compile;
+mod definitions;
+mod download;
 mod grants;
+mod inspect;
 mod lint;
 mod load;
 mod manifest;
+mod origin;
 mod other_forms;
 mod resources;
 pub mod search;
 mod version;
 
-pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
+pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, Tables, ToolEntry};
+pub use definitions::Change;
+pub use download::{DownloadError, Downloads, fetch};
 pub use grants::{Granted, Grants};
-pub use load::{LoadError, Loader, Origin, Pack, Source};
+pub use inspect::{Inspection, Wanted, anatomy_of};
+pub use load::{LoadError, Loader, Pack, Source};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};
+pub use origin::{Origin, read};
 pub use resources::{Resource, Source as ValueSource, Values};
+pub use version::Anatomy;

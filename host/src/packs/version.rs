@@ -1,5 +1,6 @@
 //! What a component is, read from its bytes before anything of it is compiled.
 
+use serde::Serialize;
 use thiserror::Error;
 use wasmparser::{Encoding, Parser, Payload};
 
@@ -18,7 +19,7 @@ const OFFERED: &[&str] = &[
     "process",
 ];
 /// Largest component that is looked at.
-const MAX_SIZE: usize = 64 << 20;
+pub(super) const MAX_SIZE: usize = 64 << 20;
 
 /// Why bytes cannot be a pack of this host.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub(super) enum NotAPack {
     CoreModule,
     /// Too many bytes.
     #[error("it has {0} bytes, more than the {MAX_SIZE} that are accepted")]
-    TooLarge(usize),
+    TooLarge(u64),
     /// No export of `tollgate:host`.
     #[error("it does not export tollgate:host/pack; export the world `tool-pack`")]
     NoPackExport,
@@ -46,12 +47,57 @@ pub(super) enum NotAPack {
     UnknownImports(Vec<String>),
 }
 
+/// What a component says without being run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Anatomy {
+    /// The version of `tollgate:host` it was made for, if it names one.
+    pub host_api: Option<String>,
+    /// What it gives the host: `pack` or `judge`.
+    pub exports: Vec<String>,
+    /// Capabilities of the host that its code can reach.
+    pub capabilities: Vec<String>,
+    /// Everything else that it imports.
+    pub other_imports: Vec<String>,
+}
+
+/// Reads what a component can reach from its bytes alone.
+pub(super) fn anatomy(bytes: &[u8]) -> Result<Anatomy, NotAPack> {
+    check_size(bytes.len() as u64)?;
+    let names = top_level_names(bytes)?;
+    let all = names.imports.iter().chain(&names.exports);
+    let host_api = all
+        .filter_map(|name| host_version(name))
+        .next()
+        .map(str::to_owned);
+    let of_host = |names: &[String]| -> Vec<String> {
+        let interfaces = names.iter().filter_map(|name| host_interface(name));
+        interfaces.map(str::to_owned).collect()
+    };
+    Ok(Anatomy {
+        host_api,
+        exports: of_host(&names.exports),
+        capabilities: of_host(&names.imports),
+        other_imports: names
+            .imports
+            .iter()
+            .filter(|name| host_interface(name).is_none())
+            .map(|name| crate::text::clean(crate::text::cut(name, 200)))
+            .collect(),
+    })
+}
+
+/// Refuses what is too large to be looked at.
+pub(super) fn check_size(bytes: u64) -> Result<(), NotAPack> {
+    if bytes > MAX_SIZE as u64 {
+        return Err(NotAPack::TooLarge(bytes));
+    }
+    Ok(())
+}
+
 /// Checks that bytes are a component with a `pack` export of this host's version, and that its
 /// imports are offered.
 pub(super) fn check(bytes: &[u8]) -> Result<(), NotAPack> {
-    if bytes.len() > MAX_SIZE {
-        return Err(NotAPack::TooLarge(bytes.len()));
-    }
+    check_size(bytes.len() as u64)?;
     let names = top_level_names(bytes)?;
     let versions = names
         .imports

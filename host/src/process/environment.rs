@@ -64,7 +64,7 @@ impl Environment {
     }
 
     /// The first program of this name on the PATH.
-    pub(super) fn find(&self, program: &str) -> Option<String> {
+    pub fn find(&self, program: &str) -> Option<String> {
         let is_program = |path: &String| {
             Path::new(path).is_file()
                 && rustix::fs::access(path.as_str(), rustix::fs::Access::EXEC_OK).is_ok()

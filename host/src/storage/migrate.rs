@@ -81,6 +81,10 @@ const CORE: &[(&str, &str)] = &[
         "0003_retention",
         include_str!("../../../migrations/core/0003_retention.sql"),
     ),
+    (
+        "0005_tool_definitions",
+        include_str!("../../../migrations/core/0005_tool_definitions.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.
@@ -110,12 +114,30 @@ pub(super) fn apply_core(session: &Session) -> Result<(), MigrationError> {
 
 /// Brings a component's tables up to date.
 pub(super) fn apply(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    in_transaction(session, || apply_one(session, namespace, steps))
+}
+
+fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    apply_missing(session, namespace.pack(), steps, |sql| {
+        session.migrating(namespace, |db| db.execute_batch(sql))
+    })?;
+    check_references(session, namespace)
+}
+
+/// Brings the tables of many components up to date, all or none. The error names whose it was.
+pub(super) fn apply_together<'a>(
+    session: &Session,
+    components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+) -> Result<(), (String, MigrationError)> {
+    let mut at = String::new();
     in_transaction(session, || {
-        apply_missing(session, namespace.pack(), steps, |sql| {
-            session.migrating(namespace, |db| db.execute_batch(sql))
-        })?;
-        check_references(session, namespace)
+        for (namespace, steps) in components {
+            namespace.pack().clone_into(&mut at);
+            apply_one(session, namespace, steps)?;
+        }
+        Ok(())
     })
+    .map_err(|err| (at, err))
 }
 
 /// The owners of applied steps, without the host itself.

@@ -8,10 +8,12 @@ mod access;
 mod anchors;
 mod artifacts;
 mod budgets;
+mod definitions;
 mod envelopes;
 mod export;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod health;
 mod intents;
 mod ledger;
 mod migrate;
@@ -20,6 +22,7 @@ mod prune;
 mod repeats;
 mod session;
 mod statement;
+mod stats;
 #[cfg(test)]
 mod tampering;
 mod turn;
@@ -31,6 +34,7 @@ pub use access::Namespace;
 pub use anchors::Anchor;
 pub use artifacts::StoredArtifact;
 pub use budgets::Reservation;
+pub use definitions::Remembered;
 pub use envelopes::{Admission, Envelope, EnvelopeFilter};
 pub use export::ExportedRow;
 pub use ledger::{Head, OpType, Operation};
@@ -39,6 +43,7 @@ pub use operations::{OperationFilter, StoredOperation};
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use session::{Changes, OpenError, Session};
 pub use statement::SqlError;
+pub use stats::ToolStats;
 pub use verify::{Broken, Verified};
 
 /// Where the database is, and how to open sessions on it.
@@ -84,5 +89,15 @@ impl Database {
     pub fn migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
         let session = self.write_session()?;
         migrate::apply(&session, namespace, steps)
+    }
+
+    /// The same for many components in one transaction: all or none. The error names whose it was.
+    pub fn migrate_together<'a>(
+        &self,
+        components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+    ) -> Result<(), (String, MigrationError)> {
+        let whole = |err: MigrationError| (String::new(), err);
+        let session = self.write_session().map_err(|err| whole(err.into()))?;
+        migrate::apply_together(&session, components)
     }
 }

@@ -15,10 +15,14 @@ use crate::progress::{Narrator, Progress};
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::process::{self, Command, Ending as WireEnding, Error};
 use crate::sandbox::state::Transactions;
+use crate::text;
 use crate::workspaces::Access;
 
 /// What a program leaves of its call's time, so that the reply can tell of it.
 const RESERVE: Duration = Duration::from_millis(500);
+
+/// Longest list of words in a refusal, in bytes.
+const MAX_LINE: usize = 300;
 
 struct View<'a> {
     access: &'a Access,
@@ -42,7 +46,7 @@ impl View<'_> {
             ));
         }
         let argv = permit::command(&reach.info, self.access.programs(), &wanted)
-            .map_err(|refused| ProcessError::Denied(denied(workspace, &wanted.program, refused)))?;
+            .map_err(|refused| ProcessError::Denied(denied(workspace, &wanted, refused)))?;
         if self.transactions == Transactions::Open {
             return Err(ProcessError::TransactionOpen);
         }
@@ -100,14 +104,20 @@ fn no_log<T>(err: std::io::Error) -> Option<T> {
     None
 }
 
-/// A refusal that says how it is changed.
-fn denied(workspace: &str, program: &str, refused: Refused) -> String {
+/// A refusal with the line that would allow the program.
+fn denied(workspace: &str, wanted: &Wanted, refused: Refused) -> String {
     match refused {
-        Refused::Program => format!(
-            "`{}` is no program the pack was granted, nor, with these arguments, a test of `{workspace}`; \
-             tests are registered as `tests.NAME` in [workspaces.{workspace}]",
-            program.escape_debug()
-        ),
+        Refused::Program => {
+            let argv = std::iter::once(&wanted.program).chain(&wanted.arguments);
+            let argv: Vec<String> = argv.map(|word| format!("{word:?}")).collect();
+            let argv = argv.join(", ");
+            format!(
+                "`{}` is no program the pack was granted, nor, with these arguments, a test of `{workspace}`; to \
+                 register it as a test, add `tests.NAME = [{}]` to [workspaces.{workspace}]",
+                wanted.program.escape_debug(),
+                text::clean(text::cut(&argv, MAX_LINE)),
+            )
+        }
         Refused::Git(why) => why,
     }
 }

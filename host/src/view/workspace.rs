@@ -1,7 +1,7 @@
 //! `workspace`: files below the directories that the operator registered.
 
 use tollgate_sdk::tree::FileWrite;
-use tollgate_sdk::{FileEntry, FileKind, GitAccess, WorkspaceError};
+use tollgate_sdk::{FileEntry, FileKind, GitAccess, WorkspaceError, WorkspaceInfo};
 use wasmtime::component::{HasData, Linker};
 
 use crate::packs::Effect;
@@ -32,11 +32,9 @@ impl View<'_> {
             return Err(WorkspaceError::Denied("this tool only reads".to_owned()));
         }
         if !reach.info.may_write(&change.path) {
-            return Err(WorkspaceError::Denied(not_granted(
-                name,
-                &change.path,
-                &reach.info.write_prefixes,
-            )));
+            let offered = &reach.workspace.info;
+            let asked = self.access.asks_to_write();
+            return Err(WorkspaceError::Denied(not_allowed(&change.path, offered, asked)));
         }
         if self.effect == Effect::Run {
             return reach.workspace.tree.apply(&change);
@@ -55,19 +53,32 @@ impl View<'_> {
     }
 }
 
-/// A refusal that says what may be written, and how that is changed.
-fn not_granted(name: &str, path: &str, prefixes: &[String]) -> String {
-    let path = path.escape_debug();
-    match prefixes {
-        [] => format!(
-            "`{path}`: the pack may write nothing in `{name}`; what it asks for can be allowed with `write` in \
-             [workspaces.{name}]"
-        ),
-        prefixes => format!(
-            "`{path}` is not below {}, where the pack may write",
-            prefixes.join(", ")
-        ),
-    }
+/// A refusal with the line that would allow the write, if one would.
+fn not_allowed(path: &str, offered: &WorkspaceInfo, asked: &[String]) -> String {
+    let asks = |prefix: &&String| {
+        let only = WorkspaceInfo {
+            write_prefixes: vec![(*prefix).clone()],
+            ..WorkspaceInfo::default()
+        };
+        only.may_write(path)
+    };
+    let shown = path.escape_debug();
+    let Some(prefix) = asked.iter().find(asks) else {
+        return format!("`{shown}` is not below what the pack asks to write in its manifest");
+    };
+    // Who asks for everything needs no more than the place of this file.
+    let least = match (prefix.trim_start_matches("./"), path.split_once('/')) {
+        ("" | ".", Some((folder, _))) => format!("{folder}/"),
+        ("" | ".", None) => path.to_owned(),
+        (prefix, _) => prefix.to_owned(),
+    };
+    let all = offered.write_prefixes.iter().chain([&least]);
+    let all: Vec<String> = all.map(|prefix| format!("{prefix:?}")).collect();
+    format!(
+        "`{shown}` may not be written; to allow it, set `write = [{}]` in [workspaces.{}]",
+        all.join(", "),
+        offered.name
+    )
 }
 
 impl workspace::Host for View<'_> {

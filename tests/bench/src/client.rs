@@ -26,6 +26,7 @@ pub(crate) struct Client {
     output: BufReader<ChildStdout>,
     line: Vec<u8>,
     next_id: usize,
+    notes: usize,
 }
 
 /// A reply, as far as it is looked at.
@@ -57,6 +58,7 @@ impl Client {
             output: BufReader::with_capacity(BUFFER, output.context("the server has no output")?),
             line: Vec::new(),
             next_id: 0,
+            notes: 0,
         };
         let about = json!({"name": "tollgate-bench", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": about});
@@ -120,6 +122,11 @@ impl Client {
         Ok(started.elapsed())
     }
 
+    /// How many notifications came between the replies.
+    pub(crate) fn notes(&self) -> usize {
+        self.notes
+    }
+
     /// The server's process.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
@@ -163,8 +170,9 @@ impl Client {
             let reply: Reply = serde_json::from_slice(&self.line).context("the server wrote no reply")?;
             let failed = reply.error.is_some() || reply.result.is_some_and(|outcome| outcome.is_error);
             anyhow::ensure!(!failed, "a call failed: {}", String::from_utf8_lossy(&self.line));
-            if let Some(id) = reply.id {
-                return Ok(id);
+            match reply.id {
+                Some(id) => return Ok(id),
+                None => self.notes += 1,
             }
         }
     }

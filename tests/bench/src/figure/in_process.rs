@@ -96,9 +96,9 @@ impl Gated {
             executable: setup.executable.clone(),
             environment: Environment::new(|name| std::env::var(name).ok()),
             umask: 0o077,
-            workspaces: Workspaces::default(),
         };
-        let gate = runtime.block_on(host::open(&config, &data_dir, authority, &choice))?;
+        let workspaces = Workspaces::default();
+        let gate = runtime.block_on(host::open(&config, &data_dir, authority, workspaces, &choice))?;
         if let Some(failure) = gate.catalog().failures().first() {
             anyhow::bail!("{failure}");
         }

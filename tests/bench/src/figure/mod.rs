@@ -5,6 +5,7 @@ pub(crate) mod in_process;
 pub(crate) mod ledger;
 pub(crate) mod list;
 pub(crate) mod memory;
+pub(crate) mod reload;
 pub(crate) mod scale;
 pub(crate) mod start;
 pub(crate) mod stdio;
@@ -117,6 +118,11 @@ impl Setup {
 
     /// How tollgate is started.
     fn tollgate(&self, data_dir: &Path) -> Command {
+        self.tollgate_with(self.config.path(), data_dir)
+    }
+
+    /// The same with another configuration.
+    fn tollgate_with(&self, config: &Path, data_dir: &Path) -> Command {
         let mut command = Command::new(&self.executable);
         for (name, _) in std::env::vars_os() {
             // Otherwise a filter in somebody's environment would change what is measured.
@@ -124,7 +130,7 @@ impl Setup {
                 command.env_remove(name);
             }
         }
-        command.arg("--config").arg(self.config.path());
+        command.arg("--config").arg(config);
         command.arg("--data-dir").arg(data_dir).arg("serve");
         command
     }

@@ -1,45 +1,41 @@
-//! `tollgate packs`
+//! `tollgate packs list`
 
 use std::process::ExitCode;
 
-use clap::Subcommand;
 use serde_json::json;
 use tollgate::config::Config;
 use tollgate::host::Choice;
 use tollgate::packs::Catalog;
 
-use super::{Global, out};
+use crate::cli::{self, Global, out};
 
-#[derive(Debug, Subcommand)]
-pub(super) enum Packs {
-    /// Show the packs, and why one did not load
-    List,
-}
-
-impl Packs {
-    /// Exit code 1 if a pack did not load.
-    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let Packs::List = self;
-        let config = Config::load(global.config.as_deref())?;
-        let gate = super::open_quietly(global, &config, &Choice::default()).await?;
-        let catalog = gate.catalog();
-        if global.json {
-            out::print_json(&as_json(catalog));
-        } else {
-            out::print(&out::table(
-                &["PACK", "VERSION", "TOOLS", "SOURCE", "SHA-256", "SUMMARY"],
-                &rows(catalog),
-            ));
-            for failure in catalog.failures() {
-                out::warn(&failure.to_string());
-            }
+/// Exit code 1 if a pack did not load.
+pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
+    let config = Config::load(global.config.as_deref())?;
+    let gate = cli::open_quietly(global, &config, &Choice::default()).await?;
+    let catalog = gate.catalog();
+    if global.json {
+        out::print_json(&as_json(&catalog));
+    } else {
+        out::print(&out::table(
+            &["PACK", "VERSION", "TOOLS", "SOURCE", "SHA-256", "SUMMARY"],
+            &rows(&catalog),
+        ));
+        for failure in catalog.failures() {
+            out::warn(&failure.to_string());
         }
-        Ok(if catalog.failures().is_empty() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        for change in catalog.changes() {
+            out::warn(&format!(
+                "{change}; `tollgate packs accept {}` if that is right",
+                change.pack
+            ));
+        }
     }
+    Ok(if catalog.failures().is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn rows(catalog: &Catalog) -> Vec<Vec<String>> {
@@ -82,5 +78,5 @@ fn as_json(catalog: &Catalog) -> serde_json::Value {
             |failure| json!({ "pack": failure.pack, "source": failure.origin, "problems": failure.problems }),
         )
         .collect();
-    json!({ "packs": packs, "failures": failures })
+    json!({ "packs": packs, "failures": failures, "changes": catalog.changes() })
 }

@@ -1,0 +1,162 @@
+//! `tollgate doctor`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum as _};
+use serde_json::json;
+use tollgate::clients::{Client, Scope};
+use tollgate::config::{Config, ConfigError};
+use tollgate::data_dir::DataDir;
+use tollgate::doctor::{self, Finding, State};
+use tollgate::host::{Choice, Site};
+use tollgate::workspaces::Workspaces;
+
+use super::{Global, out};
+
+/// It does what a start does: the data directory is made if there is none, components are compiled, tables
+/// brought up to date.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {}
+
+impl Doctor {
+    /// Exit code 1 if there is a problem.
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let found = look(global).await?;
+        let worst = found.iter().map(|finding| finding.state).max();
+        let has_problem = worst == Some(State::Problem);
+        if global.json {
+            out::print_json(&json!({ "ok": !has_problem, "findings": found }));
+        } else {
+            out::print(&found.iter().map(tell).collect::<Vec<_>>().join("\n"));
+        }
+        Ok(if has_problem {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
+    }
+}
+
+fn tell(finding: &Finding) -> String {
+    let mut text = format!(
+        "{:<8} {}: {}",
+        finding.state.as_str(),
+        finding.about,
+        finding.what
+    );
+    if let Some(remedy) = &finding.remedy {
+        text.push_str(&format!("\n         → {remedy}"));
+    }
+    tollgate::text::clean_lines(&text)
+}
+
+async fn look(global: &Global) -> anyhow::Result<Vec<Finding>> {
+    let (config, mut found) = configuration(global);
+    let data_dir = config.data_dir(global.data_dir.as_deref())?;
+    let (workspaces, of_workspaces) = workspaces(global, &config, &data_dir);
+    found.extend(of_workspaces);
+    let registrations = super::registrations(global, &config)?;
+    let authority = super::authority(global)?;
+    let environment = authority.environment.clone();
+    match DataDir::open(&data_dir) {
+        Err(err) => found.push(Finding::problem("data directory", tollgate::text::chain(&err))),
+        Ok(data) => {
+            let id = format!("hst_{}", uuid::Uuid::new_v4().simple());
+            found.extend(doctor::place(&data, id));
+            match Site::open(&data_dir, authority) {
+                Err(err) => found.push(Finding::problem("database", format!("{err:#}"))),
+                Ok(site) => {
+                    found.extend(doctor::store(&data, site.database()));
+                    match site.load(&config, workspaces, &Choice::default()).await {
+                        Ok(loaded) => {
+                            found.extend(doctor::components(&loaded.catalog, &config, &registrations))
+                        }
+                        Err(err) => found.push(Finding::problem("packs", format!("{err:#}"))),
+                    }
+                }
+            }
+        }
+    }
+    found.extend(doctor::programs(&config, &registrations, &environment));
+    found.extend(doctor::clients(&client_files()));
+    Ok(found)
+}
+
+/// The configuration, or the defaults and everything that is wrong with it.
+fn configuration(global: &Global) -> (Config, Vec<Finding>) {
+    let file = Config::file(global.config.as_deref()).unwrap_or_default();
+    match Config::load(global.config.as_deref()) {
+        Ok(config) if file.exists() => {
+            let finding = Finding::ok("configuration", file.display().to_string());
+            (config, vec![finding])
+        }
+        Ok(config) => {
+            let what = format!("{} is not there; the defaults hold", file.display());
+            let finding = Finding::note("configuration", what);
+            (
+                config,
+                vec![finding.remedy("tollgate init writes one to start from")],
+            )
+        }
+        Err(ConfigError::Invalid { path, problems }) => {
+            let found = problems
+                .iter()
+                .map(|problem| Finding::problem("configuration", format!("{path}:{problem}")));
+            let found = found.chain([Finding::note(
+                "configuration",
+                "the rest is checked with the defaults",
+            )]);
+            (Config::default(), found.collect())
+        }
+        Err(err) => {
+            let finding = Finding::problem("configuration", tollgate::text::chain(&err));
+            (Config::default(), vec![finding])
+        }
+    }
+}
+
+fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> (Workspaces, Vec<Finding>) {
+    match super::workspaces(global, config, data_dir) {
+        Ok(workspaces) if workspaces.names().is_empty() => {
+            let finding = Finding::note("workspaces", "none; packs that work in files have nowhere to");
+            let remedy = "register one: [workspaces.main] with a path, or --workspace main=PATH";
+            (workspaces, vec![finding.remedy(remedy)])
+        }
+        Ok(workspaces) => {
+            let finding = Finding::ok("workspaces", workspaces.names().join(", "));
+            (workspaces, vec![finding])
+        }
+        Err(err) => {
+            let problems = err.to_string();
+            let problems = problems
+                .lines()
+                .map(|problem| Finding::problem("workspaces", problem));
+            (Workspaces::default(), problems.collect())
+        }
+    }
+}
+
+/// The files of clients that are there, in this directory and at home.
+fn client_files() -> Vec<(Client, PathBuf, Result<String, String>)> {
+    let places = [
+        (Scope::Project, std::env::current_dir().ok()),
+        (Scope::User, etcetera::home_dir().ok()),
+    ];
+    let mut files: Vec<(Client, PathBuf)> = Vec::new();
+    for (scope, place) in places {
+        for client in Client::value_variants() {
+            if let Some(place) = &place {
+                let file = place.join(client.file(scope));
+                if file.is_file() && !files.iter().any(|(_, there)| *there == file) {
+                    files.push((*client, file));
+                }
+            }
+        }
+    }
+    let read = |(client, file): (Client, PathBuf)| {
+        let text = super::file::read(&file).map_err(|err| format!("{err:#}"));
+        (client, file, text)
+    };
+    files.into_iter().map(read).collect()
+}

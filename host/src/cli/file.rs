@@ -1,0 +1,52 @@
+//! Files of the user's that commands change: read whole, replaced whole.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+
+/// A file's text, nothing if there is none.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user names the file, or the client whose it is"
+)]
+pub(super) fn read(file: &Path) -> anyhow::Result<String> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(text),
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(err) => Err(err).with_context(|| format!("{} cannot be read", file.display())),
+    }
+}
+
+/// Replaces a file as a whole, keeping its permissions: a crash leaves the old one or the new one.
+pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+    // Behind a link lies the file that is meant, for instance in a folder of dot files.
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = file.parent().context("it has no folder")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder)
+        .with_context(|| format!("nothing can be written in {}", folder.display()))?;
+    std::io::Write::write_all(&mut temporary, text.as_bytes())?;
+    if let Ok(there) = file.metadata() {
+        temporary.as_file().set_permissions(there.permissions())?;
+    }
+    temporary.as_file().sync_all()?;
+    temporary
+        .persist(&file)
+        .with_context(|| format!("{} cannot be written", file.display()))?;
+    Ok(())
+}
+
+/// Makes a file. One that is there stays as it is, a link that leads nowhere too.
+pub(super) fn create(file: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder)
+        .with_context(|| format!("nothing can be written in {}", folder.display()))?;
+    std::io::Write::write_all(&mut temporary, text.as_bytes())?;
+    temporary.as_file().sync_all()?;
+    temporary
+        .persist_noclobber(file)
+        .with_context(|| format!("{} is left as it is", file.display()))?;
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! `tollgate packs inspect`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tollgate::config::Config;
+use tollgate::packs::{self, Inspection, ToolSpec};
+
+use crate::cli::{self, Global, out};
+
+/// Its tools and wants are what it says when it is asked, which runs it in the sandbox: without storage,
+/// files, programs or network, in 64 MiB and 5 seconds. The rest is read from its bytes.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Inspect {
+    /// The component
+    file: PathBuf,
+    /// Run nothing of it: show only what its bytes say
+    #[arg(long = "static")]
+    is_static: bool,
+}
+
+impl Inspect {
+    /// Exit code 1 if it cannot be a pack here.
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let bytes =
+            packs::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?;
+        let inspection = if self.is_static {
+            packs::anatomy_of(&bytes)
+        } else {
+            let config = Config::load(global.config.as_deref())?;
+            cli::site(global, &config)?.loader().inspect(&bytes).await
+        };
+        if global.json {
+            out::print_json(&as_json(&inspection));
+        } else {
+            out::print(&tell(&inspection));
+            inspection.problems.iter().for_each(|problem| out::warn(problem));
+        }
+        Ok(if inspection.problems.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+fn as_json(inspection: &Inspection) -> Value {
+    let mut whole = json!({
+        "sha256": inspection.sha256,
+        "bytes": inspection.bytes,
+        "anatomy": inspection.anatomy,
+        "problems": inspection.problems,
+    });
+    if let Some(manifest) = &inspection.manifest {
+        let tools = |tools: &[ToolSpec]| -> Vec<Value> { tools.iter().map(tool).collect() };
+        whole["manifest"] = json!({
+            "name": manifest.name,
+            "version": manifest.version,
+            "summary": manifest.summary,
+            "wants": inspection.wanted(),
+            "tools": tools(&manifest.tools),
+            "prompts": tools(&manifest.prompts),
+            "migrations": manifest.migrations.iter().map(|step| &step.name).collect::<Vec<_>>(),
+            "config_schema": manifest.config_schema,
+        });
+    }
+    whole
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    json!({
+        "name": spec.name,
+        "title": spec.title,
+        "description": spec.description,
+        "effect": spec.effect,
+        "tier": spec.tier,
+        "destructive": spec.destructive,
+        "idempotent": spec.idempotent,
+        "open_world": spec.open_world,
+        "aliases": spec.aliases,
+    })
+}
+
+/// Everything for people, problems excepted.
+pub(super) fn tell(inspection: &Inspection) -> String {
+    let mut lines = vec![
+        field("sha256", &inspection.sha256),
+        field("bytes", &inspection.bytes.to_string()),
+    ];
+    if let Some(anatomy) = &inspection.anatomy {
+        let api = anatomy.host_api.as_deref().unwrap_or("none");
+        lines.push(field("host API", api));
+        lines.push(field("exports", &anatomy.exports.join(", ")));
+        lines.push(field("imports", &anatomy.capabilities.join(", ")));
+        lines.push(field("besides", &packages(&anatomy.other_imports)));
+    }
+    if let Some(manifest) = &inspection.manifest {
+        lines.push(field("name", &format!("{} {}", manifest.name, manifest.version)));
+        lines.push(field("summary", &manifest.summary));
+        let steps: Vec<&str> = manifest
+            .migrations
+            .iter()
+            .map(|step| step.name.as_str())
+            .collect();
+        lines.push(field("tables", &steps.join(", ")));
+        let settings = manifest
+            .config_schema
+            .as_ref()
+            .map_or("none", |_| "its own, checked by a schema");
+        lines.push(field("settings", settings));
+        lines.push(wants(inspection));
+        lines.push(String::new());
+        lines.push(tools(manifest.tools.iter().chain(&manifest.prompts)));
+    }
+    lines.join("\n")
+}
+
+/// `wasi:io` once, whatever is imported of it.
+fn packages(imports: &[String]) -> String {
+    let mut packages: Vec<&str> = imports
+        .iter()
+        .filter_map(|import| import.split('/').next())
+        .collect();
+    packages.dedup();
+    packages.join(", ")
+}
+
+fn field(name: &str, value: &str) -> String {
+    format!("{name:<9} {}", if value.is_empty() { "none" } else { value })
+}
+
+fn wants(inspection: &Inspection) -> String {
+    let wanted = inspection.wanted();
+    if wanted.is_empty() {
+        return field("wants", "");
+    }
+    let width = wanted.iter().map(|wanted| wanted.what.chars().count()).max();
+    let width = width.unwrap_or_default();
+    let lines = wanted
+        .iter()
+        .map(|wanted| format!("  {:<width$}  {}", wanted.what, wanted.line));
+    format!(
+        "wants, and the line that grants it\n{}",
+        lines.collect::<Vec<_>>().join("\n")
+    )
+}
+
+fn tools<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> String {
+    let rows: Vec<Vec<String>> = specs
+        .map(|spec| {
+            let marks = [
+                (spec.destructive, "destructive"),
+                (spec.open_world, "open world"),
+                (spec.members.is_some(), "runs other tools"),
+            ];
+            let marks: Vec<&str> = marks
+                .iter()
+                .filter(|(is, _)| *is)
+                .map(|(_, mark)| *mark)
+                .collect();
+            vec![
+                spec.name.clone(),
+                spec.effect.as_str().to_owned(),
+                format!("{:?}", spec.tier).to_lowercase(),
+                marks.join(", "),
+                spec.title.clone(),
+            ]
+        })
+        .collect();
+    out::table(&["TOOL", "EFFECT", "TIER", "MARKS", "TITLE"], &rows)
+}

@@ -1,0 +1,39 @@
+//! `tollgate packs`
+
+mod accept;
+mod add;
+mod inspect;
+mod list;
+mod remove;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::Global;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Packs {
+    /// Show the packs, and why one did not load
+    List,
+    /// Show what a component is and wants, before it is added
+    Inspect(inspect::Inspect),
+    /// Add a component to the configuration, with what you grant it
+    Add(add::Add),
+    /// Accept the tools of a pack as they are now
+    Accept(accept::Accept),
+    /// Take a pack out of the configuration; its tables stay
+    Remove(remove::Remove),
+}
+
+impl Packs {
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        match self {
+            Packs::List => list::run(global).await,
+            Packs::Inspect(inspect) => inspect.run(global).await,
+            Packs::Add(add) => add.run(global).await,
+            Packs::Accept(accept) => accept.run(global),
+            Packs::Remove(remove) => remove.run(global),
+        }
+    }
+}

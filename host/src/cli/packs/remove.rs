@@ -1,0 +1,53 @@
+//! `tollgate packs remove`
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::json;
+use tollgate::builtin;
+use tollgate::config::{Config, edit};
+use tollgate::data_dir::DataDir;
+use tollgate::packs::{Downloads, Origin};
+
+use crate::cli::{Global, file, out};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Remove {
+    /// Its name
+    name: String,
+}
+
+impl Remove {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let path = Config::file(global.config.as_deref())?;
+        let text = file::read(&path)?;
+        let config = Config::parse(&text, &path)?;
+        let name = &self.name;
+        let Some(settings) = config.packs.get(name) else {
+            match builtin::component(name) {
+                Some(_) => bail!(
+                    "{name} is built in; to do without it, add to {}:\n[packs.{name}]\nenabled = false",
+                    path.display()
+                ),
+                None => bail!("{} has no [packs.{name}]", path.display()),
+            }
+        };
+        let without = edit::without_pack(&text, name)?;
+        Config::parse(&without, &path).context("what is left would not load, so nothing was changed")?;
+        file::replace(&path, &without)?;
+        if let Some(Origin::Https { sha256, .. }) = settings.origin(None) {
+            let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
+            Downloads::open(&data)?.remove(&sha256);
+        }
+        if global.json {
+            out::print_json(&json!({ "removed": name, "config": path }));
+        } else {
+            out::print(&format!(
+                "removed [packs.{name}] from {}; its tables stay in the database",
+                path.display()
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

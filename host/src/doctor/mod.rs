@@ -1,0 +1,101 @@
+//! Looking whether a host can work, with everything that is wrong at once and how it is put right.
+//!
+//! Each file looks at one thing and goes on as far as it can; what cannot be looked at because of
+//! something else is not a second problem.
+
+mod clients;
+mod packs;
+mod place;
+mod store;
+
+use serde::Serialize;
+
+pub use clients::check as clients;
+pub use packs::{components, programs};
+pub use place::check as place;
+pub use store::check as store;
+
+/// How bad something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Worth knowing.
+    Note,
+    /// It works, but not for long, or not for everybody.
+    Warning,
+    /// Something does not work.
+    Problem,
+}
+
+impl State {
+    /// In a word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::Ok => "ok",
+            State::Note => "note",
+            State::Warning => "warning",
+            State::Problem => "problem",
+        }
+    }
+}
+
+/// What was found of one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub state: State,
+    /// Of what.
+    pub about: String,
+    /// What was found.
+    pub what: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    fn new(state: State, about: impl Into<String>, what: impl Into<String>) -> Finding {
+        Finding {
+            state,
+            about: about.into(),
+            what: what.into(),
+            remedy: None,
+        }
+    }
+
+    /// As it should be.
+    pub fn ok(about: impl Into<String>, what: impl Into<String>) -> Finding {
+        Finding::new(State::Ok, about, what)
+    }
+
+    /// Worth knowing.
+    pub fn note(about: impl Into<String>, what: impl Into<String>) -> Finding {
+        Finding::new(State::Note, about, what)
+    }
+
+    /// It works, but not for long, or not for everybody.
+    pub fn warning(about: impl Into<String>, what: impl Into<String>) -> Finding {
+        Finding::new(State::Warning, about, what)
+    }
+
+    /// Something does not work.
+    pub fn problem(about: impl Into<String>, what: impl Into<String>) -> Finding {
+        Finding::new(State::Problem, about, what)
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn remedy(self, remedy: impl Into<String>) -> Finding {
+        Finding {
+            remedy: Some(remedy.into()),
+            ..self
+        }
+    }
+}
+
+/// So many bytes, for people.
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}

@@ -1,0 +1,73 @@
+//! What each tool was when it was last loaded, and when the operator last accepted it.
+
+use rusqlite::params;
+
+use super::session::Session;
+
+/// A tool's definition as it is remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remembered {
+    /// Whose tool.
+    pub pack: String,
+    /// Its name.
+    pub tool: String,
+    /// SHA-256 of the definition, in hex.
+    pub hash: String,
+    /// The definition as JSON, when it was last loaded.
+    pub definition: String,
+    /// Since when it is that.
+    pub changed_at: String,
+    /// The definition that the operator accepted, if any.
+    pub accepted: Option<String>,
+}
+
+impl Session {
+    /// Every definition that is remembered.
+    pub fn definitions(&self) -> rusqlite::Result<Vec<Remembered>> {
+        self.db
+            .prepare(
+                "SELECT pack, tool, hash, definition, changed_at, accepted
+                 FROM core_tool_definitions ORDER BY pack, tool",
+            )?
+            .query_map([], |row| {
+                Ok(Remembered {
+                    pack: row.get(0)?,
+                    tool: row.get(1)?,
+                    hash: row.get(2)?,
+                    definition: row.get(3)?,
+                    changed_at: row.get(4)?,
+                    accepted: row.get(5)?,
+                })
+            })?
+            .collect()
+    }
+
+    /// Remembers a definition in place of what was remembered of the tool.
+    pub fn remember_definition(&self, definition: &Remembered) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO core_tool_definitions (pack, tool, hash, definition, changed_at, accepted)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT (pack, tool) DO UPDATE SET hash = excluded.hash, definition = excluded.definition,
+                     changed_at = excluded.changed_at, accepted = excluded.accepted",
+            )?
+            .execute(params![
+                definition.pack,
+                definition.tool,
+                definition.hash,
+                definition.definition,
+                definition.changed_at,
+                definition.accepted,
+            ])?;
+        Ok(())
+    }
+
+    /// Accepts a pack's tools as they are. How many were not.
+    pub fn accept_definitions(&self, pack: &str) -> rusqlite::Result<usize> {
+        self.db.execute(
+            "UPDATE core_tool_definitions SET accepted = definition
+             WHERE pack = ?1 AND (accepted IS NULL OR accepted <> definition)",
+            [pack],
+        )
+    }
+}

@@ -1,0 +1,51 @@
+//! Whether the file is what SQLite left behind.
+
+use super::session::Session;
+
+/// Most faults that are told.
+const MAX_FAULTS: u32 = 20;
+
+impl Session {
+    /// What SQLite finds wrong with the file: pages, indexes, rows that break their tables' rules.
+    pub fn faults(&self) -> rusqlite::Result<Vec<String>> {
+        let mut found: Vec<String> = self
+            .db
+            .prepare(&format!("PRAGMA quick_check({MAX_FAULTS})"))?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        found.retain(|line| line != "ok");
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt as _;
+
+    use super::super::Database;
+
+    #[test]
+    fn a_damaged_page_is_a_fault() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("tollgate.db");
+        let database = Database::open(&path).unwrap();
+        let session = database.write_session().unwrap();
+        assert!(session.faults().unwrap().is_empty());
+        session
+            .db
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .unwrap();
+        let pages: u32 = session
+            .db
+            .query_row("PRAGMA page_count", [], |row| row.get(0))
+            .unwrap();
+        drop(session);
+        // The pages of indexes and tables that the schema names; the schema itself stays readable.
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        for page in pages / 2..pages {
+            file.write_all_at(&[0xa5; 4096], u64::from(page) * 4096).unwrap();
+        }
+        let faults = database.read_session().unwrap().faults();
+        assert!(faults.is_err() || faults.is_ok_and(|faults| !faults.is_empty()));
+    }
+}
