@@ -53,6 +53,7 @@ impl GatePart {
             last_failure_fingerprint: None,
             host_id: "hst_bench".to_owned(),
             connection: "con_bench".to_owned(),
+            identity: None,
         })?;
         session.commit()?;
         Ok(GatePart { session, envelope })

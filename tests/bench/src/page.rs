@@ -160,6 +160,7 @@ fn slug(title: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests look at what was written")]
 mod tests {
     use super::*;
     use crate::report::Unit;

@@ -95,6 +95,7 @@ fn open(id: &str) -> Envelope {
         // Not a host that is gone: its envelopes would be interrupted.
         host_id: String::new(),
         connection: "con_01jq0000000000000000000000".to_owned(),
+        identity: None,
     }
 }
 
