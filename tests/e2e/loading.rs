@@ -114,7 +114,7 @@ fn wants_that_were_not_granted() {
         "{said}"
     );
     assert!(
-        said.contains("add `grants.artifacts = true` to [packs.greedy]"),
+        said.contains("set `grants.artifacts = true` in [packs.greedy]"),
         "{said}"
     );
 }

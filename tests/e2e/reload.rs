@@ -89,7 +89,11 @@ async fn no_call_fails_while_sets_are_replaced() {
                 match number {
                     0 => {
                         session
-                            .ok("task_create", json!({"title": "a", "description": "b"}))
+                            .ok(
+                                "task_create",
+                                json!({"title": "a", "spec_markdown": "# Goal\ng", "workspace": "w",
+                                "initial_phase": "spec_review", "actor": "a", "actor_role": "orchestrator"}),
+                            )
                             .await
                     }
                     _ => session.ok("task_list", json!({"limit": 5})).await,
