@@ -1,4 +1,5 @@
 //! Policies in the gate: nothing gets around them, and what they say holds and is recorded.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use rmcp::model::GetPromptRequestParams;
 use serde_json::{Value, json};

@@ -86,7 +86,7 @@ mod tests {
         let [kept] = <[_; 1]>::try_from(call.kept()).unwrap();
         assert_eq!(Some(&kept.id), id.as_ref());
         call.store_given();
-        assert_eq!(store.names().unwrap(), [kept.hash.clone()]);
+        assert_eq!(store.names().unwrap(), std::slice::from_ref(&kept.hash));
         assert_eq!(
             store.read(&kept.hash, 5, 100).unwrap(),
             Some(b"was seen".to_vec())
