@@ -8,6 +8,7 @@ use crate::http::{NEWEST, post, stateless};
 const ASKING: &str = r#"
     [policies.ask]
     source = "builtin:cel"
+    limits.time_ms = 10000
     tools = ["task_list", "envelope_open"]
     config = { when = "true", then = "ask", message = "Really look?", code = "NOT_ALLOWED", remediation = "Get a yes." }
 "#;

@@ -1,4 +1,5 @@
 //! Policies in the gate: nothing gets around them, and what they say holds and is recorded.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use rmcp::model::GetPromptRequestParams;
 use serde_json::{Value, json};
@@ -45,6 +46,7 @@ fn closed(tool: &str) -> String {
         r#"
         [policies.closed]
         source = "builtin:cel"
+        limits.time_ms = 10000
         tools = [{tool:?}]
         config = {{ when = "true", code = "CLOSED", message = "it is closed", remediation = "Come back." }}
         "#
@@ -136,15 +138,18 @@ async fn every_verdict_is_recorded_and_every_reason_is_told_at_once() {
     let config = r#"
         [policies.watch]
         source = "builtin:cel"
+        limits.time_ms = 10000
         mode = "audit"
         order = 1
         config = { when = "true", message = "seen" }
         [policies.a]
         source = "builtin:cel"
+        limits.time_ms = 10000
         tools = ["task_*"]
         config = { when = "tool == 'task_get'", code = "A", message = "no gets" }
         [policies.b]
         source = "builtin:cel"
+        limits.time_ms = 10000
         tools = ["*_get"]
         config = { when = "arguments.task_id == 'x'", code = "B", message = "no x" }
     "#;
@@ -179,6 +184,7 @@ async fn an_amendment_is_what_runs_and_what_is_recorded() {
         enabled = true
         arguments = true
         [policies.secret-scan]
+        limits.time_ms = 10000
         config = { arguments = "redact" }
     "#;
     let place = Place::with(config);
@@ -235,6 +241,7 @@ async fn an_amendment_is_what_runs_and_what_is_recorded() {
 async fn a_denied_result_takes_back_what_the_call_did() {
     let config = r#"
         [policies.secret-scan]
+        limits.time_ms = 10000
         phase = "response"
     "#;
     let place = Place::with(config);

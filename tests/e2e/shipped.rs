@@ -1,4 +1,5 @@
-//! The policies that look at what was called before, over a real ledger.
+//! The policies that look at what was called before, over a real ledger. They have more time than usual: the
+//! machine may be busy.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ fn create(title: &str) -> Value {
 #[tokio::test]
 async fn the_rate_holds_over_hosts_and_restarts() {
     let place = Place::with(
-        "[policies.rate-limit]\ntools = [\"task_create\"]\nconfig = { calls = 3, seconds = 3600 }\n",
+        "[policies.rate-limit]\nlimits.time_ms = 10000\ntools = [\"task_create\"]\nconfig = { calls = 3, seconds = 3600 }\n",
     );
     let one = place.serve(&[]).await;
     one.ok("task_create", create("1")).await;
@@ -48,7 +49,7 @@ async fn settled(place: &Place, session: &Session, tool: &str, arguments: Value)
 
 #[tokio::test]
 async fn circles_are_broken_and_progress_is_not() {
-    let place = Place::with("[policies.loop-breaker]\n");
+    let place = Place::with("[policies.loop-breaker]\nlimits.time_ms = 10000\n");
     let session = place.serve(&["--tier", "full"]).await;
     let mut log = String::new();
     // `n` and the like stand for reads of tasks that are not there, `+` for a new task, `l` for the list.
@@ -107,6 +108,7 @@ async fn attempt(session: &Session) -> Value {
 async fn a_side_effect_waits_for_its_approval() {
     let config = r#"
         [policies.side-effect-approval]
+        limits.time_ms = 10000
         tools = ["envelope_open", "task_resolve_approval"]
         config = { approvers = ["grace"] }
     "#;

@@ -6,8 +6,10 @@ use crate::harness::{Place, guest};
 
 /// The villain, judging `task_get` and `task_create`, with settings.
 fn villain(more: &str) -> String {
+    // Time enough on a busy machine, where time is not what it lacks.
+    let time_ms = if more.contains("loop") { 50 } else { 10_000 };
     format!(
-        "[policies.villain]\nsource = {:?}\ntools = [\"task_get\", \"task_create\"]\n{more}\n",
+        "[policies.villain]\nsource = {:?}\nlimits.time_ms = {time_ms}\ntools = [\"task_get\", \"task_create\"]\n{more}\n",
         guest("villain")
     )
 }
@@ -115,7 +117,7 @@ async fn open_or_watching_it_stands_in_nobodys_way() {
 #[tokio::test]
 async fn what_a_policy_remembers_goes_with_the_call() {
     let denying = format!(
-        "{}[policies.zz]\nsource = {:?}\ntools = [\"task_create\"]\nconfig = {{ after = \"deny success\" }}\n",
+        "{}[policies.zz]\nsource = {:?}\nlimits.time_ms = 10000\ntools = [\"task_create\"]\nconfig = {{ after = \"deny success\" }}\n",
         villain("config = { after = \"remember\" }"),
         guest("villain")
     );

@@ -93,7 +93,7 @@ pub(crate) fn build_packs() -> anyhow::Result<()> {
         )?;
     }
     for (package, file, policy) in POLICIES {
-        run(component_build().args(["--package", package]))?;
+        run(component_build(&home).args(["--package", package]))?;
         install(
             &component_folder().join(format!("{file}.wasm")),
             &format!("policies/{policy}.wasm"),

@@ -318,8 +318,11 @@ impl Loader {
     pub(crate) fn ask<T>(
         &self,
         what: &str,
-        ask: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
-    ) -> Result<T, Vec<String>> {
+        ask: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T> + Send,
+    ) -> Result<T, Vec<String>>
+    where
+        T: Send,
+    {
         let session = self.database.read_session().map_err(one)?;
         let deadline = Deadline::after(DESCRIBE_TIME, Cancel::default());
         let setup = Setup {
@@ -335,9 +338,20 @@ impl Loader {
             artifacts: CallArtifacts::default(),
         };
         let state = CallState::new(setup, Box::new(session), &Limits::default());
-        let mut store = state.into_store(&self.sandbox);
-        let _running = self.sandbox.running();
-        ask(&mut store).map_err(|err| vec![format!("it does not {what}: {err:#}")])
+        // On a thread that is not the runtime's: WASI blocks it when the component prints, as one that
+        // panics does.
+        let asked = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                let mut store = state.into_store(&self.sandbox);
+                let _running = self.sandbox.running();
+                ask(&mut store)
+            });
+            asking.join()
+        });
+        match asked {
+            Ok(said) => said.map_err(|err| vec![format!("it does not {what}: {err:#}")]),
+            Err(_) => Err(vec![format!("the host failed while it was to {what}")]),
+        }
     }
 }
 
