@@ -6,6 +6,7 @@
 mod admission;
 mod arguments;
 mod backlog;
+mod call;
 mod catch_up;
 mod consent;
 mod draft;
@@ -24,27 +25,21 @@ mod reply;
 mod settled;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use serde_json::{Map, Value};
-use thiserror::Error;
+use serde_json::Value;
 use tokio_util::task::TaskTracker;
 use tollgate_sdk::{Timestamp, ToolError};
 
 use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
-use crate::auth::Identity;
-use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::deadline::Cancel;
-use crate::envelope::Standing;
 use crate::liveness::Host;
 use crate::packs::{Body, Catalog, Effect, ToolEntry};
 use crate::process::Launcher;
-use crate::progress::Progress;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
 use crate::storage::{Database, Operation};
@@ -57,6 +52,7 @@ use judge::Judging;
 use lanes::{Judged, Lanes};
 use settled::{Settled, answer};
 
+pub use call::{Call, Caller, Outcome, UnknownTool};
 pub use consent::{Consent, Pending};
 pub use generation::Generation;
 pub use keeper::Keeping;
@@ -65,75 +61,6 @@ pub use reply::Reply;
 
 /// Where the key for questions to clients' users is, in the data directory.
 const CONSENT_KEY: &str = "consent.key";
-
-/// One call as it comes in.
-#[derive(Debug)]
-pub struct Call {
-    /// A tool's name or alias.
-    pub tool: String,
-    /// Its arguments.
-    pub arguments: Map<String, Value>,
-    /// What was wrong with the message before it could be read, if anything.
-    pub malformed: Vec<String>,
-    /// The envelope that the request's `_meta` names, if it does.
-    pub envelope: Option<Value>,
-    /// Who calls.
-    pub caller: Caller,
-    /// Lets the caller give up.
-    pub cancel: Cancel,
-    /// Tells the caller how far it is.
-    pub progress: Progress,
-}
-
-/// Who calls, as far as the host knows.
-#[derive(Debug, Clone, Default)]
-pub struct Caller {
-    /// Proven by the transport. Absent for who has the machine itself.
-    pub identity: Option<Identity>,
-    /// The client's own name.
-    pub client: Option<String>,
-    /// Which connection.
-    pub connection: String,
-    /// Whether later calls come over the same connection, so that it can stand for an envelope.
-    pub stateful: bool,
-    /// The client's id of the request.
-    pub request_id: Option<String>,
-    /// What its user said when asked about this very call.
-    pub consent: Option<Consent>,
-}
-
-/// What became of a call that reached the gate.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The operation's id in the ledger.
-    pub op_id: String,
-    /// The reply, or the refusal.
-    pub result: Result<Reply, ToolError>,
-    /// From reaching the gate to the reply.
-    pub duration: Duration,
-    /// The envelope it belongs to.
-    pub envelope_id: Option<String>,
-    /// That envelope with this call in it, if the call got that far.
-    pub standing: Option<Standing>,
-    /// That envelope's named budgets after the call.
-    pub budgets: BTreeMap<String, Budget>,
-    /// What it changed.
-    pub mutation: Option<Mutation>,
-    /// Why files in workspaces are not what the call wanted them to be, though it is committed.
-    pub stale: Vec<String>,
-    /// What the client's user is to be asked; the call was refused, and can come again with the answer.
-    pub question: Option<Pending>,
-}
-
-/// A call that never reached the gate, because it names no tool.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("there is no tool `{name}`{}", .nearest.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
-pub struct UnknownTool {
-    /// What was called.
-    pub name: String,
-    /// The name most like it.
-    pub nearest: Option<String>,
-}
 
 /// What calls run with.
 #[derive(Clone)]
