@@ -329,7 +329,7 @@ fn everything_that_is_wrong_is_told_at_once() {
 #[test]
 fn ten_mistakes_are_told_at_once_and_nothing_starts() {
     let place = Place::with(
-        "data_dir = 3\n[server]\nteir = 1\nhttp = \"0.0.0.0:1\"\ntier = \"all\"\n[ledger]\nmirror = 2\n\
+        "data_dir = 3\n[server]\nteir = 1\nhttp = \"here\"\ntier = \"all\"\n[ledger]\nmirror = 2\n\
          [packs.mine]\nexclude = [\"[\"]\n[packs.mine.limits]\nmemory_mib = 0\n[workspaces.a]\ngit = \"push\"\n\
          [packs.far]\nsource = \"https://example.org/a.wasm\"\n",
     );
