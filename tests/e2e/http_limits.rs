@@ -159,8 +159,8 @@ async fn requests_in_flight_are_counted_by_client_and_given_back() {
             let request = client.post(&address).body(body.clone());
             let request = request
                 .header(NEWEST.0, NEWEST.1)
-                .header(&method.0, &method.1)
-                .header(&name.0, &name.1);
+                .header(method.0, &method.1)
+                .header(name.0, &name.1);
             let accept = "application/json, text/event-stream";
             let response = request
                 .header("content-type", "application/json")
