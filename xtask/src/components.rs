@@ -71,10 +71,11 @@ impl Profile {
 pub(crate) fn build_host(profile: Profile) -> anyhow::Result<PathBuf> {
     build_packs()?;
     let mut build = cargo();
-    build.args(["build", "--package", "tollgate"]);
-    if matches!(profile, Profile::Release) {
-        build.arg("--release");
-    }
+    match profile {
+        // With the features that the whole workspace wants, as the tests: dependencies are built once for both.
+        Profile::Dev => build.args(["build", "--workspace", "--exclude", "guests", "--bin", "tollgate"]),
+        Profile::Release => build.args(["build", "--package", "tollgate", "--release"]),
+    };
     run(&mut build)?;
     let tollgate = profile.folder().join("tollgate");
     say(&format!("built {}", tollgate.display()));
