@@ -4,6 +4,7 @@ mod bench;
 mod bundle;
 mod check;
 mod components;
+mod docs;
 mod fuzz;
 mod languages;
 mod python;
@@ -48,6 +49,8 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci,
+    /// Write the pages that are made of other files
+    Docs,
     /// Build a component twice from nothing, in two places, and compare the bytes
     Reproduce,
     /// Kill hosts under load and check what they promised
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Task::Serve { flags } => run::serve(&flags),
         Task::Test { filter } => test::all(filter.as_deref()),
         Task::Ci => check::all(),
+        Task::Docs => docs::write(),
         Task::Reproduce => reproduce::check(),
         Task::Torture { flags } => torture::all(&flags),
         Task::Fuzz(fuzz) => fuzz.all(),

@@ -310,6 +310,12 @@ impl Grants {
         Ok(())
     }
 
+    /// Grants everything that a component wants.
+    pub(crate) fn add_wants(&mut self, wants: &[Want]) {
+        let wishes: Vec<Wish> = wants.iter().map(Wish::of).collect();
+        self.add_all(&wishes);
+    }
+
     /// Grants everything that is wished for, in all workspaces where any will do.
     pub(super) fn add_all(&mut self, wishes: &[Wish]) {
         for wish in wishes {

@@ -2,6 +2,7 @@
 
 mod accept;
 mod add;
+mod check;
 mod inspect;
 mod list;
 mod remove;
@@ -18,6 +19,8 @@ pub(super) enum Packs {
     List,
     /// Show what a component is and wants, before it is added
     Inspect(inspect::Inspect),
+    /// Call everything that a component offers, and say all that is wrong with it
+    Check(check::Check),
     /// Add a component to the configuration, with what you grant it
     Add(add::Add),
     /// Accept the tools of a pack as they are now
@@ -31,6 +34,7 @@ impl Packs {
         match self {
             Packs::List => list::run(global).await,
             Packs::Inspect(inspect) => inspect.run(global).await,
+            Packs::Check(check) => check.run(global).await,
             Packs::Add(add) => add.run(global).await,
             Packs::Accept(accept) => accept.run(global),
             Packs::Remove(remove) => remove.run(global),
