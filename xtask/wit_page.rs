@@ -47,6 +47,7 @@ impl Page<'_> {
     fn world(&mut self, world: &World) {
         let _ = writeln!(self.text, "\n### world `{}`\n", world.name);
         self.docs(&world.docs);
+        self.text.push('\n');
         for (what, items) in [("imports", &world.imports), ("exports", &world.exports)] {
             let names = items.iter().filter_map(|(key, item)| match (key, item) {
                 (WorldKey::Interface(_), WorldItem::Interface { id, .. }) => {
@@ -56,7 +57,7 @@ impl Page<'_> {
                 _ => None,
             });
             let names: Vec<String> = names.collect();
-            let _ = writeln!(self.text, "\n* {what}: {}", names.join(", "));
+            let _ = writeln!(self.text, "* {what}: {}", names.join(", "));
         }
     }
 
@@ -88,15 +89,24 @@ impl Page<'_> {
         match &definition.kind {
             TypeDefKind::Record(record) => {
                 let fields = record.fields.iter();
-                self.rows(fields.map(|field| (field.name.as_str(), Some(&field.ty), &field.docs)));
+                let fields =
+                    fields.map(|field| (format!("{}: {}", field.name, self.of(&field.ty)), &field.docs));
+                let fields: Vec<_> = fields.collect();
+                self.rows(&fields);
             }
             TypeDefKind::Variant(variant) => {
                 let cases = variant.cases.iter();
-                self.rows(cases.map(|case| (case.name.as_str(), case.ty.as_ref(), &case.docs)));
+                let cases = cases.map(|case| {
+                    let holds = case.ty.as_ref().map(|ty| format!("({})", self.of(ty)));
+                    (format!("{}{}", case.name, holds.unwrap_or_default()), &case.docs)
+                });
+                let cases: Vec<_> = cases.collect();
+                self.rows(&cases);
             }
             TypeDefKind::Enum(choice) => {
                 let cases = choice.cases.iter();
-                self.rows(cases.map(|case| (case.name.as_str(), None, &case.docs)));
+                let cases: Vec<_> = cases.map(|case| (case.name.clone(), &case.docs)).collect();
+                self.rows(&cases);
             }
             TypeDefKind::Resource => {
                 let functions = interface.functions.values();
@@ -115,13 +125,12 @@ impl Page<'_> {
     }
 
     /// Fields, cases or names, each with what it is.
-    fn rows<'d>(&mut self, rows: impl Iterator<Item = (&'d str, Option<&'d Type>, &'d Docs)>) {
+    fn rows(&mut self, rows: &[(String, &Docs)]) {
         self.text.push('\n');
-        for (name, ty, docs) in rows {
-            let ty = ty.map(|ty| format!(": {}", self.of(ty))).unwrap_or_default();
+        for (row, docs) in rows {
             let docs = joined(docs);
-            let gap = if docs.is_empty() { "" } else { " — " };
-            let _ = writeln!(self.text, "* `{name}{ty}`{gap}{docs}");
+            let gap = if docs.is_empty() { "" } else { ": " };
+            let _ = writeln!(self.text, "* `{row}`{gap}{docs}");
         }
     }
 

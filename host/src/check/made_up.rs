@@ -1,5 +1,7 @@
 //! Values that fit a schema, made up from it: pure.
 
+use std::collections::BTreeMap;
+
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Map, Number, Value};
 
@@ -21,12 +23,53 @@ impl Fill {
     pub(super) const ALL: [Fill; 2] = [Fill::Required, Fill::Everything];
 }
 
+/// Texts that arguments of a name can hold, such as ids that earlier replies told.
+#[derive(Debug, Clone)]
+pub(super) struct Known(BTreeMap<String, String>);
+
+impl Known {
+    /// What is known before any call.
+    pub(super) fn new(workspace: &str) -> Known {
+        Known(BTreeMap::from([("workspace".to_owned(), workspace.to_owned())]))
+    }
+
+    /// Takes ids from a reply: `task_id` as it is, and the `id` of a `task` or of one of `tasks` as its id.
+    pub(super) fn learn(&mut self, reply: &Value) {
+        self.learn_from(reply, "", 0);
+    }
+
+    fn learn_from(&mut self, value: &Value, name: &str, depth: usize) {
+        match value {
+            Value::Object(members) if depth <= MOST => {
+                for (key, value) in members {
+                    let key = match (key.as_str(), name) {
+                        ("id", "") => "id".to_owned(),
+                        ("id", name) => format!("{name}_id"),
+                        (key, _) => key.to_owned(),
+                    };
+                    self.learn_from(value, &key, depth + 1);
+                }
+            }
+            Value::Array(entries) if depth <= MOST => {
+                let one = name.strip_suffix('s').unwrap_or(name);
+                entries
+                    .iter()
+                    .take(1)
+                    .for_each(|entry| self.learn_from(entry, one, depth + 1));
+            }
+            Value::String(text) if name == "id" || name.ends_with("_id") => {
+                self.0.entry(name.to_owned()).or_insert_with(|| text.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Makes values up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Maker<'a> {
     pub(super) fill: Fill,
-    /// What an argument called `workspace` names.
-    pub(super) workspace: &'a str,
+    pub(super) known: &'a Known,
 }
 
 impl Maker<'_> {
@@ -48,8 +91,10 @@ impl Maker<'_> {
             "number" => number(schema, nth),
             "boolean" => (self.fill == Fill::Everything).into(),
             "null" => Value::Null,
-            _ if name == "workspace" => self.workspace.into(),
-            _ => text(schema, nth).into(),
+            _ => match self.known.0.get(name).filter(|_| nth == 0) {
+                Some(known) => known.as_str().into(),
+                None => text(schema, nth).into(),
+            },
         }
     }
 
@@ -255,8 +300,8 @@ mod tests {
             .unwrap();
         let mut told = String::new();
         for fill in Fill::ALL {
-            let workspace = "check";
-            let value = Maker { fill, workspace }.make(&schema);
+            let known = &Known::new("check");
+            let value = Maker { fill, known }.make(&schema);
             let problems: Vec<String> = validator.iter_errors(&value).map(|err| err.to_string()).collect();
             let _ = writeln!(told, "{}", format!("{value} {}", problems.join("; ")).trim_end());
         }
@@ -298,6 +343,31 @@ mod tests {
     }
 
     #[test]
+    fn ids_are_learnt_from_replies() {
+        let mut known = Known::new("check");
+        known.learn(&json!({
+            "id": "plan_1", "task": {"id": "tsk_1", "attempt_id": "att_1"}, "notes": [{"id": "note_1"}, {"id": "note_2"}],
+            "text": "x"
+        }));
+        known.learn(&json!({"task_id": "tsk_2"}));
+        let told: Vec<String> = known
+            .0
+            .iter()
+            .map(|(name, text)| format!("{name} {text}"))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "attempt_id att_1",
+                "id plan_1",
+                "note_id note_1",
+                "task_id tsk_1",
+                "workspace check"
+            ]
+        );
+    }
+
+    #[test]
     fn what_nobody_can_guess_ends_all_the_same() {
         let mut deep = json!({"type": "string"});
         for _ in 0..100 {
@@ -312,8 +382,8 @@ mod tests {
             json!(true),
         ] {
             let fill = Fill::Everything;
-            let workspace = "check";
-            Maker { fill, workspace }.make(&schema);
+            let known = &Known::new("check");
+            Maker { fill, known }.make(&schema);
         }
     }
 }

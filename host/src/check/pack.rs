@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use super::answer;
-use super::made_up::{Fill, Maker};
-use super::place::{self, Place, WORKSPACE};
+use super::made_up::{Fill, Known, Maker};
+use super::place::{self, Ended, Place, WORKSPACE};
 use super::report::{Called, Finding, Report};
 use crate::builtin;
 use crate::gate::Gate;
@@ -48,8 +49,9 @@ pub(super) async fn check(
     for failure in gate.catalog().failures() {
         report.problems_of(&failure.pack, failure.problems.clone());
     }
+    let mut known = Known::new(WORKSPACE);
     for named in manifest.tools.iter().chain(&manifest.prompts) {
-        call(&gate, &named.name, report).await;
+        call(&gate, &named.name, &mut known, report).await;
     }
     gate.flush().await;
     Ok(())
@@ -59,7 +61,7 @@ pub(super) async fn check(
 pub(super) fn settings(schema: Option<&Value>) -> Map<String, Value> {
     let maker = Maker {
         fill: Fill::Required,
-        workspace: WORKSPACE,
+        known: &Known::new(WORKSPACE),
     };
     match schema.map(|schema| maker.make(schema)) {
         Some(Value::Object(settings)) => settings,
@@ -68,7 +70,7 @@ pub(super) fn settings(schema: Option<&Value>) -> Map<String, Value> {
 }
 
 /// Calls a tool with as little as it takes, and with everything that it takes.
-async fn call(gate: &Gate, name: &str, report: &mut Report) {
+async fn call(gate: &Gate, name: &str, known: &mut Known, report: &mut Report) {
     let catalog = gate.catalog();
     let Some(tool) = catalog
         .find(name)
@@ -88,43 +90,55 @@ async fn call(gate: &Gate, name: &str, report: &mut Report) {
             return;
         }
     };
-    let mut made: Vec<Map<String, Value>> = Vec::new();
+    let mut before = None;
     for fill in Fill::ALL {
-        match arguments(&tool, fill) {
-            Ok(arguments) if made.contains(&arguments) => {}
-            Ok(arguments) => made.push(arguments),
+        match arguments(&tool, fill, known) {
+            Ok(arguments) if before.as_ref() == Some(&arguments) => {}
+            Ok(arguments) => {
+                before = Some(arguments.clone());
+                if let Some(ended) = place::call(gate, name, arguments.clone()).await {
+                    note(name, arguments, ended, &output, known, report);
+                }
+            }
             Err(finding) => report.problem(finding),
         }
     }
-    for arguments in made {
-        let Some((result, duration_ms)) = place::call(gate, name, arguments.clone()).await else {
-            continue;
-        };
-        report.calls.push(Called {
-            tool: name.to_owned(),
-            arguments: Value::Object(arguments),
-            outcome: result
-                .as_ref()
-                .map_or_else(|err| err.code.clone(), |_| "ok".to_owned()),
-            duration_ms,
-        });
-        for fault in answer::faults(name, &result, &output) {
-            report.problem(fault);
+}
+
+/// Notes what became of a call.
+fn note(
+    name: &str,
+    arguments: Map<String, Value>,
+    (result, duration_ms): Ended,
+    output: &Validator,
+    known: &mut Known,
+    report: &mut Report,
+) {
+    let outcome = match &result {
+        Ok(reply) => {
+            known.learn(&Value::Object(reply.structured()));
+            "ok".to_owned()
         }
-        answer::note(name, &result)
-            .into_iter()
-            .for_each(|note| report.note(note));
-    }
+        Err(err) => err.code.clone(),
+    };
+    report.calls.push(Called {
+        tool: name.to_owned(),
+        arguments: Value::Object(arguments),
+        outcome,
+        duration_ms,
+    });
+    answer::faults(name, &result, output)
+        .into_iter()
+        .for_each(|fault| report.problem(fault));
+    answer::note(name, &result)
+        .into_iter()
+        .for_each(|note| report.note(note));
 }
 
 /// Arguments that a tool takes.
-fn arguments(tool: &ToolEntry, fill: Fill) -> Result<Map<String, Value>, Finding> {
+fn arguments(tool: &ToolEntry, fill: Fill, known: &Known) -> Result<Map<String, Value>, Finding> {
     let schema = Value::Object(tool.spec.input_schema.clone());
-    let maker = Maker {
-        fill,
-        workspace: WORKSPACE,
-    };
-    let made = maker.make(&schema);
+    let made = Maker { fill, known }.make(&schema);
     if let Some(err) = tool.arguments.iter_errors(&made).next() {
         let why = format!("it was not called, because no arguments could be made up: {err}");
         return Err(Finding::new(&tool.spec.name, why)

@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::workspaces::{Registration, Workspaces};
 
 /// What its workspace is called.
-pub(super) const WORKSPACE: &str = "check";
+pub(super) const WORKSPACE: &str = "default";
 
 /// A data directory, a workspace and a component.
 pub(super) struct Place {

@@ -62,9 +62,10 @@ impl Crate {
             }
         };
         let files = scaffold::files(kind, &name, &checkout.text);
-        folder::make(&folder, &files, checkout.lock.as_deref(), global.umask)?;
+        folder::make(&folder, &files, &checkout.pins, global.umask)?;
         if global.json {
-            let paths: Vec<&str> = files.iter().map(|file| file.path).collect();
+            let pins = checkout.pins.iter().map(|(path, _)| *path);
+            let paths: Vec<&str> = files.iter().map(|file| file.path).chain(pins).collect();
             let folder = std::path::absolute(&folder)?;
             out::print_json(&json!({ "made": folder, "files": paths, "checkout": checkout.text }));
         } else {

@@ -7,13 +7,16 @@ use thiserror::Error;
 /// What the SDK's crate is called.
 const PACKAGE: &str = "tollgate-sdk";
 
+/// Files of a checkout that a new crate begins with.
+const PINS: [&str; 2] = ["Cargo.lock", "rust-toolchain.toml"];
+
 /// A checkout with an SDK.
 #[derive(Debug)]
 pub(super) struct Checkout {
     /// Its folder.
     pub(super) text: String,
-    /// The versions that it is tested with, as its lock file has them.
-    pub(super) lock: Option<String>,
+    /// Files that say with which compiler, and with which versions of other crates, it is tested.
+    pub(super) pins: Vec<(&'static str, String)>,
 }
 
 /// Why there is no SDK to use.
@@ -51,7 +54,10 @@ impl Checkout {
         let text = folder.to_str().ok_or_else(|| NoSdk::NotUtf8(folder.clone()))?;
         Ok(Checkout {
             text: text.to_owned(),
-            lock: read(&folder.join("Cargo.lock")),
+            pins: PINS
+                .into_iter()
+                .filter_map(|pin| Some((pin, read(&folder.join(pin))?)))
+                .collect(),
         })
     }
 }
