@@ -168,14 +168,9 @@ mod tests {
         let cache = Cache::open(&DataDir::open(place.path()).unwrap()).unwrap();
         let engine = Engine::new(&crate::sandbox::engine_config()).unwrap();
         let component = b"\0asm\x0d\0\x01\0";
-        let [hash, other] =
-            [&component[..], b"\0asm\x0d\0\x01\0\0\x03\x02hi"].map(crate::hash::sha256_hex);
+        let [hash, other] = [&component[..], b"\0asm\x0d\0\x01\0\0\x03\x02hi"].map(crate::hash::sha256_hex);
         cache
-            .put(
-                &engine,
-                &hash,
-                &engine.precompile_component(component).unwrap(),
-            )
+            .put(&engine, &hash, &engine.precompile_component(component).unwrap())
             .unwrap();
         let renamed = place.path().join("cache").join(entry_name(&engine, &other));
         std::fs::rename(entry(place.path()), renamed).unwrap();
