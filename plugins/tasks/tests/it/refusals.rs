@@ -25,6 +25,13 @@ fn targets_are_explicit() {
         assert_eq!(refused(&session, line).code, "TARGET_MISMATCH", "{line}");
     }
     ok(&session, r#"radar {"task": "TASK-001", "plan": "PLAN-001"}"#);
+    let add = r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "n"}"#;
+    let first = ok(&session, add)["node"]["task_node_id"].clone();
+    ok(&session, add);
+    for tool in ["task_define", "task_delete"] {
+        let both = format!(r#"{tool} {{"task": "TASK-001", "path": "s:0.t:1", "task_node_id": {first}}}"#);
+        assert_eq!(refused(&session, &both).code, "TARGET_MISMATCH");
+    }
 }
 
 #[test]

@@ -55,7 +55,10 @@ fn what_later_operations_build_on_is_undone_after_them_and_redone_before_them() 
         ("UNDO_CONFLICT", &json!(2))
     );
     assert_eq!(records(), before, "the plan of TASK-002 is still there");
+    let revision = || session.sql("SELECT revision FROM tasks_roots WHERE id = 'PLAN-001'");
+    let made: i64 = revision()[0].get(0).unwrap();
     follow(&session, &err.next_call.unwrap());
+    assert_eq!(revision()[0].get::<i64>(0).unwrap(), made + 1, "it lost a task");
     ok(&session, r#"undo {"task": "TASK-001"}"#);
     assert_eq!(records().len(), 0);
     let err = refused(&session, r#"redo {"task": "TASK-002"}"#);

@@ -180,7 +180,9 @@ fn a_plan_radar_counts_its_tasks() {
 #[test]
 fn a_radar_tells_ten_blockers_and_no_more() {
     let session = after(&[r#"create {"title": "P"}"#]);
-    let steps: Vec<Value> = (0..15).map(|n| json!({"title": format!("s{n}")})).collect();
+    let steps: Vec<Value> = (0..15)
+        .map(|n| json!({"title": format!("s{n}"), "blockers": ["a", "b"]}))
+        .collect();
     let made = json!({"title": "t", "plan": "PLAN-001", "steps": steps});
     call_tool(&session, "tasks_create", made).unwrap();
     for n in 0..15 {

@@ -119,6 +119,44 @@ fn what_a_call_says_does_not_hold_is_taken_back() {
     assert_eq!(confirmed(), json!(["criteria"]));
     ok(&session, r#"undo {"task": "TASK-001"}"#);
     assert_eq!(confirmed(), json!(["criteria", "tests"]));
+    // What a call has named once stays required.
+    for holds in [true, false] {
+        let docs = format!(r#"{{"docs": {{"confirmed": {holds}}}}}"#);
+        ok(
+            &session,
+            &format!(r#"verify {{"task": "TASK-001", "path": "s:0", "checkpoints": {docs}}}"#),
+        );
+    }
+    assert_eq!(
+        refused(&session, r#"done {"task": "TASK-001", "path": "s:0"}"#).message,
+        "docs of step s:0 is not confirmed"
+    );
+}
+
+#[test]
+fn reopening_a_step_reopens_what_is_above_it() {
+    let session = after(&[
+        THREE,
+        r#"decompose {"task": "TASK-001", "path": "s:0", "steps": [{"title": "below"}]}"#,
+        r#"done {"task": "TASK-001", "path": "s:0.s:0"}"#,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+    ]);
+    let reopened = ok(
+        &session,
+        r#"progress {"task": "TASK-001", "path": "s:0.s:0", "completed": false}"#,
+    );
+    let paths: Vec<&Value> = reopened["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| &event["data"]["path"])
+        .collect();
+    assert_eq!(paths, ["s:0.s:0", "s:0"]);
+    let steps = ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"].clone();
+    assert_eq!(
+        (&steps[0]["status"], &steps[1]["status"]),
+        (&json!("open"), &json!("open"))
+    );
 }
 
 #[test]
@@ -303,6 +341,8 @@ fn a_workspace_has_templates_of_its_own_up_to_a_number() {
     ok(&session, &save("t99", "replaced", "plan", task));
     let listed = ok(&session, "templates_list {}");
     assert_eq!(listed["templates"].as_array().unwrap().len(), 107);
+    let elsewhere = ok(&session, r#"templates_list {"workspace": "other"}"#);
+    assert_eq!(elsewhere["templates"].as_array().unwrap().len(), 7);
 }
 
 #[test]

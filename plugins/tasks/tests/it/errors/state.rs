@@ -117,6 +117,20 @@ pub(super) fn targets() -> Vec<Row> {
             json!({"task": T1, "kind": "step", "path": "s:0", "expected_target_id": "STEP-00000002", "ops": [{"op": "set", "field": "title", "value": "x"}]}),
         ),
         row(
+            "TARGET_MISMATCH",
+            "task_define",
+            json!({"task": T1, "path": "s:0.t:0", "expected_target_id": "NODE-00000001", "title": "x"}),
+        ),
+        after_some(
+            &[
+                r#"decompose {"task": "TASK-001", "path": "s:1", "steps": [{"title": "below"}]}"#,
+                r#"block {"task": "TASK-001", "path": "s:1.s:0"}"#,
+            ],
+            "CHILDREN_OPEN",
+            "close_step",
+            json!({"task": T1, "path": "s:1", "checkpoints": "gate"}),
+        ),
+        row(
             "REVISION_MISMATCH",
             "note",
             json!({"task": T1, "note": "n", "expected_revision": 1}),
