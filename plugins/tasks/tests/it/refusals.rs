@@ -428,10 +428,21 @@ fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
         .code,
         "STEP_LEASE_NOT_HELD"
     );
+    let leases = || {
+        session
+            .sql("SELECT 1 FROM tasks_records WHERE kind = 'lease'")
+            .len()
+    };
     ok(&session, &claim("ada", ""));
     ok(
         &session,
         r#"step_release {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
     );
-    ok(&session, close);
+    assert_eq!(leases(), 0);
+    ok(&session, &claim("ada", ""));
+    ok(
+        &session,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "owner": "ada"}"#,
+    );
+    assert_eq!(leases(), 0, "a closed step is nobody's");
 }
