@@ -119,10 +119,7 @@ async fn two_hosts_race_on_one_task_and_lose_nothing() {
                 let error = &body["error"];
                 assert_eq!(error["code"], "REVISION_MISMATCH", "{error}");
                 let changed = error["context"]["changed"].as_array().unwrap();
-                assert!(
-                    changed.iter().any(|change| change == "steps_added"),
-                    "{error}"
-                );
+                assert!(changed.iter().any(|change| change == "steps_added"), "{error}");
                 assert_eq!(error["next_call"]["tool"], "tasks_resume", "{error}");
                 revision = error["context"]["actual"].clone();
                 lost += 1;
