@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use conductor_repo::describe::{self, Fault};
-use conductor_repo::facts::FactBook;
 use conductor_repo::path::show;
 use conductor_repo::snapshot::{Diff, Limits, Problem, Trouble};
 use conductor_repo::tree::{Kind as FileKind, Tree as _};
@@ -116,12 +115,10 @@ impl Tool for RepoSnapshot {
             Ok::<_, ToolError>((job, before))
         })?;
         let root = root_of(&job)?;
-        let mut learned = FactBook::default();
-        let book = before.is_mapped.then_some(&mut learned);
-        let look = survey::look(cx, root, before, &self.limits(), book)?;
+        let look = survey::look(cx, root, before, &self.limits())?;
         cx.transaction(|db| {
             let record = look.store(cx, &db, &job.id, self.notes)?;
-            survey::add_facts(&db, &job.id, &learned)?;
+            look.keep_facts(&db, &job.id)?;
             if self.repo_root.is_some() {
                 set_root(cx, &db, &job)?;
             }
@@ -205,7 +202,7 @@ fn view(
     descriptions: &describe::Descriptions,
 ) -> SnapshotView {
     let partial = look.known.snapshot.is_partial();
-    let mut new = look.known.undescribed(descriptions).new;
+    let mut new = look.known.new_and_undescribed(descriptions);
     new.truncate(SHOWN);
     SnapshotView {
         changed: look.diff.as_ref().map(changed),
