@@ -256,6 +256,66 @@ fn odd_states_of_a_repository_are_told() {
 }
 
 #[test]
+fn filters_of_the_repository_itself_do_not_run() {
+    let bench = gated(json!([{"gate": "changed_files_minimum", "min": 1}]));
+    bench.write(".gitattributes", "*.txt filter=odd\n");
+    bench.write("a.txt", "changed\n");
+    for (key, value) in [
+        ("filter.odd.clean", "touch ran; cat"),
+        ("filter.odd.smudge", "touch ran; cat"),
+    ] {
+        bench.git(&["config", key, value]);
+    }
+    let mut log = bench.run(
+        r#"
+        git_status {}
+        git_diff_summary {}
+        git_commit {"summary": "x", "paths": ["a.txt"]}
+        git_branch {"name": "side"}
+        "#,
+    );
+    log += &submit(&bench, json!({}));
+    let ran = bench.dir.as_ref().unwrap().path().join("ran").exists();
+    bench.git(&["config", "--remove-section", "filter.odd"]);
+    log += &bench.run("git_status {} ? total");
+    log += &format!("ran: {ran}\n");
+    expect![[r#"
+        err GIT_FILTERS: the repository's own configuration names programs for filters: odd
+          - GIT_FILTERS: the repository's own configuration names programs for filters: odd
+        err GIT_FILTERS: the repository's own configuration names programs for filters: odd
+          - GIT_FILTERS: the repository's own configuration names programs for filters: odd
+        err GIT_FILTERS: the repository's own configuration names programs for filters: odd
+          - GIT_FILTERS: the repository's own configuration names programs for filters: odd
+        err GIT_FILTERS: the repository's own configuration names programs for filters: odd
+          - GIT_FILTERS: the repository's own configuration names programs for filters: odd
+        false ["gate changed_files_minimum: Git cannot be asked: the repository's own configuration names programs for filters: odd"] null null
+        ok total=2
+        ran: false
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn output_that_cannot_be_read_whole_is_told() {
+    let bench = Bench::with_repository();
+    let folder = "d".repeat(200);
+    for number in 0..6_000 {
+        bench.write(&format!("{folder}/{number}.txt"), "");
+    }
+    let log = bench.run(
+        r#"
+        git_status {}
+        git_log {} ? commits.0.subject
+        "#,
+    );
+    expect![[r#"
+        err GIT_TOO_MUCH: git status printed 1270963 bytes, more than can be read
+          - GIT_TOO_MUCH: git status printed 1270963 bytes, more than can be read
+        ok commits.0.subject="first"
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
 fn before_the_first_commit_everything_is_new() {
     let bench = Bench::with_repository();
     let path = bench.dir.as_ref().unwrap().path();
