@@ -100,6 +100,48 @@ fn gates_on_files_and_commands_look_themselves() {
 }
 
 #[test]
+fn each_of_the_gates_stops_a_submission() {
+    let gates = json!([
+        {"gate": "tests_passed"},
+        {"gate": "lint_passed"},
+        {"gate": "evidence_bool_true", "key": "reviewed"},
+        {"gate": "criteria_checklist_complete"},
+        {"gate": "changed_files_allowlist", "paths": ["src/**"]},
+        {"gate": "forbid_paths", "paths": ["a.*"]},
+        {"gate": "changed_files_minimum", "min": 2},
+        {"gate": "file_exists", "paths": ["b.txt"]},
+        {"gate": "file_not_exists", "paths": ["a.txt"]},
+        {"gate": "no_uncommitted_changes"},
+        {"gate": "diff_max_lines", "max": 0},
+        {"gate": "diff_min_lines", "min": 50},
+        {"gate": "commit_exists"},
+        {"gate": "command_exit_0", "command": ["fail"]},
+        {"gate": "command_output_contains", "command": ["say"], "contains": "13"},
+        {"gate": "command_output_regex", "command": ["say"], "regex": "^[a-z]+$"},
+        {"gate": "json_schema_valid", "key": "notes", "schema": {"type": "object"}},
+        {"gate": "human_approval"},
+    ]);
+    let bench = gated(gates.clone());
+    bench.write("a.txt", "one\n");
+    let mut arguments = result("S1");
+    arguments["evidence"] = json!({"notes": "n", "criteria_checklist": {"c1": true}});
+    let reply = bench.reply("job_submit_step_result", arguments);
+    let reasons = reply["rejection_reasons"].as_array().unwrap();
+    let stopped: Vec<&str> = reasons
+        .iter()
+        .filter_map(|reason| reason.as_str()?.strip_prefix("gate ")?.split(':').next())
+        .collect();
+    let planned: Vec<&str> = gates
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|gate| gate["gate"].as_str())
+        .collect();
+    assert_eq!(stopped, planned);
+    assert_eq!(planned.len(), 18);
+}
+
+#[test]
 fn what_was_there_before_the_step_is_not_its_change() {
     let bench = Bench::with_repository();
     bench.write("old.txt", "left over\n");
