@@ -215,11 +215,11 @@ impl Look {
             file_tree: outline::tree(snapshot),
         };
         rows::insert(db, job, &record)?;
-        let gone = self.before.files.keys().filter(|_| self.diff.is_none());
-        for bucket in gone.filter(|bucket| !self.changed.contains_key(bucket)) {
-            part::put(db, job, Kind::Files, *bucket, &[])?;
+        for (bucket, content) in &self.changed {
+            if !content.is_empty() || self.before.files.contains_key(bucket) {
+                part::put(db, job, Kind::Files, *bucket, content)?;
+            }
         }
-        part::put_all(db, job, Kind::Files, &self.changed)?;
         self.move_descriptions(cx, db, job)?;
         Ok(record)
     }

@@ -22,8 +22,8 @@ use crate::store::part::{self, Kind};
 /// Entries of a list in one reply.
 const SHOWN: usize = 50;
 
-/// Make or update the map of the job's repository: takes a snapshot, reads the imports of files that are
-/// new or changed (Rust, Python, JavaScript and TypeScript, Go, Java, C and C++) and finds entry points.
+/// Make or update the map of the job's repository: takes a snapshot, reads the imports of files that no
+/// snapshot read (Rust, Python, JavaScript and TypeScript, Go, Java, C and C++) and finds entry points.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoMapUpdate {

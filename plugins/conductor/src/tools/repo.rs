@@ -28,7 +28,8 @@ const SHOWN: usize = 100;
 const AT_ONCE: usize = 500;
 
 /// Take a snapshot of the job's repository: every file that .gitignore does not exclude, by its content,
-/// and what changed since the last one. Only files whose size or time changed are read again.
+/// and what changed since the last one. Only files whose size or time changed are read again, and what
+/// they import is noted for the map.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoSnapshot {
