@@ -70,16 +70,21 @@ impl Profile {
 /// Builds the built-in components, then `tollgate`, and returns where it is.
 pub(crate) fn build_host(profile: Profile) -> anyhow::Result<PathBuf> {
     build_packs()?;
-    let mut build = cargo();
-    match profile {
-        // With the features that the whole workspace wants, as the tests: dependencies are built once for both.
-        Profile::Dev => build.args(["build", "--workspace", "--exclude", "guests", "--bin", "tollgate"]),
-        Profile::Release => build.args(["build", "--package", "tollgate", "--release"]),
-    };
-    run(&mut build)?;
+    run(&mut program_build(profile, "tollgate"))?;
     let tollgate = profile.folder().join("tollgate");
     say(&format!("built {}", tollgate.display()));
     Ok(tollgate)
+}
+
+/// A build of one program, with the features that the whole workspace wants: whatever is built and tested,
+/// dependencies are built once.
+pub(crate) fn program_build(profile: Profile, program: &str) -> Command {
+    let mut build = cargo();
+    build.args(["build", "--workspace", "--exclude", "guests", "--bin", program]);
+    if matches!(profile, Profile::Release) {
+        build.arg("--release");
+    }
+    build
 }
 
 /// Builds the built-in components into `target/components`, where the host's build looks.
