@@ -118,7 +118,8 @@ impl Known {
                 (None, None) => break,
                 (Some(was), Some(is)) if was.0.path == is.0.path => {
                     let path = (was != is).then_some(&is.0.path);
-                    (old.next(), new.next());
+                    old.next();
+                    new.next();
                     path
                 }
                 (Some(was), is) if is.is_none_or(|is| was.0.path < is.0.path) => {

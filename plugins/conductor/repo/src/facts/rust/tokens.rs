@@ -31,15 +31,18 @@ enum Class {
 
 const CLASSES: [Class; 256] = {
     let mut classes = [Class::Nothing; 256];
-    let mut byte = 0_usize;
-    while byte < 256 {
-        classes[byte] = match byte as u8 {
+    let mut byte = u8::MIN;
+    loop {
+        classes[byte as usize] = match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => Class::Word,
             b'0'..=b'9' => Class::Number,
             b'"' | b'\'' | b'/' => Class::Hides,
             b'{' | b'}' | b'#' => Class::Notable,
             _ => Class::Nothing,
         };
+        if byte == u8::MAX {
+            break;
+        }
         byte += 1;
     }
     classes
