@@ -15,6 +15,8 @@ use cap_std::fs::{
     Dir, File, FileType, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt,
 };
 
+use rustix::fs::AtFlags;
+
 use crate::workspace::{MAX_ENTRIES, MAX_READ, MAX_WRITE};
 use crate::{FileEntry, FileKind, WorkspaceError};
 
@@ -341,10 +343,7 @@ fn entry(path: String, metadata: &Metadata) -> FileEntry {
         path,
         kind,
         size: if kind == FileKind::File { metadata.len() } else { 0 },
-        modified_ms: metadata
-            .mtime()
-            .saturating_mul(1000)
-            .saturating_add(metadata.mtime_nsec() / 1_000_000),
+        modified_ms: milliseconds(metadata.mtime(), metadata.mtime_nsec()),
     }
 }
 
@@ -380,8 +379,30 @@ fn entry_of(dir: &Dir, name: &str, path: String, readable: bool) -> Option<FileE
             modified_ms: 0,
         });
     }
-    let metadata = dir.symlink_metadata(name).ok()?;
-    Some(entry(path, &metadata))
+    // A name out of the directory itself leads nowhere else, so that one system call is enough.
+    let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let kind = match rustix::fs::FileType::from_raw_mode(found.st_mode) {
+        rustix::fs::FileType::RegularFile => FileKind::File,
+        rustix::fs::FileType::Directory => FileKind::Directory,
+        rustix::fs::FileType::Symlink => FileKind::Symlink,
+        _ => FileKind::Other,
+    };
+    let size = u64::try_from(found.st_size).unwrap_or_default();
+    Some(FileEntry {
+        path,
+        kind,
+        size: if kind == FileKind::File { size } else { 0 },
+        modified_ms: milliseconds(
+            found.st_mtime,
+            i64::try_from(found.st_mtime_nsec).unwrap_or_default(),
+        ),
+    })
+}
+
+fn milliseconds(seconds: i64, nanoseconds: i64) -> i64 {
+    seconds
+        .saturating_mul(1000)
+        .saturating_add(nanoseconds / 1_000_000)
 }
 
 fn reading(path: &str, err: &std::io::Error) -> WorkspaceError {

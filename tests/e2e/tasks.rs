@@ -118,11 +118,9 @@ async fn two_hosts_race_on_one_task_and_lose_nothing() {
             if result.is_error == Some(true) {
                 let error = &body["error"];
                 assert_eq!(error["code"], "REVISION_MISMATCH", "{error}");
-                assert!(
-                    error["context"]["changed"]
-                        .as_array()
-                        .is_some_and(|changed| !changed.is_empty())
-                );
+                let changed = error["context"]["changed"].as_array().unwrap();
+                assert!(changed.iter().any(|change| change == "steps_added"), "{error}");
+                assert_eq!(error["next_call"]["tool"], "tasks_resume", "{error}");
                 revision = error["context"]["actual"].clone();
                 lost += 1;
             } else {

@@ -67,6 +67,10 @@ pub(crate) enum GitFault {
     NothingToCommit,
     #[error("the path {path} {fault}")]
     Path { path: String, fault: String },
+    #[error("the repository's own configuration names programs for filters: {}", clip(&.0.join(", ")))]
+    Filters(Vec<String>),
+    #[error("git {command} printed {bytes} bytes, more than can be read")]
+    TooMuch { command: String, bytes: u64 },
     #[error("git {command} failed: {message}")]
     Failed { command: String, message: String },
 }
@@ -107,6 +111,8 @@ impl Reason {
             Reason::Git(GitFault::InProgress(_)) => "GIT_IN_PROGRESS",
             Reason::Git(GitFault::NothingToCommit) => "NOTHING_TO_COMMIT",
             Reason::Git(GitFault::Path { .. }) => "PATH_REFUSED",
+            Reason::Git(GitFault::Filters(_)) => "GIT_FILTERS",
+            Reason::Git(GitFault::TooMuch { .. }) => "GIT_TOO_MUCH",
             Reason::Git(GitFault::Failed { .. }) => "GIT_FAILED",
             Reason::Repository(_) => "REPOSITORY_UNAVAILABLE",
             Reason::MapMissing => "MAP_MISSING",
@@ -142,6 +148,13 @@ impl Reason {
             Reason::Git(GitFault::InProgress(_)) => "Finish or abort it first.",
             Reason::Git(GitFault::NothingToCommit) => "Name paths that git_status shows as changed.",
             Reason::Git(GitFault::Path { .. }) => "Name paths inside the repository, relative to its root.",
+            Reason::Git(GitFault::Filters(_)) => {
+                "A person moves filters that are wanted to their own configuration (git config --global), and \
+                 removes the others."
+            }
+            Reason::Git(GitFault::TooMuch { .. }) => {
+                "Let .gitignore exclude what is not to be tracked, and commit what is."
+            }
             Reason::Git(GitFault::Failed { .. }) => "Read Git's message.",
             Reason::Repository(_) => {
                 "Give the job a repo_root that is a registered workspace, or a directory in one."

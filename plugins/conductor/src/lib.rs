@@ -82,6 +82,7 @@ pub const PACK: Pack = Pack {
     migrations: &[
         migration!("../../../migrations/conductor", "0001_init"),
         migration!("../../../migrations/conductor", "0002_repository"),
+        migration!("../../../migrations/conductor", "0003_facts"),
     ],
     prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],
     tools: tollgate_sdk::tools![

@@ -269,6 +269,14 @@ fn evidence_format(material: &Material<'_>) -> String {
     if policies.require_file_descriptions {
         required.insert("file_descriptions".to_owned(), EvidenceType::Object);
     }
+    if material
+        .plan
+        .invariants
+        .as_ref()
+        .is_some_and(|all| !all.is_empty())
+    {
+        required.insert("invariants_checked".to_owned(), EvidenceType::Boolean);
+    }
     let template = evidence::template(&required, material.step.acceptance_criteria.len());
     let mut call = serde_json::Map::new();
     let mut add = |key: &str, value: Value| call.insert(key.to_owned(), value);

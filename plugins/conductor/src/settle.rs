@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use conductor_repo::describe::MAX_DESCRIPTION;
 use tollgate_sdk::{Cx, Db, ToolError};
 
+use crate::arguments::clip_to;
 use crate::model::{AttemptId, LogType, NextAction, StepStatus};
 use crate::state::{Event, Status};
 use crate::step::StepSpec;
@@ -17,6 +18,10 @@ use crate::store::step::{self, Step};
 use crate::submission::{Rejection, Submission};
 use crate::tools::execute::attempts_left;
 use crate::tools::submit::exhausted;
+
+/// Criteria that feedback repeats, and characters of each.
+const CRITERIA: usize = 20;
+const CRITERION: usize = 200;
 
 /// Accepted, or why not.
 pub(crate) type Verdict = Result<(), Rejection>;
@@ -119,7 +124,20 @@ fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
             "Fix exactly this and submit the step again. If a criterion does not hold, claim NOT_MET rather than MET.\n"
         }
     };
+    text += &criteria(&outcome.step.spec);
     text += &remediation(&outcome.step.spec);
+    text
+}
+
+/// The criteria once more, so that nobody has to look the prompt up.
+fn criteria(spec: &StepSpec) -> String {
+    let mut text = String::new();
+    for (place, criterion) in spec.acceptance_criteria.iter().enumerate().take(CRITERIA) {
+        let _ = writeln!(text, "c{}: {}", place + 1, clip_to(criterion, CRITERION));
+    }
+    if spec.acceptance_criteria.len() > CRITERIA {
+        text += "job_get with the step has the others.\n";
+    }
     text
 }
 
@@ -187,7 +205,7 @@ fn accepted(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>) -> Result<(), ToolE
     {
         let line = text.as_str().and_then(|text| text.trim().lines().next());
         if let Some(line) = line.filter(|line| !line.is_empty()) {
-            let line = crate::arguments::clip_to(line, MAX_DESCRIPTION - 1);
+            let line = clip_to(line, MAX_DESCRIPTION - 1);
             description::set(db, job, path, &line, cx.now())?;
         }
     }

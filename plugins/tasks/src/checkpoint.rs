@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::model::Checkpoint;
 use crate::record::Step;
+use crate::redact;
 
 /// What a step wants confirmed. `named` are those that the call at hand mentions.
 pub(crate) fn required(step: &Step, named: &BTreeSet<Checkpoint>) -> BTreeSet<Checkpoint> {
@@ -103,6 +104,23 @@ impl Checkpoints {
         match self {
             Checkpoints::Gate | Checkpoints::All => BTreeSet::new(),
             Checkpoints::Named(said) => said.keys().copied().collect(),
+        }
+    }
+
+    /// Takes secrets out of the notes and counts them.
+    pub(crate) fn redact(&mut self, found: &mut usize) {
+        if let Checkpoints::Named(said) = self {
+            for note in said.values_mut().filter_map(|said| said.note.as_mut()) {
+                *note = redact::clean(note, found);
+            }
+        }
+    }
+
+    /// Whether it says of a checkpoint that it does not hold.
+    pub(crate) fn denies(&self) -> bool {
+        match self {
+            Checkpoints::Gate | Checkpoints::All => false,
+            Checkpoints::Named(said) => said.values().any(|said| !said.confirmed),
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{NextCall, Timestamp, ToolError};
 
 use crate::checkpoint;
-use crate::dependency;
+use crate::dependency::{self, Dependency};
 use crate::error::{Reason, Refusals};
 use crate::limits::short;
 use crate::model::{Checkpoint, EventType, RootKind, Status};
@@ -20,7 +20,7 @@ use crate::write::Write;
 /// How many open parts a refusal lists.
 const SHOWN: usize = 20;
 
-/// A step with confirmations added.
+/// A step with confirmations added, and those taken back that the call says do not hold.
 pub(crate) fn confirmed(
     mut step: Step,
     confirms: &BTreeMap<Checkpoint, Option<String>>,
@@ -30,6 +30,8 @@ pub(crate) fn confirmed(
     let beyond_gate =
         |checkpoint: &&Checkpoint| !matches!(checkpoint, Checkpoint::Criteria | Checkpoint::Tests);
     step.required.extend(names.iter().filter(beyond_gate));
+    step.confirmed
+        .retain(|checkpoint, _| !names.contains(checkpoint) || confirms.contains_key(checkpoint));
     for (&checkpoint, note) in confirms {
         step.confirmed.insert(
             checkpoint,
@@ -221,7 +223,13 @@ pub(crate) fn reopen_step(write: &mut Write<'_>, task: &Task, step: &Located<Ste
         };
     }
     if task.meta.status == Status::Done {
-        set_status(write, Root::Task(task.clone()), Status::Active)?;
+        // What it depends on may have been reopened before it.
+        let open = dependency::of(&write.scope, &task.meta)?;
+        let to = match open.iter().any(Dependency::is_open) {
+            true => Status::Todo,
+            false => Status::Active,
+        };
+        set_status(write, Root::Task(task.clone()), to)?;
     }
     Ok(())
 }

@@ -51,6 +51,12 @@ pub(crate) enum Reason {
     NothingToRedo,
     #[error("{kind} {id} is not as operation {operation} left it")]
     UndoConflict { operation: i64, kind: Kind, id: String },
+    #[error("operation {before} comes before operation {operation}; both changed {root}")]
+    OutOfOrder {
+        operation: i64,
+        before: i64,
+        root: String,
+    },
     #[error("operation {place} of the batch, {tool}, failed: {code}: {message}")]
     BatchFailed {
         place: usize,
@@ -108,7 +114,7 @@ impl Reason {
             Reason::NoSteps(_) => "NO_STEPS",
             Reason::NothingToUndo => "NOTHING_TO_UNDO",
             Reason::NothingToRedo => "NOTHING_TO_REDO",
-            Reason::UndoConflict { .. } => "UNDO_CONFLICT",
+            Reason::UndoConflict { .. } | Reason::OutOfOrder { .. } => "UNDO_CONFLICT",
             Reason::BatchFailed { .. } | Reason::NotInBatch { .. } => "BATCH_FAILED",
             Reason::LeaseHeld { .. } => "STEP_LEASE_HELD",
             Reason::LeaseNotHeld { .. } => "STEP_LEASE_NOT_HELD",
@@ -137,6 +143,7 @@ impl Reason {
             Reason::NothingToUndo | Reason::NothingToRedo => {
                 "tasks_history shows what was done and what can be undone."
             }
+            Reason::OutOfOrder { .. } => "Undo and redo in order: take that one first.",
             Reason::UndoConflict { .. } => {
                 "Somebody changed it since; undo the later operations first or edit by hand."
             }
@@ -177,6 +184,11 @@ impl Reason {
             Reason::LeaseHeld { holder, left, .. } => json!({"holder": holder, "events_left": left}),
             Reason::EvidenceTooLarge { size, limit, .. } => json!({"size": size, "limit": limit}),
             Reason::TargetMismatch { given, other } => json!({"given": given, "other": other}),
+            Reason::OutOfOrder {
+                operation,
+                before,
+                root,
+            } => json!({"operation": operation, "before": before, "id": root}),
             Reason::UndoConflict { operation, id, .. } => json!({"operation": operation, "id": id}),
             _ => json!({}),
         };

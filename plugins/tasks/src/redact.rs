@@ -17,13 +17,26 @@ static SECRETS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"\bgithub_pat_[A-Za-z0-9_]{16,}",
         r"\bsk-[A-Za-z0-9_-]{12,}",
         r"\b(AKIA|ASIA)[A-Z0-9]{12,}",
-        // Names of keys with a value behind them: `password = …`, `"api_key": "…"`, `DB_PASSWORD=…`.
-        r#"(?i)(?P<keep>[A-Za-z0-9_-]*(password|passwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|client[_-]?secret|credential)[A-Za-z0-9_-]*["']?\s*[:=]\s*["']?)[^\s"',;}\[]{4,}"#,
     ]
-    .iter()
-    .filter_map(|pattern| Regex::new(pattern).ok())
+    .into_iter()
+    .map(str::to_owned)
+    // Names of keys with a value behind them, in double quotes, in single quotes or in none: `"api_key": "…"`,
+    // `password = '…'`, `DB_PASSWORD=…`.
+    .chain([r#""[^"\n]{4,}"#, r"'[^'\n]{4,}", r#"[^\s"',;}\[\\]{4,}"#].map(named))
+    .filter_map(|pattern| Regex::new(&pattern).ok())
     .collect()
 });
+
+/// The pattern of a key's name and of a value, whose quote stays.
+fn named(value: &str) -> String {
+    const KEYS: &str = "password|passwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|credential";
+    let (quote, value) = match value.split_at_checked(1) {
+        Some((quote @ ("\"" | "'"), rest)) => (quote, rest),
+        _ => ("[\"']?", value),
+    };
+    let between = r#"[A-Za-z0-9_-]*\\*["']?\s*[:=]{1,2}>?\s*\\*"#;
+    format!("(?i)(?P<keep>[A-Za-z0-9_-]*({KEYS}){between}{quote}){value}")
+}
 
 /// Text without secrets. Adds how many there were.
 pub(crate) fn clean(text: &str, found: &mut usize) -> String {
@@ -61,6 +74,10 @@ mod tests {
             r#"{"api_key": "value-1234", "name": "x"}"#,
             "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----\nafter",
             "-----BEGIN PRIVATE KEY-----\nMIIE cut off",
+            r#"password = "two words, a comma" next"#,
+            "secret: 'it is; long' next",
+            r#"{\"token\": \"abcd-1234\", \"n\": 1}"#,
+            "API_TOKEN := abcd1234",
             "nothing secret: the password field is checked; task-sk- and a ghp_short",
             "risk-free",
         ] {
@@ -77,6 +94,10 @@ mod tests {
             1 "{\"api_key\": \"[REDACTED]\", \"name\": \"x\"}"
             1 "[REDACTED]\nafter"
             1 "[REDACTED]"
+            1 "password = \"[REDACTED]\" next"
+            1 "secret: '[REDACTED]' next"
+            1 "{\\\"token\\\": \\\"[REDACTED]\", \\\"n\\\": 1}"
+            1 "API_TOKEN := [REDACTED]"
             0 "nothing secret: the password field is checked; task-sk- and a ghp_short"
             0 "risk-free"
         "#]]
@@ -85,6 +106,6 @@ mod tests {
 
     #[test]
     fn every_pattern_is_one() {
-        assert_eq!(SECRETS.len(), 7);
+        assert_eq!(SECRETS.len(), 9);
     }
 }

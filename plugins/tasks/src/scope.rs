@@ -91,6 +91,9 @@ impl<'a> Scope<'a> {
 
     /// The plan or task that a read is about: the one named, or the one that has the focus.
     pub(crate) fn root_id(&self, task: Option<&str>, plan: Option<&str>) -> Result<String, ToolError> {
+        if let Some(plan) = plan {
+            self.plan_head(plan)?;
+        }
         match (task, plan) {
             (Some(task), Some(plan)) if task != plan => {
                 // A task and its own plan name one place; anything else does not.
@@ -125,6 +128,29 @@ impl<'a> Scope<'a> {
         store::root::head(self.db(), &self.workspace, id)?
             .filter(|head| head.status.is_some())
             .ok_or_else(|| self.unknown_root(id))
+    }
+
+    /// A plan that is there.
+    pub(crate) fn plan_head(&self, id: &str) -> Result<Head, ToolError> {
+        let head = self.head(id)?;
+        match head.kind {
+            RootKind::Plan => Ok(head),
+            RootKind::Task => {
+                let fault = format!("names task {id}; this is about plans");
+                Err(Reason::input("plan", fault).into())
+            }
+        }
+    }
+
+    /// Wants a plan or task that was there once, if one is named: its events and operations outlive it.
+    pub(crate) fn was_there(&self, id: Option<&str>) -> Result<(), ToolError> {
+        let Some(id) = id else {
+            return Ok(());
+        };
+        match store::root::head(self.db(), &self.workspace, id)? {
+            Some(_) => Ok(()),
+            None => Err(self.unknown_root(id)),
+        }
     }
 
     /// The record of a plan or task.

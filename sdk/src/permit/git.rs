@@ -34,6 +34,9 @@ const WRITE: &[&str] = &[
     "add", "branch", "commit", "mv", "reset", "restore", "rm", "stash", "switch", "tag",
 ];
 
+/// Options of `git config` that only list the names of settings: values may be secrets.
+const NAMES: &[&str] = &["--list", "--name-only", "--show-scope", "-z"];
+
 /// These show differences, for which a repository's configuration may name programs.
 const DIFFS: &[&str] = &["diff", "diff-files", "diff-index", "diff-tree", "log", "show"];
 
@@ -112,7 +115,7 @@ pub(super) fn checked(arguments: &[String], access: GitAccess) -> Result<Vec<Str
     let Some((name, options)) = rest.split_first() else {
         return Err("git wants a subcommand".to_owned());
     };
-    let reads = READ.contains(&name.as_str());
+    let reads = READ.contains(&name.as_str()) || (name == "config" && lists_names(options));
     match access {
         _ if reads => {}
         GitAccess::Write if WRITE.contains(&name.as_str()) => {}
@@ -141,6 +144,12 @@ pub(super) fn checked(arguments: &[String], access: GitAccess) -> Result<Vec<Str
     }
     safe.extend_from_slice(options);
     Ok(safe)
+}
+
+/// Whether `git config` gives away no more than names.
+fn lists_names(options: &[String]) -> bool {
+    let has = |wanted: &str| options.iter().any(|option| option == wanted);
+    has("--list") && has("--name-only") && options.iter().all(|option| NAMES.contains(&option.as_str()))
 }
 
 /// Where the subcommand is, after options that are harmless.
@@ -213,6 +222,10 @@ mod tests {
             ls-files -z --others --exclude-standard
             hash-object --stdin-paths
             hash-object -w a
+            config --list --show-scope --name-only -z
+            config --list
+            config --name-only --list core.pager
+            config core.pager sh
             diff --output=x
             diff --outp x
             diff --output-indicator-new=x
@@ -269,6 +282,14 @@ mod tests {
               git hash-object --stdin-paths
             hash-object -w a
               no: `git hash-object -w` writes
+            config --list --show-scope --name-only -z
+              git config --list --show-scope --name-only -z
+            config --list
+              no: `git config` is not among the subcommands that packs may run
+            config --name-only --list core.pager
+              no: `git config` is not among the subcommands that packs may run
+            config core.pager sh
+              no: `git config` is not among the subcommands that packs may run
             diff --output=x
               no: `--output` may mean --output, which packs may not use
             diff --outp x

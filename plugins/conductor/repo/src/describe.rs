@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::language::Role;
 use crate::path;
-use crate::snapshot::{Content, Diff, Snapshot};
+use crate::snapshot::{Content, Diff, FileRecord, Snapshot};
 
 /// Descriptions by path.
 pub type Descriptions = BTreeMap<String, String>;
@@ -35,8 +35,7 @@ pub fn undescribed(
 ) -> Undescribed {
     let mut found = Undescribed::default();
     for (place, file) in snapshot.files.iter().enumerate() {
-        let is_text = matches!(file.content, Content::Text { .. });
-        if !is_text || !needs_one(&file.path) || descriptions.contains_key(&file.path) {
+        if !lacks(file, descriptions) {
             continue;
         }
         if is_new(place) {
@@ -49,6 +48,12 @@ pub fn undescribed(
     let is_gone = |path: &&String| snapshot.file(path).is_none();
     found.orphans = descriptions.keys().filter(is_gone).cloned().collect();
     found
+}
+
+/// Whether a file needs a description and has none.
+pub fn lacks(file: &FileRecord, descriptions: &Descriptions) -> bool {
+    let is_text = matches!(file.content, Content::Text { .. });
+    is_text && needs_one(&file.path) && !descriptions.contains_key(&file.path)
 }
 
 /// Moves descriptions along with their files.

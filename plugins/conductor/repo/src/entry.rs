@@ -159,16 +159,19 @@ impl Finding<'_, '_> {
 fn of_file(index: &Index<'_>, file: usize) -> Option<EntryPoint> {
     let path = index.path(file);
     let runs = index.facts(file)?.runs || path::name(path) == "__main__.py";
-    let kind = match Language::of(path) {
+    if !runs {
+        return None;
+    }
+    let kind = match index.language(file) {
         Some(Language::Rust) => return None,
         Some(Language::Python | Language::JavaScript) | None => EntryKind::Script,
         Some(Language::Go | Language::Java | Language::C) => EntryKind::Binary,
     };
-    let name = match Language::of(path) {
+    let name = match index.language(file) {
         Some(Language::Go) => path::name(path::parent(path)),
         _ => path::stem(path),
     };
-    (runs && !language::is_test(path)).then(|| EntryPoint {
+    (!language::is_test(path)).then(|| EntryPoint {
         kind,
         name: if name.is_empty() { "main" } else { name }.to_owned(),
         file: Some(path.to_owned()),

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use book::FactBook;
+pub use book::{FactBook, key};
 
 use crate::language::Language;
 use crate::manifest::{self, Manifest};
@@ -32,7 +32,7 @@ pub struct Facts {
     /// In the order of the source.
     pub imports: Vec<Import>,
     /// Names the file defines at its top, where resolving needs them (Rust, Java).
-    pub declares: Vec<String>,
+    pub declares: Names,
     /// The package it says to be part of (Go, Java).
     pub package: Option<String>,
     /// It can be run: a `main`, a `__main__` check or a `#!` line.
@@ -45,6 +45,31 @@ pub struct Facts {
     pub mentions: Vec<String>,
     /// What it says, if it is a manifest.
     pub manifest: Option<Manifest>,
+}
+
+/// Identifiers, with a space between them: files define dozens, and a text for each would take more room
+/// than the names do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names(String);
+
+impl Names {
+    /// Adds one.
+    pub fn push(&mut self, name: &str) {
+        if !self.0.is_empty() {
+            self.0.push(' ');
+        }
+        self.0.push_str(name);
+    }
+
+    /// All of them, as often as they were added.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.split(' ').filter(|name| !name.is_empty())
+    }
+
+    /// Whether one is among them.
+    pub fn contains(&self, wanted: &str) -> bool {
+        self.iter().any(|name| name == wanted)
+    }
 }
 
 /// One import as it is written.
@@ -63,26 +88,26 @@ pub enum What {
     RustMod {
         /// The module.
         name: String,
-        /// The inline modules around it.
-        scope: Vec<String>,
+        /// The inline modules around it, with `::` between them.
+        scope: String,
         /// The file that `#[path]` names.
         file: Option<String>,
     },
     /// One leaf of a `use`.
     RustUse {
-        /// The segments.
-        path: Vec<String>,
-        /// The inline modules around it.
-        scope: Vec<String>,
+        /// The path.
+        path: String,
+        /// The inline modules around it, with `::` between them.
+        scope: String,
         /// The name it brings into scope; none for `*` and `_`.
         name: Option<String>,
     },
     /// A path in code, such as `crate::a::b()`: it depends on a file when it names one.
     RustPath {
-        /// The segments.
-        path: Vec<String>,
-        /// The inline modules around it.
-        scope: Vec<String>,
+        /// The path.
+        path: String,
+        /// The inline modules around it, with `::` between them.
+        scope: String,
     },
     /// `include!` and its like.
     RustInclude {
@@ -137,7 +162,7 @@ impl Facts {
     /// Reads a file. Any bytes give facts, if only few.
     pub fn read(path: &str, bytes: &[u8]) -> Facts {
         // Nearly every file is UTF-8, and asking that is quicker than making sure of it.
-        let text = match std::str::from_utf8(bytes) {
+        let text = match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(bytes),
         };
@@ -180,7 +205,7 @@ impl<'a> Lines<'a> {
     /// The line of a byte, which is not before the last one asked for.
     pub(crate) fn of(&mut self, at: usize) -> u32 {
         let passed = self.text.as_bytes().get(self.at..at).unwrap_or_default();
-        let newlines = passed.iter().filter(|byte| **byte == b'\n').count();
+        let newlines = memchr::memchr_iter(b'\n', passed).count();
         self.line = self
             .line
             .saturating_add(u32::try_from(newlines).unwrap_or(u32::MAX));

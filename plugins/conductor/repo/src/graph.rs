@@ -63,7 +63,7 @@ impl Graph {
         for file in 0..index.len() {
             graph.files.push(Vec::new());
             graph.packages.push(Vec::new());
-            let Some(language) = Language::of(index.path(file)) else {
+            let Some(language) = index.language(file) else {
                 continue;
             };
             graph.counts.entry(language).or_default().files += 1;
@@ -197,7 +197,7 @@ impl Graph {
 pub(crate) fn written(what: &What) -> String {
     match what {
         What::RustMod { name, .. } => format!("mod {name}"),
-        What::RustUse { path, .. } | What::RustPath { path, .. } => path.join("::"),
+        What::RustUse { path, .. } | What::RustPath { path, .. } => path.clone(),
         What::RustInclude { file, .. } => format!("include {file}"),
         What::Python { module, level, names } => {
             let dots = ".".repeat(usize::try_from(*level).unwrap_or(0).min(20));

@@ -85,7 +85,6 @@ impl Role {
     /// The part a file plays, by its path.
     pub fn of(path: &str) -> Role {
         let name = path::name(path);
-        let extension = path::extension(path).to_ascii_lowercase();
         if is_generated(name) {
             Role::Generated
         } else if is_manifest(name) {
@@ -95,7 +94,7 @@ impl Role {
         } else if Language::of(path).is_some() {
             Role::Source
         } else {
-            match extension.as_str() {
+            match path::extension(path).to_ascii_lowercase().as_str() {
                 "md" | "rst" | "txt" | "adoc" | "org" => Role::Docs,
                 "sh" | "bash" | "zsh" | "fish" | "ps1" | "bat" | "cmd" => Role::Script,
                 "toml" | "yaml" | "yml" | "json" | "jsonc" | "ini" | "cfg" | "conf" | "xml"
@@ -123,7 +122,8 @@ fn is_document(name: &str) -> bool {
         .any(|document| name.to_uppercase().starts_with(document))
 }
 
-fn is_generated(name: &str) -> bool {
+/// Whether files of this name are written by a tool.
+pub(crate) fn is_generated(name: &str) -> bool {
     let locks = [
         "Cargo.lock",
         "package-lock.json",
@@ -144,7 +144,7 @@ fn is_generated(name: &str) -> bool {
 }
 
 /// Whether a build tool or package manager reads a file of this name.
-pub(crate) fn is_manifest(name: &str) -> bool {
+pub fn is_manifest(name: &str) -> bool {
     let manifests = [
         "Cargo.toml",
         "package.json",

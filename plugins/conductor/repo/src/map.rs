@@ -113,7 +113,7 @@ fn files(index: &Index<'_>, graph: &Graph, descriptions: &Descriptions) -> Vec<M
     let file = |at: usize| {
         let path = index.path(at);
         let facts = index.facts(at);
-        let role = match Role::of(path) {
+        let role = match index.role(at) {
             Role::Source if facts.is_some_and(|facts| facts.generated) => Role::Generated,
             role => role,
         };
@@ -121,7 +121,7 @@ fn files(index: &Index<'_>, graph: &Graph, descriptions: &Descriptions) -> Vec<M
             path: path.to_owned(),
             description: descriptions.get(path).cloned(),
             role,
-            language: Language::of(path),
+            language: index.language(at),
             owner: owner(&owners, path),
             size: index.record(at).map_or(0, |record| record.size),
             imports: graph.imports_of(at).len(),

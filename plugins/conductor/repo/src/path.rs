@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 
 /// The path before the last `/`; the root's is the root.
 pub(crate) fn parent(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+    split_last(path, b'/').map_or("", |(parent, _)| parent)
 }
 
 /// What is behind the last `/`.
 pub(crate) fn name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
+    split_last(path, b'/').map_or(path, |(_, name)| name)
 }
 
 /// A name without its last extension: `a.tar` of `x/a.tar.gz`.
 pub(crate) fn stem(path: &str) -> &str {
     let name = name(path);
-    match name.rsplit_once('.') {
+    match split_last(name, b'.') {
         Some((stem, _)) if !stem.is_empty() => stem,
         _ => name,
     }
@@ -24,10 +24,16 @@ pub(crate) fn stem(path: &str) -> &str {
 
 /// The last extension, in the case it is written in.
 pub(crate) fn extension(path: &str) -> &str {
-    match name(path).rsplit_once('.') {
+    match split_last(name(path), b'.') {
         Some((stem, extension)) if !stem.is_empty() => extension,
         _ => "",
     }
+}
+
+/// Names are short: going through their bytes is quicker than a search that is made for long texts.
+fn split_last(path: &str, mark: u8) -> Option<(&str, &str)> {
+    let at = path.bytes().rposition(|byte| byte == mark)?;
+    Some((path.get(..at)?, path.get(at + 1..)?))
 }
 
 /// A path below a directory, without `.` and `..`. `None` if it leaves the root.

@@ -5,9 +5,10 @@
 
 mod names;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
+use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
 use crate::describe::Descriptions;
@@ -154,13 +155,13 @@ struct Search<'a> {
     /// For each copy the file to keep.
     originals: BTreeMap<usize, usize>,
     /// The first file that mentions a name.
-    mentions: BTreeMap<&'a str, usize>,
+    mentions: HashMap<&'a str, usize, FixedState>,
 }
 
 impl Search<'_> {
     fn candidate(&self, file: usize) -> Option<Candidate> {
         let path = self.evidence.index.path(file);
-        let is_test = Role::of(path) == Role::Test;
+        let is_test = self.evidence.index.role(file) == Role::Test;
         let mut reasons: Vec<Reason> = Vec::new();
         reasons.extend(names::judge(path).filter(|_| !is_test));
         reasons.extend(self.unused(file, path));
@@ -169,6 +170,9 @@ impl Search<'_> {
             of: self.evidence.index.path(*original).to_owned(),
         }));
         reasons.extend(self.untouched(path));
+        if reasons.is_empty() {
+            return None;
+        }
         reasons.sort_by_key(|reason| (std::cmp::Reverse(reason.weight()), reason.clone()));
         let score = reasons.iter().map(Reason::weight).sum::<u32>().min(100);
         (score >= LISTED).then(|| Candidate {
@@ -179,7 +183,7 @@ impl Search<'_> {
     }
 
     fn unused(&self, file: usize, path: &str) -> Option<Reason> {
-        let language = Language::of(path)?;
+        let language = self.evidence.index.language(file)?;
         let is_module = path::stem(path) != "__init__";
         if self.evidence.is_partial || self.roots.contains(&file) || !is_module {
             return None;
@@ -223,16 +227,17 @@ impl Search<'_> {
 /// For each file whose content another has too, which of them to keep: the one that is imported
 /// most, is not named like a copy, and has the shortest path.
 fn originals(index: &Index<'_>, importers: &[usize]) -> BTreeMap<usize, usize> {
-    let mut groups: BTreeMap<Digest, Vec<usize>> = BTreeMap::new();
+    let mut groups: HashMap<Digest, Vec<usize>, FixedState> = HashMap::default();
     for file in 0..index.len() {
         let Some(record) = index.record(file) else {
             continue;
         };
         let counts = matches!(
-            Role::of(&record.path),
+            index.role(file),
             Role::Source | Role::Script | Role::Docs | Role::Config
         );
-        let is_license = path::name(&record.path).to_uppercase().starts_with("LICEN");
+        let start = path::name(&record.path).get(.."LICEN".len());
+        let is_license = start.is_some_and(|start| start.eq_ignore_ascii_case("LICEN"));
         if let Some(digest) = record.digest()
             && counts
             && !is_license
@@ -265,8 +270,8 @@ fn originals(index: &Index<'_>, importers: &[usize]) -> BTreeMap<usize, usize> {
     originals
 }
 
-fn mentions<'a>(index: &Index<'a>) -> BTreeMap<&'a str, usize> {
-    let mut mentions = BTreeMap::new();
+fn mentions<'a>(index: &Index<'a>) -> HashMap<&'a str, usize, FixedState> {
+    let mut mentions = HashMap::default();
     for file in 0..index.len() {
         for word in index.facts(file).into_iter().flat_map(|facts| &facts.mentions) {
             mentions.entry(path::name(word)).or_insert(file);

@@ -54,7 +54,19 @@ impl<'a> Git<'a> {
         }
         let below_top = parse::lossless(shown.stdout.bytes.trim_ascii_end());
         git.prefix = format!("{below_top}{}", git.directory);
+        git.refuse_filters()?;
         Ok(git)
+    }
+
+    /// Refuses a repository whose own configuration names programs for filters: nearly every command may
+    /// run them. Those of the user's configuration are the user's own.
+    fn refuse_filters(&self) -> Result<(), GitFault> {
+        let listed = self.run(&["config", "--list", "--show-scope", "--name-only", "-z"])?;
+        let filters = parse::own_filters(&listed);
+        match filters.is_empty() {
+            true => Ok(()),
+            false => Err(GitFault::Filters(filters)),
+        }
     }
 
     /// Like [`Git::open`], for commands that write.
@@ -119,10 +131,10 @@ impl<'a> Git<'a> {
             message,
         };
         match outcome.ending {
-            Ending::Exited(0) if outcome.stdout.is_cut() => Err(fault(format!(
-                "it printed {} bytes, more than can be read",
-                outcome.stdout.total
-            ))),
+            Ending::Exited(0) if outcome.stdout.is_cut() => Err(GitFault::TooMuch {
+                command: name_of(arguments),
+                bytes: outcome.stdout.total,
+            }),
             Ending::Exited(0) => Ok(outcome.stdout.bytes),
             Ending::TimedOut => Err(fault("it took too long".to_owned())),
             Ending::Exited(_) | Ending::Signalled(_) => {

@@ -107,6 +107,24 @@ pub(crate) fn name_status(printed: &[u8]) -> Vec<(char, String)> {
     all
 }
 
+/// The filters that a repository's own configuration names programs for, from a list of scopes and names.
+pub(crate) fn own_filters(printed: &[u8]) -> Vec<String> {
+    let listed = names(printed);
+    let mut filters: Vec<String> = listed
+        .chunks_exact(2)
+        .filter_map(|pair| match pair {
+            [scope, name] if scope == "local" || scope == "worktree" => name.strip_prefix("filter."),
+            _ => None,
+        })
+        .filter_map(|filter| filter.rsplit_once('.'))
+        .filter(|(_, what)| matches!(*what, "clean" | "smudge" | "process"))
+        .map(|(filter, _)| filter.to_owned())
+        .collect();
+    filters.sort();
+    filters.dedup();
+    filters
+}
+
 /// The names in a NUL-separated list.
 pub(crate) fn names(printed: &[u8]) -> Vec<String> {
     let names = printed.split(|byte| *byte == 0);
@@ -134,6 +152,9 @@ mod tests {
             numstat(b"1\t2\ta\tb\0-\t-\tbin\0"),
             [("a\tb".to_owned(), 1, 2), ("bin".to_owned(), 0, 0)]
         );
+        let config = b"global\0filter.lfs.clean\0local\0core.bare\0local\0filter.a.b.process\0\
+            worktree\0filter.c.smudge\0local\0filter.c.clean\0local\0filter.d.required\0";
+        assert_eq!(own_filters(config), ["a.b", "c"]);
         assert_eq!(
             name_status(b"A\0x\0D\0y\0"),
             [('A', "x".to_owned()), ('D', "y".to_owned())]

@@ -46,7 +46,7 @@ impl Git<'_> {
             "--name-only",
         ])?;
         let mut ages = self.read_history(&history, now);
-        let tracked = self.run(&["ls-files", "-z", "--cached", "--full-name"])?;
+        let tracked = self.beginning(&["ls-files", "-z", "--cached", "--full-name"])?;
         let oldest = ages.committed.values().min().copied();
         for path in parse::names(&tracked).iter().filter_map(|path| self.inside(path)) {
             if let Some(oldest) = oldest {

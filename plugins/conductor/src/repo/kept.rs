@@ -3,9 +3,9 @@
 //! What a record falls into follows from its path or content alone, so that a change touches few
 //! buckets however many files there are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use conductor_repo::facts::{FactBook, Facts};
+use conductor_repo::facts::{self, FactBook, Facts};
 use conductor_repo::snapshot::{Digest, FileRecord, Problem, Snapshot};
 use conductor_repo::stale::Ages;
 use serde::de::DeserializeOwned;
@@ -58,9 +58,12 @@ impl Known {
         let head: Head = decode(head)?;
         let mut files: Vec<KeptFile> = Vec::new();
         for (_, bytes) in buckets.range(..HEAD) {
-            files.extend(decode::<Vec<KeptFile>>(bytes)?);
+            if !bytes.is_empty() {
+                files.extend(decode::<Vec<KeptFile>>(bytes)?);
+            }
         }
-        files.sort_unstable_by(|a, b| a.record.path.cmp(&b.record.path));
+        // Each bucket is sorted, which a stable sort makes use of.
+        files.sort_by(|a, b| a.record.path.cmp(&b.record.path));
         let (files, since) = files.into_iter().map(|file| (file.record, file.since)).unzip();
         Ok(Some(Known {
             snapshot: Snapshot {
@@ -74,18 +77,24 @@ impl Known {
         }))
     }
 
-    /// The buckets that hold it.
-    pub(crate) fn to_buckets(&self) -> Result<Buckets, DbError> {
-        let mut shares: BTreeMap<u32, Vec<(&FileRecord, u32)>> = BTreeMap::new();
+    /// The buckets that differ from those of what was known before; empty ones hold nothing any more.
+    pub(crate) fn changed_buckets(&self, before: Option<&Known>) -> Result<Buckets, DbError> {
+        let changed = self.changed_shares(before);
+        let mut shares: BTreeMap<u32, Vec<(&FileRecord, u32)>> =
+            changed.iter().map(|share| (*share, Vec::new())).collect();
         for (record, since) in self.snapshot.files.iter().zip(&self.since) {
-            shares
-                .entry(share(&record.path))
-                .or_default()
-                .push((record, *since));
+            if let Some(files) = shares.get_mut(&share(&record.path)) {
+                files.push((record, *since));
+            }
         }
         let mut buckets = Buckets::new();
         for (bucket, files) in &shares {
-            buckets.insert(*bucket, encode(files)?);
+            let bytes = if files.is_empty() {
+                Vec::new()
+            } else {
+                encode(files)?
+            };
+            buckets.insert(*bucket, bytes);
         }
         let head = Head {
             taken: self.snapshot.taken,
@@ -95,6 +104,36 @@ impl Known {
         };
         buckets.insert(HEAD, encode(&head)?);
         Ok(buckets)
+    }
+
+    /// Where a file came, went or is not what it was.
+    fn changed_shares(&self, before: Option<&Known>) -> BTreeSet<u32> {
+        let Some(before) = before else {
+            return (0..SHARES).collect();
+        };
+        let mut changed = BTreeSet::new();
+        let (mut old, mut new) = (before.records().peekable(), self.records().peekable());
+        loop {
+            let path = match (old.peek(), new.peek()) {
+                (None, None) => break,
+                (Some(was), Some(is)) if was.0.path == is.0.path => {
+                    let path = (was != is).then_some(&is.0.path);
+                    old.next();
+                    new.next();
+                    path
+                }
+                (Some(was), is) if is.is_none_or(|is| was.0.path < is.0.path) => {
+                    old.next().map(|(record, _)| &record.path)
+                }
+                _ => new.next().map(|(record, _)| &record.path),
+            };
+            changed.extend(path.map(|path| share(path)));
+        }
+        changed
+    }
+
+    fn records(&self) -> impl Iterator<Item = (&FileRecord, &u32)> {
+        self.snapshot.files.iter().zip(&self.since)
     }
 }
 
@@ -118,17 +157,84 @@ pub(crate) fn add_facts(bytes: &[u8], book: &mut FactBook) -> Result<(), DbError
     Ok(())
 }
 
-/// The buckets that hold facts.
-pub(crate) fn book_to(book: &FactBook) -> Result<Buckets, DbError> {
-    let mut shares: BTreeMap<u32, Vec<(Digest, &str, &Facts)>> = BTreeMap::new();
+/// The buckets of some facts that hold what changed.
+pub(crate) fn changed_facts(book: &FactBook, learned: &Learned) -> Result<Buckets, DbError> {
+    let changed = book.changed().map(|digest| digest.share(SHARES));
+    let changed: BTreeSet<u32> = changed.chain(learned.shares.keys().copied()).collect();
+    let mut shares: BTreeMap<u32, Vec<(Digest, &str, &Facts)>> =
+        changed.into_iter().map(|share| (share, Vec::new())).collect();
     for (digest, reading, facts) in book.rows() {
-        let share = shares.entry(digest.share(SHARES)).or_default();
-        share.push((digest, reading, facts));
+        if let Some(share) = shares.get_mut(&digest.share(SHARES)) {
+            share.push((digest, reading, facts));
+        }
     }
     shares
         .iter()
-        .map(|(bucket, rows)| Ok((*bucket, encode(rows)?)))
+        .map(|(bucket, rows)| {
+            Ok((
+                *bucket,
+                if rows.is_empty() {
+                    Vec::new()
+                } else {
+                    encode(rows)?
+                },
+            ))
+        })
         .collect()
+}
+
+/// Facts that a walk learned, written down at once: those of a large repository would not fit into the
+/// memory of a component as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    /// How many rows each bucket has, and the rows.
+    shares: BTreeMap<u32, (usize, Vec<u8>)>,
+    seen: HashSet<(Digest, String)>,
+}
+
+impl Learned {
+    /// Reads a file that a walk shows. What cannot be written down is read by the next update of the map.
+    pub(crate) fn learn(&mut self, file: &FileRecord, bytes: &[u8]) {
+        let Some((digest, reading)) = facts::key(file) else {
+            return;
+        };
+        if !self.seen.insert((digest, reading.to_owned())) {
+            return;
+        }
+        if let Ok(row) = encode(&(digest, reading, Facts::read(&file.path, bytes))) {
+            let (rows, written) = self.shares.entry(digest.share(SHARES)).or_default();
+            *rows += 1;
+            written.extend(row);
+        }
+    }
+
+    /// The buckets that hold what was learned.
+    pub(crate) fn buckets(&self) -> Result<Buckets, DbError> {
+        let bucket = |(share, (rows, written)): (&u32, &(usize, Vec<u8>))| {
+            let mut bytes = encode(rows)?;
+            bytes.extend(written);
+            Ok((*share, bytes))
+        };
+        self.shares.iter().map(bucket).collect()
+    }
+
+    /// Adds what was learned to what is known.
+    pub(crate) fn add_to(&self, book: &mut FactBook) -> Result<(), DbError> {
+        self.buckets()?
+            .values()
+            .try_for_each(|bytes| add_facts(bytes, book))
+    }
+}
+
+/// The bytes of a bucket with those of another added.
+pub(crate) fn merged(known: &[u8], learned: Vec<u8>) -> Result<Vec<u8>, DbError> {
+    if known.is_empty() {
+        return Ok(learned);
+    }
+    let mut book = FactBook::default();
+    add_facts(known, &mut book)?;
+    add_facts(&learned, &mut book)?;
+    encode(&book.rows().collect::<Vec<_>>())
 }
 
 /// What Git knew of files, and at which commit.
@@ -187,15 +293,24 @@ mod tests {
             path: "x".to_owned(),
             what: Trouble::TooDeep,
         }];
-        let buckets = known.to_buckets().unwrap();
+        let mut buckets = known.changed_buckets(None).unwrap();
         let back = Known::from_buckets(&buckets).unwrap().unwrap();
         assert_eq!((&back.snapshot, &back.since), (&known.snapshot, &known.since));
         known.snapshot.files[500].modified = 2;
-        let after = known.to_buckets().unwrap();
-        let changed = after
-            .iter()
-            .filter(|(bucket, bytes)| buckets.get(bucket) != Some(bytes));
-        assert_eq!(changed.count(), 1);
+        let changed = known.changed_buckets(Some(&back)).unwrap();
+        assert_eq!(changed.len(), 2, "its bucket, and what is no list");
+        buckets.extend(changed);
+        assert_eq!(
+            Known::from_buckets(&buckets).unwrap().unwrap().snapshot,
+            known.snapshot
+        );
+        known.snapshot.files.clear();
+        known.since.clear();
+        buckets.extend(known.changed_buckets(Some(&back)).unwrap());
+        assert_eq!(
+            Known::from_buckets(&buckets).unwrap().unwrap().snapshot,
+            known.snapshot
+        );
         assert_eq!(Known::from_buckets(&Buckets::new()).unwrap(), None);
         assert!(Known::from_buckets(&Buckets::from([(HEAD, vec![9])])).is_err());
     }

@@ -88,4 +88,15 @@ impl Known {
     pub(crate) fn undescribed(&self, descriptions: &Descriptions) -> Undescribed {
         describe::undescribed(&self.snapshot, descriptions, |place| self.is_new(place))
     }
+
+    /// Which files that came since the job's first snapshot lack one.
+    pub(crate) fn new_and_undescribed(&self, descriptions: &Descriptions) -> Vec<String> {
+        let files = self.snapshot.files.iter().enumerate();
+        let new = files
+            .filter(|(place, _)| self.is_new(*place))
+            .map(|(_, file)| file);
+        new.filter(|file| describe::lacks(file, descriptions))
+            .map(|file| file.path.clone())
+            .collect()
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use conductor_repo::language::Role;
+use conductor_repo::language::is_manifest;
 use conductor_repo::path::show;
 use conductor_repo::snapshot::Snapshot;
 
@@ -17,15 +17,21 @@ const KEY_FILES: usize = 20;
 pub(crate) fn tree(snapshot: &Snapshot) -> String {
     let mut directories: BTreeMap<&str, usize> = BTreeMap::new();
     let mut roots = Vec::new();
-    for file in &snapshot.files {
-        let mut slashes = file.path.match_indices('/').map(|(at, _)| at);
-        let (first, second) = (slashes.next(), slashes.next());
-        if first.is_none() {
-            roots.push(file.path.as_str());
-        }
-        for at in [first, second].into_iter().flatten() {
-            let directory = file.path.get(..at).unwrap_or_default();
-            *directories.entry(directory).or_default() += 1;
+    // Files of a directory come one after the other, mostly.
+    for files in snapshot
+        .files
+        .chunk_by(|a, b| upper_two(&a.path) == upper_two(&b.path))
+    {
+        let Some(first) = files.first() else {
+            continue;
+        };
+        match upper_two(&first.path) {
+            (None, _) => roots.extend(files.iter().map(|file| file.path.as_str())),
+            (Some(outer), inner) => {
+                for directory in [Some(outer), inner].into_iter().flatten() {
+                    *directories.entry(directory).or_default() += files.len();
+                }
+            }
         }
     }
     let all = directories.len() + roots.len();
@@ -44,17 +50,30 @@ pub(crate) fn tree(snapshot: &Snapshot) -> String {
     text
 }
 
+/// The first directory of a path, and the second inside it.
+fn upper_two(path: &str) -> (Option<&str>, Option<&str>) {
+    let mut slashes = path.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
+    let mut next = || slashes.next().and_then(|(at, _)| path.get(..at));
+    (next(), next())
+}
+
 /// Manifests, and what introduces the repository, those nearest to the root first.
 pub(crate) fn key_files(snapshot: &Snapshot) -> Vec<String> {
     let introduces = |path: &str| {
-        let name = path.rsplit('/').next().unwrap_or(path).to_uppercase();
-        name.starts_with("README") || name.starts_with("CONTRIBUTING") || name == "AGENTS.MD"
+        let starts = |start: &str| {
+            let found = path.get(..start.len());
+            found.is_some_and(|found| found.eq_ignore_ascii_case(start))
+        };
+        starts("README") || starts("CONTRIBUTING") || path.eq_ignore_ascii_case("AGENTS.MD")
     };
     let mut found: Vec<&str> = snapshot
         .files
         .iter()
         .map(|file| file.path.as_str())
-        .filter(|path| Role::of(path) == Role::Manifest || introduces(path))
+        .filter(|path| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            is_manifest(name) || introduces(name)
+        })
         .collect();
     found.sort_by_key(|path| (path.matches('/').count(), *path));
     found.truncate(KEY_FILES);

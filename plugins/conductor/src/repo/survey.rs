@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use conductor_repo::facts::FactBook;
 use conductor_repo::snapshot::{self, Diff, Effort, FileRecord, Limits, Snapshot, Taken};
 use conductor_repo::tree::{Tree as _, TreeError};
 use tollgate_sdk::{Cx, Db, DbError, ToolError};
 
-use super::kept::{self, Known, Stamps};
+use super::kept::{self, Known, Learned, Stamps};
 use super::outline;
 use crate::access::{self, Access};
 use crate::error::{GitFault, Reason};
@@ -25,8 +24,6 @@ use crate::store::{description, short_id};
 pub(crate) struct Before {
     latest: Option<SnapshotRecord>,
     files: Buckets,
-    /// There is a map, which wants the facts of files that are read.
-    pub is_mapped: bool,
 }
 
 impl Before {
@@ -35,7 +32,6 @@ impl Before {
         Ok(Before {
             latest: rows::latest(db, job)?,
             files: part::load(db, job, Kind::Files)?,
-            is_mapped: part::any(db, job, Kind::Facts)?,
         })
     }
 
@@ -63,7 +59,9 @@ pub(crate) struct Look {
     pub diff: Option<Diff>,
     pub effort: Effort,
     pub warnings: Vec<String>,
-    after: Buckets,
+    /// What is written in the files that were read.
+    pub learned: Learned,
+    changed: Buckets,
 }
 
 /// Opens the repository of a job for reading.
@@ -71,22 +69,13 @@ pub(crate) fn open<'a>(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Access<'a
     access::open(cx, repo_root).map_err(|why| Reason::Repository(why).into())
 }
 
-/// Looks at a repository. What is read is shown to `book`, if there is one.
-pub(crate) fn look(
-    cx: &Cx<'_>,
-    repo_root: &str,
-    before: Before,
-    limits: &Limits,
-    mut book: Option<&mut FactBook>,
-) -> Result<Look, ToolError> {
+/// Looks at a repository. The facts of what is read are taken at once, so that nothing is read twice.
+pub(crate) fn look(cx: &Cx<'_>, repo_root: &str, before: Before, limits: &Limits) -> Result<Look, ToolError> {
     let access = open(cx, Some(repo_root))?;
     let previous = before.known(repo_root)?;
     let seen = previous.as_ref().map(|known| &known.snapshot);
-    let mut observe = |file: &FileRecord, bytes: &[u8]| {
-        if let Some(book) = &mut book {
-            book.learn(file, bytes);
-        }
-    };
+    let mut learned = Learned::default();
+    let mut observe = |file: &FileRecord, bytes: &[u8]| learned.learn(file, bytes);
     let taken = snapshot::take(&access, limits, seen, cx.now().as_ms(), &mut observe).map_err(unreadable)?;
     let mut warnings = Vec::new();
     let (tracked, stamps) = tracked(cx, repo_root, &access, &taken, previous.as_ref(), &mut warnings);
@@ -101,7 +90,8 @@ pub(crate) fn look(
     };
     Ok(Look {
         repo_root: repo_root.to_owned(),
-        after: known.to_buckets()?,
+        changed: known.changed_buckets(previous.as_ref())?,
+        learned,
         before,
         known,
         diff,
@@ -171,23 +161,25 @@ fn since(snapshot: &Snapshot, previous: Option<&Known>, diff: Option<&Diff>, seq
     let Some(previous) = previous else {
         return vec![1; snapshot.files.len()];
     };
-    let age = |path: &str| {
-        let files = &previous.snapshot.files;
-        let place = files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
-        previous.since.get(place).copied()
-    };
+    let files = &previous.snapshot.files;
+    let find = |path: &str| files.binary_search_by(|file| file.path.as_str().cmp(path)).ok();
     let moved: BTreeMap<&str, &str> = diff
         .iter()
         .flat_map(|diff| &diff.renamed)
         .map(|rename| (rename.to.as_str(), rename.from.as_str()))
         .collect();
-    let files = snapshot.files.iter().map(|file| file.path.as_str());
-    files
-        .map(|path| {
-            let before = moved.get(path).copied().unwrap_or(path);
-            age(before).unwrap_or(sequence)
-        })
-        .collect()
+    // Both lists are sorted and nearly the same, so that the next is mostly where it is expected.
+    let mut expected = 0;
+    let age = |file: &FileRecord| {
+        let is_next = files.get(expected).is_some_and(|next| next.path == file.path);
+        let before = || moved.get(file.path.as_str()).copied().unwrap_or(&file.path);
+        let place = if is_next { Some(expected) } else { find(before()) };
+        expected = place.map_or(expected, |place| place + 1);
+        place
+            .and_then(|place| previous.since.get(place).copied())
+            .unwrap_or(sequence)
+    };
+    snapshot.files.iter().map(age).collect()
 }
 
 impl Look {
@@ -223,9 +215,26 @@ impl Look {
             file_tree: outline::tree(snapshot),
         };
         rows::insert(db, job, &record)?;
-        part::save(db, job, Kind::Files, &self.before.files, &self.after)?;
+        for (bucket, content) in &self.changed {
+            if !content.is_empty() || self.before.files.contains_key(bucket) {
+                part::put(db, job, Kind::Files, *bucket, content)?;
+            }
+        }
         self.move_descriptions(cx, db, job)?;
         Ok(record)
+    }
+
+    /// Adds what was learned to what is kept.
+    pub(crate) fn keep_facts(&self, db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
+        let is_first = !part::any(db, job, Kind::Facts)?;
+        for (bucket, learned) in self.learned.buckets()? {
+            let known = match is_first {
+                true => Vec::new(),
+                false => part::bucket(db, job, Kind::Facts, bucket)?,
+            };
+            part::put(db, job, Kind::Facts, bucket, &kept::merged(&known, learned)?)?;
+        }
+        Ok(())
     }
 
     fn move_descriptions(&self, cx: &Cx<'_>, db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
@@ -245,17 +254,4 @@ impl Look {
         }
         Ok(())
     }
-}
-
-/// Adds facts to those that are kept.
-pub(crate) fn add_facts(db: &Db<'_>, job: &JobId, learned: &FactBook) -> Result<(), DbError> {
-    for (bucket, bytes) in kept::book_to(learned)? {
-        let mut book = FactBook::default();
-        kept::add_facts(&part::bucket(db, job, Kind::Facts, bucket)?, &mut book)?;
-        kept::add_facts(&bytes, &mut book)?;
-        for (bucket, bytes) in kept::book_to(&book)? {
-            part::put(db, job, Kind::Facts, bucket, &bytes)?;
-        }
-    }
-    Ok(())
 }

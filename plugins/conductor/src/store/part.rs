@@ -82,24 +82,11 @@ pub(crate) fn any(db: &Db<'_>, job: &JobId, kind: Kind) -> Result<bool, DbError>
     Ok(row.is_some())
 }
 
-/// Replaces the buckets that changed.
-pub(crate) fn save(
-    db: &Db<'_>,
-    job: &JobId,
-    kind: Kind,
-    before: &Buckets,
-    after: &Buckets,
-) -> Result<(), DbError> {
-    let gone = before.keys().filter(|bucket| !after.contains_key(bucket));
-    for bucket in gone {
-        put(db, job, kind, *bucket, &[])?;
-    }
-    for (bucket, content) in after {
-        if before.get(bucket) != Some(content) {
-            put(db, job, kind, *bucket, content)?;
-        }
-    }
-    Ok(())
+/// Replaces some buckets.
+pub(crate) fn put_all(db: &Db<'_>, job: &JobId, kind: Kind, changed: &Buckets) -> Result<(), DbError> {
+    changed
+        .iter()
+        .try_for_each(|(bucket, content)| put(db, job, kind, *bucket, content))
 }
 
 /// Replaces one bucket.

@@ -73,7 +73,11 @@ impl Tool for ConductorInit {
         let (job, snapshot) = cx.transaction(|db| {
             let job = self.job(cx, short_id(cx, |id| job::exists(&db, id))?);
             job::insert(&db, &job)?;
-            let snapshot = look.map(|look| look.store(cx, &db, &job.id, None)).transpose()?;
+            let store = |look: &Look| {
+                look.keep_facts(&db, &job.id)?;
+                look.store(cx, &db, &job.id, None)
+            };
+            let snapshot = look.as_ref().map(store).transpose()?;
             Ok::<_, ToolError>((job, snapshot))
         })?;
         Ok(Begun {
@@ -96,7 +100,7 @@ impl ConductorInit {
         let Some(root) = self.repo_root.as_deref().filter(|_| warnings.is_empty()) else {
             return Ok(None);
         };
-        let looked = survey::look(cx, root, Before::default(), &Limits::default(), None);
+        let looked = survey::look(cx, root, Before::default(), &Limits::default());
         let mut look = match looked {
             Ok(look) => look,
             Err(err) => {

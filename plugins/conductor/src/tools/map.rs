@@ -17,13 +17,13 @@ use crate::repo::kept;
 use crate::repo::knowledge::{Knowledge, LIMITS};
 use crate::repo::survey::{self, Before, Look};
 use crate::store::description;
-use crate::store::part::{self, Buckets, Kind};
+use crate::store::part::{self, Kind};
 
 /// Entries of a list in one reply.
 const SHOWN: usize = 50;
 
-/// Make or update the map of the job's repository: takes a snapshot, reads the imports of files that are
-/// new or changed (Rust, Python, JavaScript and TypeScript, Go, Java, C and C++) and finds entry points.
+/// Make or update the map of the job's repository: takes a snapshot, reads the imports of files that no
+/// snapshot read (Rust, Python, JavaScript and TypeScript, Go, Java, C and C++) and finds entry points.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoMapUpdate {
@@ -128,14 +128,14 @@ impl Tool for RepoMapUpdate {
             Ok::<_, ToolError>((job, before, facts))
         })?;
         let root = root_of(&job)?;
+        let look = survey::look(cx, root, before, &LIMITS)?;
         let mut book = kept::book_from(&facts)?;
-        let limits = LIMITS;
-        let look = survey::look(cx, root, before, &limits, Some(&mut book))?;
+        look.learned.add_to(&mut book)?;
         let access = survey::open(cx, Some(root))?;
-        let completed = book.complete(&access, &look.known.snapshot, &limits);
+        let completed = book.complete(&access, &look.known.snapshot, &LIMITS);
         let completed = completed.map_err(|err| Reason::Repository(err.to_string()))?;
         book.retain(&look.known.snapshot);
-        self.store(cx, look, book, &facts, completed)
+        self.store(cx, look, book, completed)
     }
 }
 
@@ -145,14 +145,13 @@ impl RepoMapUpdate {
         cx: &Cx<'_>,
         mut look: Look,
         book: FactBook,
-        before: &Buckets,
         completed: usize,
     ) -> Result<MapSummary, ToolError> {
-        let after = kept::book_to(&book)?;
+        let changed = kept::changed_facts(&book, &look.learned)?;
         let (read, warnings) = (look.effort.read, std::mem::take(&mut look.warnings));
         let (snapshot_id, knowledge, dropped) = cx.transaction(|db| {
             let record = look.store(cx, &db, &self.job_id, None)?;
-            part::save(&db, &self.job_id, Kind::Facts, before, &after)?;
+            part::put_all(&db, &self.job_id, Kind::Facts, &changed)?;
             let mut descriptions = description::all(&db, &self.job_id)?;
             let gone = look.known.undescribed(&descriptions).orphans;
             for path in &gone {

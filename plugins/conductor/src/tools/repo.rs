@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use conductor_repo::describe::{self, Fault};
-use conductor_repo::facts::FactBook;
 use conductor_repo::path::show;
 use conductor_repo::snapshot::{Diff, Limits, Problem, Trouble};
 use conductor_repo::tree::{Kind as FileKind, Tree as _};
@@ -29,7 +28,8 @@ const SHOWN: usize = 100;
 const AT_ONCE: usize = 500;
 
 /// Take a snapshot of the job's repository: every file that .gitignore does not exclude, by its content,
-/// and what changed since the last one. Only files whose size or time changed are read again.
+/// and what changed since the last one. Only files whose size or time changed are read again, and what
+/// they import is noted for the map.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoSnapshot {
@@ -116,12 +116,10 @@ impl Tool for RepoSnapshot {
             Ok::<_, ToolError>((job, before))
         })?;
         let root = root_of(&job)?;
-        let mut learned = FactBook::default();
-        let book = before.is_mapped.then_some(&mut learned);
-        let look = survey::look(cx, root, before, &self.limits(), book)?;
+        let look = survey::look(cx, root, before, &self.limits())?;
         cx.transaction(|db| {
             let record = look.store(cx, &db, &job.id, self.notes)?;
-            survey::add_facts(&db, &job.id, &learned)?;
+            look.keep_facts(&db, &job.id)?;
             if self.repo_root.is_some() {
                 set_root(cx, &db, &job)?;
             }
@@ -205,7 +203,7 @@ fn view(
     descriptions: &describe::Descriptions,
 ) -> SnapshotView {
     let partial = look.known.snapshot.is_partial();
-    let mut new = look.known.undescribed(descriptions).new;
+    let mut new = look.known.new_and_undescribed(descriptions);
     new.truncate(SHOWN);
     SnapshotView {
         changed: look.diff.as_ref().map(changed),

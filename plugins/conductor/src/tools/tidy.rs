@@ -105,10 +105,7 @@ impl Tool for RepoFindStaleCandidates {
         match ages(cx, root_of(&job)?, knowledge.ages.as_ref()) {
             Ok(Some(ages)) => {
                 let after = kept::ages_to(&ages)?;
-                cx.transaction(|db| {
-                    let before = part::load(&db, &job.id, Kind::Ages)?;
-                    part::save(&db, &job.id, Kind::Ages, &before, &after)
-                })?;
+                cx.transaction(|db| part::put_all(&db, &job.id, Kind::Ages, &after))?;
                 knowledge.ages = Some(ages);
             }
             Ok(None) => {}

@@ -179,6 +179,8 @@ fn a_step_that_is_rejected_too_often_waits_for_a_person_or_fails_the_job() {
         S1 is not accepted; it was stopped at: claim.
         - the claim is NOT_MET: fix what is missing and submit again
         It was rejected too often: the job has failed.
+        c1: it works
+        c2: it is tested
         If stuck: Make it smaller.
     "#]].assert_eq(&log);
 }

@@ -100,6 +100,48 @@ fn gates_on_files_and_commands_look_themselves() {
 }
 
 #[test]
+fn each_of_the_gates_stops_a_submission() {
+    let gates = json!([
+        {"gate": "tests_passed"},
+        {"gate": "lint_passed"},
+        {"gate": "evidence_bool_true", "key": "reviewed"},
+        {"gate": "criteria_checklist_complete"},
+        {"gate": "changed_files_allowlist", "paths": ["src/**"]},
+        {"gate": "forbid_paths", "paths": ["a.*"]},
+        {"gate": "changed_files_minimum", "min": 2},
+        {"gate": "file_exists", "paths": ["b.txt"]},
+        {"gate": "file_not_exists", "paths": ["a.txt"]},
+        {"gate": "no_uncommitted_changes"},
+        {"gate": "diff_max_lines", "max": 0},
+        {"gate": "diff_min_lines", "min": 50},
+        {"gate": "commit_exists"},
+        {"gate": "command_exit_0", "command": ["fail"]},
+        {"gate": "command_output_contains", "command": ["say"], "contains": "13"},
+        {"gate": "command_output_regex", "command": ["say"], "regex": "^[a-z]+$"},
+        {"gate": "json_schema_valid", "key": "notes", "schema": {"type": "object"}},
+        {"gate": "human_approval"},
+    ]);
+    let bench = gated(gates.clone());
+    bench.write("a.txt", "one\n");
+    let mut arguments = result("S1");
+    arguments["evidence"] = json!({"notes": "n", "criteria_checklist": {"c1": true}});
+    let reply = bench.reply("job_submit_step_result", arguments);
+    let reasons = reply["rejection_reasons"].as_array().unwrap();
+    let stopped: Vec<&str> = reasons
+        .iter()
+        .filter_map(|reason| reason.as_str()?.strip_prefix("gate ")?.split(':').next())
+        .collect();
+    let planned: Vec<&str> = gates
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|gate| gate["gate"].as_str())
+        .collect();
+    assert_eq!(stopped, planned);
+    assert_eq!(planned.len(), 18);
+}
+
+#[test]
 fn what_was_there_before_the_step_is_not_its_change() {
     let bench = Bench::with_repository();
     bench.write("old.txt", "left over\n");
@@ -251,6 +293,66 @@ fn odd_states_of_a_repository_are_told() {
           - GIT_IN_PROGRESS: the repository is in the middle of a merge
         ok detached=true changes=[{"path":"line\nbreak.txt","staged":".","unstaged":"?"}]
         ok files=["line\nbreak.txt"]
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn filters_of_the_repository_itself_do_not_run() {
+    let bench = gated(json!([{"gate": "changed_files_minimum", "min": 1}]));
+    bench.write(".gitattributes", "*.txt filter=odd\n");
+    bench.write("a.txt", "changed\n");
+    for (key, value) in [
+        ("filter.odd.clean", "touch ran; cat"),
+        ("filter.odd.smudge", "touch ran; cat"),
+    ] {
+        bench.git(&["config", key, value]);
+    }
+    let mut log = bench.run(
+        r#"
+        git_status {}
+        git_diff_summary {}
+        git_commit {"summary": "x", "paths": ["a.txt"]}
+        git_branch {"name": "side"}
+        "#,
+    );
+    log += &submit(&bench, json!({}));
+    let ran = bench.dir.as_ref().unwrap().path().join("ran").exists();
+    bench.git(&["config", "--remove-section", "filter.odd"]);
+    log += &bench.run("git_status {} ? total");
+    log += &format!("ran: {ran}\n");
+    expect![[r#"
+        err GIT_FILTERS: the repository's own configuration names programs for filters: odd
+          - GIT_FILTERS: the repository's own configuration names programs for filters: odd
+        err GIT_FILTERS: the repository's own configuration names programs for filters: odd
+          - GIT_FILTERS: the repository's own configuration names programs for filters: odd
+        err GIT_FILTERS: the repository's own configuration names programs for filters: odd
+          - GIT_FILTERS: the repository's own configuration names programs for filters: odd
+        err GIT_FILTERS: the repository's own configuration names programs for filters: odd
+          - GIT_FILTERS: the repository's own configuration names programs for filters: odd
+        false ["gate changed_files_minimum: Git cannot be asked: the repository's own configuration names programs for filters: odd"] null null
+        ok total=2
+        ran: false
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn output_that_cannot_be_read_whole_is_told() {
+    let bench = Bench::with_repository();
+    let folder = "d".repeat(200);
+    for number in 0..6_000 {
+        bench.write(&format!("{folder}/{number}.txt"), "");
+    }
+    let log = bench.run(
+        r#"
+        git_status {}
+        git_log {} ? commits.0.subject
+        "#,
+    );
+    expect![[r#"
+        err GIT_TOO_MUCH: git status printed 1270963 bytes, more than can be read
+          - GIT_TOO_MUCH: git status printed 1270963 bytes, more than can be read
+        ok commits.0.subject="first"
     "#]]
     .assert_eq(&log);
 }

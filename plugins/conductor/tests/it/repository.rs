@@ -91,10 +91,6 @@ fn a_map_is_made_asked_and_exported() {
     let bench = shop();
     let log = bench.run(
         r#"
-        repo_map_query {}
-        repo_map_export {}
-        repo_find_stale_candidates {}
-        repo_hygiene_suggest {}
         repo_map_update {} ? files languages entry_points missing_imports stale_candidates without_description
         - repo_file_descriptions_update {"descriptions": {"shop/cart.py": "What a customer wants to buy", "shop/old_cart.py": "Obsolete; see cart.py"}}
         repo_map_query {"importers_of": "shop/money.py", "depth": 2}
@@ -109,14 +105,6 @@ fn a_map_is_made_asked_and_exported() {
         "#,
     );
     expect![[r#"
-        err MAP_MISSING: there is no map of the repository yet
-          - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
-        err MAP_MISSING: there is no map of the repository yet
-          - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
-        err MAP_MISSING: there is no map of the repository yet
-          - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
-        err MAP_MISSING: there is no map of the repository yet
-          - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
         ok files=8 languages=[{"language":"Python","files":5,"resolved":2,"external":2,"missing":1,"unknown":0}] entry_points=[{"kind":"binary","name":"shop","file":"shop/main.py","from":"pyproject.toml"}] missing_imports=["shop/cart.py:2: shop.gone: x"] stale_candidates=1 without_description=6
         ok {"files":[{"path":"shop/cart.py","description":"What a customer wants to buy","role":"source","language":"Python","owner":"shop","size":52,"imports":1,"imported_by":1,"distance":1},{"path":"shop/main.py","role":"source","language":"Python","owner":"shop","size":32,"imports":1,"imported_by":0,"distance":2}],"total":2,"unread":0}
         ok files.0.path="shop/cart.py" total=1
@@ -248,6 +236,9 @@ fn what_cannot_be_read_is_said() {
         repo_snapshot {"repo_root": "nowhere"}
         repo_file_descriptions_update {"descriptions": {"a.py": "A file"}}
         repo_map_query {}
+        repo_map_export {}
+        repo_find_stale_candidates {}
+        repo_hygiene_suggest {}
         "#,
         expect![[r#"
             err REPOSITORY_UNAVAILABLE: the repository cannot be read: the job has no repo_root
@@ -263,6 +254,12 @@ fn what_cannot_be_read_is_said() {
               - REPOSITORY_UNAVAILABLE: the repository cannot be read: there is no workspace `nowhere` for this pack
             err DESCRIPTION_REFUSED: a.py is no file of the repository
               - DESCRIPTION_REFUSED (descriptions): a.py is no file of the repository
+            err MAP_MISSING: there is no map of the repository yet
+              - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
+            err MAP_MISSING: there is no map of the repository yet
+              - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
+            err MAP_MISSING: there is no map of the repository yet
+              - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
             err MAP_MISSING: there is no map of the repository yet
               - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
         "#]],

@@ -172,17 +172,45 @@ pub(crate) fn to_redo(
     )
 }
 
+/// An operation that has to be undone or redone before another, with the root that both changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub seq: i64,
+    pub root: String,
+}
+
+impl TryFrom<Row> for Before {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Before, DbError> {
+        Ok(Before {
+            seq: row.get(0)?,
+            root: row.get(1)?,
+        })
+    }
+}
+
 /// The latest operation after another that changed one of its roots and still stands.
-pub(crate) fn later(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Option<i64>, DbError> {
-    db.query_row(
-        "SELECT max(later.seq) FROM tasks_operation_roots AS own JOIN tasks_operation_roots AS later \
+pub(crate) fn later(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Option<Before>, DbError> {
+    db.query_one(
+        "SELECT later.seq, later.root FROM tasks_operation_roots AS own JOIN tasks_operation_roots AS later \
              ON later.workspace = own.workspace AND later.root = own.root AND later.state = 'done' \
                  AND later.seq > own.seq \
-         WHERE own.workspace = ?1 AND own.seq = ?2",
+         WHERE own.workspace = ?1 AND own.seq = ?2 ORDER BY later.seq DESC, later.root LIMIT 1",
         params![workspace, seq],
-    )?
-    .ok_or(DbError::Internal)?
-    .get(0)
+    )
+}
+
+/// The first operation before another that changed one of its roots and is undone.
+pub(crate) fn earlier(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Option<Before>, DbError> {
+    db.query_one(
+        "SELECT earlier.seq, earlier.root FROM tasks_operation_roots AS own \
+         JOIN tasks_operation_roots AS earlier \
+             ON earlier.workspace = own.workspace AND earlier.root = own.root AND earlier.state = 'undone' \
+                 AND earlier.seq < own.seq \
+         WHERE own.workspace = ?1 AND own.seq = ?2 ORDER BY earlier.seq, earlier.root LIMIT 1",
+        params![workspace, seq],
+    )
 }
 
 /// The roots that an operation changed.
@@ -215,23 +243,48 @@ pub(crate) fn set_state(
     .map(drop)
 }
 
-/// Ends operations of a root that are in one state: those undone can no longer be redone after a new
-/// write, those done no longer be undone after the root is gone. Returns how many there were.
-pub(crate) fn end(
+/// Ends what was done to a root: after it is gone, nothing of it can be undone.
+pub(crate) fn seal(db: &Db<'_>, workspace: &Workspace, root: &str) -> Result<(), DbError> {
+    for seq in of_state(db, workspace, root, State::Done, 0)? {
+        set_state(db, workspace, seq, State::Final, 0)?;
+    }
+    Ok(())
+}
+
+/// Ends what was undone of some roots, since a new write took its place; and with each such operation the later
+/// ones that changed the same roots, which built on it.
+pub(crate) fn drop_undone<'a>(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    roots: impl IntoIterator<Item = &'a String>,
+) -> Result<(), DbError> {
+    let mut open: Vec<(String, i64)> = roots.into_iter().map(|root| (root.clone(), 0)).collect();
+    while let Some((root, after)) = open.pop() {
+        for seq in of_state(db, workspace, &root, State::Undone, after)? {
+            set_state(db, workspace, seq, State::Dropped, 0)?;
+            let shared = self::roots(db, workspace, seq)?;
+            open.extend(shared.into_iter().map(|root| (root, seq)));
+        }
+    }
+    Ok(())
+}
+
+/// The operations of a root in one state, after one of them.
+fn of_state(
     db: &Db<'_>,
     workspace: &Workspace,
     root: &str,
-    from: State,
-    to: State,
-) -> Result<usize, DbError> {
-    let ended = db.query(
-        "SELECT seq FROM tasks_operation_roots WHERE workspace = ?1 AND root = ?2 AND state = ?3",
-        params![workspace, root, from],
-    )?;
-    for row in &ended {
-        set_state(db, workspace, row.get(0)?, to, 0)?;
-    }
-    Ok(ended.len())
+    state: State,
+    after: i64,
+) -> Result<Vec<i64>, DbError> {
+    db.query(
+        "SELECT seq FROM tasks_operation_roots \
+         WHERE workspace = ?1 AND root = ?2 AND state = ?3 AND seq > ?4 ORDER BY seq",
+        params![workspace, root, state, after],
+    )?
+    .iter()
+    .map(|row| row.get(0))
+    .collect()
 }
 
 /// The latest operations, latest first.

@@ -24,8 +24,8 @@ fn words() -> Json {
     json!({"type": "string", "enum": ["gate", "all"]})
 }
 
-/// Confirm checkpoints of a step: criteria, tests, security, perf, docs. It does not close the step. Warns
-/// when linked evidence is older than the last change.
+/// Confirm checkpoints of a step: criteria, tests, security, perf, docs; `"confirmed": false` takes one back. It
+/// does not close the step. Warns when linked evidence is older than the last change.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Verify {
@@ -61,8 +61,9 @@ impl Tool for Verify {
     const HINTS: Hints = Hints::IDEMPOTENT;
     type Output = Written;
 
-    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+    fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        write.redact(&mut self.checkpoints);
         let task = write.task(self.task.as_deref(), self.expected_revision)?;
         let selector = Selector {
             path: self.path.as_deref(),
@@ -73,6 +74,9 @@ impl Tool for Verify {
         let mut refusals = Refusals::default();
         lease::guard(&write.scope, &located, self.owner.as_deref(), &mut refusals)?;
         refusals.notes(&self.checkpoints);
+        if self.checkpoints.denies() {
+            refusals.step_open(&write.scope, &located);
+        }
         if !located.record.is_done() {
             closing::progress(&mut write, &task, &mut refusals)?;
         }
@@ -120,11 +124,12 @@ impl Tool for CloseStep {
     const HINTS: Hints = Hints::IDEMPOTENT;
     type Output = Written;
 
-    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+    fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
         if !self.checkpoints.mentions_gate() {
             return Err(Reason::input("checkpoints", "names neither criteria nor tests").into());
         }
+        write.redact(&mut self.checkpoints);
         let task = write.task(self.task.as_deref(), self.expected_revision)?;
         let selector = Selector {
             path: self.path.as_deref(),
@@ -253,9 +258,19 @@ pub(crate) fn confirm(
         .copied()
         .filter(|checkpoint| !located.record.confirmed.contains_key(checkpoint))
         .collect();
-    if !newly.is_empty() || step.required != located.record.required {
+    let withdrawn: Vec<Checkpoint> = located
+        .record
+        .confirmed
+        .keys()
+        .copied()
+        .filter(|checkpoint| !step.confirmed.contains_key(checkpoint))
+        .collect();
+    if !newly.is_empty() || !withdrawn.is_empty() || step.required != located.record.required {
         write.put(&step)?;
-        let data = json!({"path": located.path.to_string(), "checkpoints": newly});
+        let mut data = json!({"path": located.path.to_string(), "checkpoints": newly});
+        if !withdrawn.is_empty() {
+            data["withdrawn"] = json!(withdrawn);
+        }
         write.event(EventType::StepVerified, &step.task, Some(&step.id), data);
         return Ok(step);
     }
@@ -278,6 +293,15 @@ fn stale(scope: &Scope<'_>, step: &Step, checkpoint: Checkpoint) -> Result<Optio
             format!("{passed} mutations came after the evidence for {checkpoint} was taken; take it again"),
         )
     }))
+}
+
+impl Write<'_> {
+    /// Takes secrets out of what is said of checkpoints, with the warning that tells of it.
+    fn redact(&mut self, checkpoints: &mut Checkpoints) {
+        let mut found = 0;
+        checkpoints.redact(&mut found);
+        self.warnings.extend(Warning::redacted(found));
+    }
 }
 
 impl Refusals {

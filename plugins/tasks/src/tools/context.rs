@@ -1,5 +1,7 @@
 //! Lists of plans and tasks, and slices of a task's tree.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
@@ -8,7 +10,7 @@ use tollgate_sdk::{Cx, Effect, Timestamp, Tool, ToolError};
 use super::views::bounded;
 use crate::budget::{self, Bounded, Shrink, View};
 use crate::error::Refusals;
-use crate::limits::{ENTRIES, NAME, short};
+use crate::limits::{NAME, short};
 use crate::model::{Priority, RootKind, Status, Workspace};
 use crate::path::Path;
 use crate::record::Root;
@@ -29,8 +31,7 @@ pub(crate) struct Context {
     plan: Option<String>,
     /// Only these statuses.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
-    status: Vec<Status>,
+    status: BTreeSet<Status>,
     /// Only numbers after this one; needs `kind` or `plan`.
     #[schemars(range(min = 0))]
     after: Option<i64>,
@@ -104,6 +105,9 @@ impl Tool for Context {
         let limit = bounded("limit", self.limit, 50, 200)?;
         let scope = Scope::known(cx, &self.workspace)?;
         let kinds = self.kinds()?;
+        if let Some(plan) = &self.plan {
+            scope.plan_head(plan)?;
+        }
         let mut entries = Vec::new();
         let mut has_more = false;
         for &kind in kinds {
@@ -156,11 +160,8 @@ impl Context {
     }
 
     fn heads(&self, scope: &Scope<'_>, kind: RootKind, limit: usize) -> Result<Vec<Head>, ToolError> {
-        let statuses = if self.status.is_empty() {
-            Status::ALL
-        } else {
-            &self.status
-        };
+        let chosen: Vec<Status> = self.status.iter().copied().collect();
+        let statuses = if chosen.is_empty() { Status::ALL } else { &chosen };
         let after = self.after.unwrap_or(0);
         let wanted = Wanted {
             kind,

@@ -1,20 +1,23 @@
 //! Evidence: what shows that work was done.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tollgate_sdk::{ArtifactKind, Cx, Effect, Level, Tier, Tool, ToolError};
 
+use crate::build::declared;
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRIES, ENTRY, NAME, TITLE};
 use crate::model::{Checkpoint, EventType, EvidenceKind, Workspace};
+use crate::mutation;
 use crate::record::{Evidence, Step};
 use crate::redact;
 use crate::reply::{Warning, Written};
 use crate::scope::{Located, Selector};
 use crate::store::Kind;
 use crate::write::Write;
-use crate::{closing, mutation};
 
 /// Bytes of a body from which on it is kept as an artifact, if artifacts are kept.
 const LARGE: usize = 16_000;
@@ -264,16 +267,11 @@ fn link(write: &mut Write<'_>, step: Option<&Located<Step>>, kept: &[Evidence]) 
     let Some(step) = step.filter(|step| !step.record.is_done()) else {
         return Ok(());
     };
-    let linked = kept.iter().filter_map(|evidence| evidence.checkpoint).collect();
-    let now = write.scope.now();
-    let linked = closing::confirmed(
-        step.record.clone(),
-        &std::collections::BTreeMap::new(),
-        &linked,
-        now,
-    );
-    if linked != step.record {
-        write.put(&linked)?;
+    let linked: BTreeSet<Checkpoint> = kept.iter().filter_map(|evidence| evidence.checkpoint).collect();
+    let mut wanting = step.record.clone();
+    wanting.required.extend(declared(&linked));
+    if wanting != step.record {
+        write.put(&wanting)?;
     }
     Ok(())
 }

@@ -67,6 +67,7 @@ impl Tool for History {
         let scope = Scope::known(cx, &self.workspace)?;
         let (db, workspace, task) = (scope.db(), &scope.workspace, self.task.as_deref());
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        scope.was_there(task)?;
         let operations = operation::latest(db, workspace, task, limit)?
             .into_iter()
             .map(|operation| {
@@ -152,6 +153,7 @@ fn revert(
         }
         (_, None) => {}
     }
+    write.scope.was_there(task)?;
     let operation = match to {
         State::Undone => operation::to_undo(&db, &workspace, task)?.ok_or(Reason::NothingToUndo)?,
         _ => operation::to_redo(&db, &workspace, task)?.ok_or(Reason::NothingToRedo)?,

@@ -113,6 +113,9 @@ pub(crate) struct StepRenew {
     events: Option<i64>,
     /// The task's revision as you know it.
     expected_revision: Option<i64>,
+    /// The step id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
 }
 
 impl Tool for StepRenew {
@@ -127,7 +130,7 @@ impl Tool for StepRenew {
         let selector = Selector {
             path: self.path.as_deref(),
             id: self.step_id.as_deref(),
-            expected: None,
+            expected: self.expected_target_id.as_deref(),
         };
         let step = write.scope.step(&task.meta.id, &selector)?;
         check(&self.owner, self.events).finish()?;
@@ -164,6 +167,9 @@ pub(crate) struct StepRelease {
     owner: String,
     /// The task's revision as you know it.
     expected_revision: Option<i64>,
+    /// The step id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
 }
 
 impl Tool for StepRelease {
@@ -179,7 +185,7 @@ impl Tool for StepRelease {
         let selector = Selector {
             path: self.path.as_deref(),
             id: self.step_id.as_deref(),
-            expected: None,
+            expected: self.expected_target_id.as_deref(),
         };
         let step = write.scope.step(&task.meta.id, &selector)?;
         check(&self.owner, None).finish()?;

@@ -13,7 +13,7 @@ use crate::mutation;
 use crate::patch::{self, PatchKind, PatchOp};
 use crate::record::Root;
 use crate::reply::{Warning, Written};
-use crate::scope::Selector;
+use crate::scope::{Selector, expect_target};
 use crate::store;
 use crate::store::event::Event;
 use crate::write::Write;
@@ -35,6 +35,9 @@ pub(crate) struct Complete {
     allow_empty: bool,
     /// The revision as you know it.
     expected_revision: Option<i64>,
+    /// The id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
 }
 
 impl Tool for Complete {
@@ -48,6 +51,7 @@ impl Tool for Complete {
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
         let root = write.root(self.task.as_deref(), self.expected_revision)?;
+        expect_target(self.expected_target_id.as_deref(), &root.meta().id)?;
         let to = self.status.unwrap_or(Status::Done);
         let mut refusals = Refusals::default();
         gate_status(&write.scope, &root, to, self.allow_empty, &mut refusals)?;
@@ -122,6 +126,9 @@ pub(crate) struct CloseTask {
     patches: Vec<Patch>,
     /// The revision as you know it.
     expected_revision: Option<i64>,
+    /// The id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
 }
 
 /// What closing a task changed, or would change.
@@ -170,6 +177,7 @@ impl Tool for CloseTask {
         let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
         let task = write.task(self.task.as_deref(), self.expected_revision)?;
         let id = task.meta.id.clone();
+        expect_target(self.expected_target_id.as_deref(), &id)?;
         self.patch(&mut write, &id)?;
         let patched = Root::Task(write.get(&id)?.unwrap_or(task));
         let mut refusals = Refusals::default();

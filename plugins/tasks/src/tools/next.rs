@@ -121,7 +121,7 @@ impl Tool for Next {
 impl Next {
     fn tasks(&self, scope: &Scope<'_>) -> Result<Vec<Task>, ToolError> {
         if let Some(plan) = &self.plan {
-            scope.head(plan)?;
+            scope.plan_head(plan)?;
         }
         let mut tasks = Vec::new();
         for statuses in [[Status::Active], [Status::Todo]] {

@@ -10,6 +10,7 @@ use crate::limits::{CHECKLIST, NAME, TEXT};
 use crate::model::{EventType, Workspace};
 use crate::record::{Plan, Root};
 use crate::reply::Written;
+use crate::scope::expect_target;
 use crate::write::Write;
 
 /// Update a plan's checklist: `steps` replaces it, `current` points into it, `advance` moves on by one, `doc`
@@ -35,6 +36,9 @@ pub(crate) struct PlanTool {
     advance: bool,
     /// The plan's revision as you know it.
     expected_revision: Option<i64>,
+    /// The id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
 }
 
 impl Tool for PlanTool {
@@ -47,6 +51,7 @@ impl Tool for PlanTool {
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
         let old = write.plan(&self.plan, self.expected_revision)?;
+        expect_target(self.expected_target_id.as_deref(), &old.meta.id)?;
         let mut plan = old.clone();
         self.update(&mut plan)?;
         if plan != old {
@@ -109,6 +114,9 @@ pub(crate) struct Contract {
     clear: bool,
     /// The plan's revision as you know it.
     expected_revision: Option<i64>,
+    /// The id that the target has to have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
 }
 
 impl Tool for Contract {
@@ -124,6 +132,7 @@ impl Tool for Contract {
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
         let old = write.plan(&self.plan, self.expected_revision)?;
+        expect_target(self.expected_target_id.as_deref(), &old.meta.id)?;
         let mut plan = old.clone();
         self.update(&mut plan)?;
         if plan != old {

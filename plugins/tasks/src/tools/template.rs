@@ -246,6 +246,13 @@ impl Tool for TemplateSave {
         refusals.at_most("steps", self.steps.len(), STEPS);
         let template = self.into_template();
         refusals.template(&template);
+        let own = store::record::all::<Template>(write.scope.db(), &write.scope.workspace, OWN)?;
+        if own.len() >= OWN && own.iter().all(|other| other.name != template.name) {
+            refusals.add(Reason::input(
+                "name",
+                format!("is new, but the workspace has {OWN} templates already"),
+            ));
+        }
         refusals.finish()?;
         write.put(&template)?;
         write.event(

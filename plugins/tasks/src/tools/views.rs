@@ -155,6 +155,7 @@ impl Tool for Delta {
 }
 
 fn stream(scope: &Scope<'_>, task: Option<&str>, since: i64, limit: usize) -> Result<Stream, ToolError> {
+    scope.was_there(task)?;
     let mut events = event::after(scope.db(), &scope.workspace, task, since, limit.saturating_add(1))?;
     let has_more = events.len() > limit;
     events.truncate(limit);

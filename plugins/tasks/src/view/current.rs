@@ -9,7 +9,7 @@ use crate::store::Kind;
 use crate::store::record::{children_with, has_child};
 
 /// Siblings that are looked at before a level is given up.
-const SIBLINGS: usize = 10;
+const SIBLINGS: usize = 50;
 
 /// The first open step of a task with nothing open below it, in the order of the tree; or else the first
 /// blocked one.

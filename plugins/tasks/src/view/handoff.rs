@@ -120,15 +120,22 @@ fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
 
 fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> Result<(), ToolError> {
     let stale = scope.now().plus_ms(-scope.config.stale_ms());
-    let tasks = |statuses: &[Status]| {
-        let wanted = Wanted {
-            kind: RootKind::Task,
-            plan: Some(id),
-            statuses,
-            after: 0,
-            limit,
-        };
-        page(scope.db(), &scope.workspace, &wanted)
+    // What is begun comes first, and no more is read than is told.
+    let tasks = |statuses: &[Status]| -> Result<Vec<Head>, ToolError> {
+        let mut heads = Vec::new();
+        for status in statuses {
+            let wanted = Wanted {
+                kind: RootKind::Task,
+                plan: Some(id),
+                statuses: std::slice::from_ref(status),
+                after: 0,
+                limit: limit.saturating_sub(heads.len()),
+            };
+            if wanted.limit > 0 {
+                heads.extend(page(scope.db(), &scope.workspace, &wanted)?);
+            }
+        }
+        Ok(heads)
     };
     let line = |head: &Head| {
         let status = head.status.map_or("", Status::as_str);

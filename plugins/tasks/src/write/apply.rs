@@ -67,9 +67,7 @@ impl Write<'_> {
     /// Adds the operation to the journal. What was undone of its roots can no longer be redone.
     fn record(&mut self, journal: &Journal) -> Result<(), DbError> {
         let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
-        for root in &self.touched {
-            operation::end(&db, &workspace, root, State::Undone, State::Dropped)?;
-        }
+        operation::drop_undone(&db, &workspace, &self.touched)?;
         self.scope.counters.operations += 1;
         let operation = Operation {
             seq: self.scope.counters.operations,

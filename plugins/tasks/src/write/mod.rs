@@ -6,6 +6,7 @@
 //! undone does not depend on the tool.
 
 mod apply;
+mod revert;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,7 @@ use crate::record::{Plan, Record, Root, Task};
 use crate::reply::Warning;
 use crate::scope::Scope;
 use crate::store::event::{self, Event};
-use crate::store::operation::{self, Operation, State};
+use crate::store::operation::{self, State};
 use crate::store::root::Head;
 use crate::store::{self, Columns, Kind};
 
@@ -309,7 +310,7 @@ impl<'a> Write<'a> {
             let id = &root.meta().id;
             store::record::remove_content(&db, &workspace, id)?;
             store::body::remove_of_root(&db, &workspace, id)?;
-            operation::end(&db, &workspace, id, State::Done, State::Final)?;
+            operation::seal(&db, &workspace, id)?;
             self.follow(root)?;
             if let Some(head) = self.heads.get_mut(id) {
                 head.status = None;
@@ -323,74 +324,6 @@ impl<'a> Write<'a> {
             }
         }
         self.apply(Journal::Final)
-    }
-
-    /// Puts records back as they were before an operation, or after it.
-    pub(crate) fn revert(mut self, operation: &Operation, to: State) -> Result<Receipt, ToolError> {
-        let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
-        if let Some(later) = operation::later(&db, &workspace, operation.seq)?.filter(|_| to == State::Undone)
-        {
-            let reason = Reason::UndoConflict {
-                operation: operation.seq,
-                kind: Kind::Task,
-                id: format!("changed by operation {later}"),
-            };
-            return Err(reason.into());
-        }
-        let mut changes = operation::changes(&db, &workspace, operation.seq)?;
-        if to == State::Undone {
-            changes.reverse();
-        }
-        for change in changes {
-            let (present, wanted) = match to {
-                State::Undone => (change.after, change.before),
-                _ => (change.before, change.after),
-            };
-            if store::record::body(&db, &workspace, change.kind, &change.id)? != present {
-                let reason = Reason::UndoConflict {
-                    operation: operation.seq,
-                    kind: change.kind,
-                    id: change.id,
-                };
-                return Err(reason.into());
-            }
-            self.restore(change.kind, present.as_deref(), wanted)?;
-        }
-        for root in operation::roots(&db, &workspace, operation.seq)? {
-            let event_type = if to == State::Undone {
-                EventType::Undone
-            } else {
-                EventType::Redone
-            };
-            let data = json!({"operation": operation.seq, "tool": operation.tool});
-            self.event(event_type, &root, None, data);
-            self.touch(&root);
-        }
-        self.apply(Journal::Reverts(operation.seq, to))
-    }
-
-    /// Plans a record to be as the journal has it.
-    fn restore(
-        &mut self,
-        kind: Kind,
-        present: Option<&str>,
-        wanted: Option<String>,
-    ) -> Result<(), ToolError> {
-        let Some(text) = wanted.as_deref().or(present) else {
-            return Ok(());
-        };
-        let columns = crate::record::columns(kind, text)?;
-        let root = crate::record::root(kind, text)?;
-        if let Some(root) = root {
-            self.follow(&root)?;
-            if wanted.is_none()
-                && let Some(head) = self.heads.get_mut(&root.meta().id)
-            {
-                head.status = None;
-            }
-        }
-        self.change(kind, columns, wanted)?;
-        Ok(())
     }
 
     /// Notes what lists of plans and tasks look at.

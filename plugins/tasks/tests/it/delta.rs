@@ -60,7 +60,11 @@ proptest! {
                 Op::Read { limit, max_chars } => drop(read(*limit, *max_chars)),
             }
         }
-        while read(200, 20_000) {}
+        let mut reads = 0;
+        while read(200, 20_000) {
+            reads += 1;
+            prop_assert!(reads <= ops.len(), "the cursor stands still");
+        }
         let wanted = if task { "root = 'TASK-001'" } else { "1 = 1" };
         let all: Vec<i64> = session
             .sql(&format!("SELECT seq FROM tasks_events WHERE {wanted} ORDER BY seq"))

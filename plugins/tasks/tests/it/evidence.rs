@@ -213,6 +213,13 @@ fn secrets_are_not_stored() {
         json!({"task": "TASK-001", "items": [item]}),
     )
     .unwrap();
+    let said = json!({"tests": {"confirmed": true, "note": format!("ran with {secret}")}});
+    let verified = call_tool(
+        &session,
+        "tasks_verify",
+        json!({"task": "TASK-001", "path": "s:0", "checkpoints": said}),
+    );
+    assert!(verified.unwrap().structured.contains("SECRETS_REDACTED"));
     for table in ["records", "bodies", "events", "changes"] {
         for row in session.sql(&format!("SELECT * FROM tasks_{table}")) {
             let row = format!("{row:?}");

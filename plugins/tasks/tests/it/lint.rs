@@ -92,15 +92,29 @@ fn what_goes_wrong_between_tasks() {
     mend(&session, "TASK-001", "ORPHAN_DEPENDENCY");
     ok(&session, r#"edit {"task": "TASK-002", "depends_on": []}"#);
     ok(&session, r#"create {"title": "e", "plan": "PLAN-001"}"#);
-    for task in ["TASK-001", "TASK-002", "TASK-004", "TASK-005"] {
+    for task in ["TASK-002", "TASK-001", "TASK-004", "TASK-005"] {
+        assert!(!codes(&session, "PLAN-001").contains("ACTIVE_LIMIT_EXCEEDED"));
         ok(
             &session,
             &format!(r#"complete {{"task": "{task}", "status": "ACTIVE"}}"#),
         );
     }
+    let lint = ok(&session, r#"lint {"task": "PLAN-001"}"#);
+    let issues = lint["issues"].as_array().unwrap();
+    let park = issues
+        .iter()
+        .find(|issue| issue["code"] == "ACTIVE_LIMIT_EXCEEDED");
+    assert_eq!(
+        park.unwrap()["target"],
+        "TASK-002",
+        "nobody touched it for longest"
+    );
     mend(&session, "PLAN-001", "ACTIVE_LIMIT_EXCEEDED");
     session.advance_ms(15 * 24 * 60 * 60 * 1000);
-    mend(&session, "TASK-002", "STALE_TASK");
+    mend(&session, "TASK-001", "STALE_TASK");
+    ok(&session, r#"complete {"task": "TASK-004", "status": "CANCELED"}"#);
+    session.advance_ms(15 * 24 * 60 * 60 * 1000);
+    assert!(!codes(&session, "TASK-004").contains("STALE_TASK"));
     ok(
         &session,
         r#"plan {"plan": "PLAN-001", "steps": ["x", "y"], "current": 2}"#,

@@ -3,8 +3,10 @@
 mod bad_input;
 mod batch;
 mod delta;
+mod errors;
 mod evidence;
 mod harness;
+mod journal;
 mod lint;
 mod model;
 mod refusals;

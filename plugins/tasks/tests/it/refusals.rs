@@ -11,7 +11,7 @@ fn codes(err: &ToolError) -> Vec<&str> {
 
 #[test]
 fn targets_are_explicit() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE, r#"create {"title": "second"}"#]);
     for line in [
         r#"done {"task": "TASK-001", "path": "s:0", "step_id": "STEP-00000002"}"#,
         r#"close_step {"task": "TASK-001", "path": "s:0", "step_id": "STEP-00000002", "checkpoints": "gate"}"#,
@@ -25,6 +25,13 @@ fn targets_are_explicit() {
         assert_eq!(refused(&session, line).code, "TARGET_MISMATCH", "{line}");
     }
     ok(&session, r#"radar {"task": "TASK-001", "plan": "PLAN-001"}"#);
+    let add = r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "n"}"#;
+    let first = ok(&session, add)["node"]["task_node_id"].clone();
+    ok(&session, add);
+    for tool in ["task_define", "task_delete"] {
+        let both = format!(r#"{tool} {{"task": "TASK-001", "path": "s:0.t:1", "task_node_id": {first}}}"#);
+        assert_eq!(refused(&session, &both).code, "TARGET_MISMATCH");
+    }
 }
 
 #[test]
@@ -73,6 +80,38 @@ fn nothing_crosses_workspaces() {
         "NOTHING_TO_UNDO"
     );
     assert_eq!(ok(&session, r#"radar {"task": "TASK-001"}"#)["revision"], 1);
+    // The same numbers in both, and each finds its own.
+    ok(&session, r#"redo {"workspace": "other"}"#);
+    let steps = r#""steps": [{"title": "their step"}]"#;
+    ok(
+        &session,
+        &format!(r#"create {{"workspace": "other", "plan": "PLAN-001", "title": "their task", {steps}}}"#),
+    );
+    for (workspace, title, step, count) in [("w", "T", "one", 3), ("other", "their task", "their step", 1)] {
+        let at = |tool: &str, more: &str| {
+            ok(
+                &session,
+                &format!(r#"{tool} {{"workspace": "{workspace}"{more}}}"#),
+            )
+        };
+        let mirror = at("mirror", r#", "task": "TASK-001""#);
+        assert_eq!(
+            (&mirror["title"], mirror["steps"].as_array().unwrap().len()),
+            (&json!(title), count)
+        );
+        let first = at("mirror", r#", "task": "TASK-001", "path": "s:0""#);
+        assert_eq!(first["steps"][0]["title"], step);
+        assert_eq!(at("context", "")["entries"].as_array().unwrap().len(), 2);
+        assert_eq!(at("next", "")["ready"].as_array().unwrap().len(), 1);
+    }
+    ok(&session, r#"delete {"workspace": "other", "task": "PLAN-001"}"#);
+    assert_eq!(
+        ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
     let batch = r#"batch {"operations": [{"tool": "tasks_note", "args": {"workspace": "other", "task": "PLAN-001", "note": "x"}}]}"#;
     assert_eq!(refused(&session, batch).code, "INVALID_INPUT");
 }
@@ -129,6 +168,7 @@ fn a_mismatch_tells_what_changed_and_where_to_look() {
     let session = after(&[THREE]);
     ok(&session, r#"block {"task": "TASK-001", "path": "s:0"}"#);
     ok(&session, r#"note {"task": "TASK-001", "note": "n"}"#);
+    ok(&session, r#"note {"task": "PLAN-001", "note": "another's"}"#);
     let err = refused(
         &session,
         r#"edit {"task": "TASK-001", "title": "x", "expected_revision": 1}"#,
@@ -291,6 +331,57 @@ fn dependencies_are_enforced_and_circles_refused() {
 }
 
 #[test]
+fn a_deleted_dependency_stays_open_until_it_is_taken_away() {
+    let session = after(&[r#"create {"title": "P"}"#]);
+    for more in ["", r#", "depends_on": ["TASK-001"]"#] {
+        let steps = r#""steps": [{"title": "s", "tests": ["t"]}]"#;
+        ok(
+            &session,
+            &format!(r#"create {{"title": "t", "plan": "PLAN-001", {steps}{more}}}"#),
+        );
+    }
+    ok(&session, r#"delete {"task": "TASK-001"}"#);
+    let err = refused(&session, r#"complete {"task": "TASK-002", "status": "ACTIVE"}"#);
+    assert_eq!(codes(&err), ["DEPENDENCY_OPEN"]);
+    follow(&session, &err.next_call.unwrap());
+    ok(&session, r#"complete {"task": "TASK-002", "status": "ACTIVE"}"#);
+}
+
+#[test]
+fn a_done_task_is_not_reopened_past_what_it_depends_on() {
+    let session = after(&[r#"create {"title": "P"}"#]);
+    for more in ["", r#", "depends_on": ["TASK-001"]"#] {
+        let steps = r#""steps": [{"title": "s", "tests": ["t"]}]"#;
+        ok(
+            &session,
+            &format!(r#"create {{"title": "t", "plan": "PLAN-001", {steps}{more}}}"#),
+        );
+    }
+    for task in ["TASK-001", "TASK-002"] {
+        ok(
+            &session,
+            &format!(r#"close_step {{"task": "{task}", "path": "s:0", "checkpoints": "gate"}}"#),
+        );
+        ok(&session, &format!(r#"complete {{"task": "{task}"}}"#));
+    }
+    let status = |task: &str| ok(&session, &format!(r#"mirror {{"task": "{task}"}}"#))["status"].clone();
+    for (task, wanted) in [
+        ("TASK-002", "ACTIVE"),
+        ("TASK-001", "ACTIVE"),
+        ("TASK-002", "TODO"),
+    ] {
+        if wanted == "TODO" {
+            ok(&session, r#"undo {"task": "TASK-002"}"#);
+        }
+        ok(
+            &session,
+            &format!(r#"progress {{"task": "{task}", "path": "s:0", "completed": false}}"#),
+        );
+        assert_eq!(status(task), wanted);
+    }
+}
+
+#[test]
 fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
     let session = after(&[THREE]);
     let claim = |owner: &str, more: &str| {
@@ -337,10 +428,21 @@ fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
         .code,
         "STEP_LEASE_NOT_HELD"
     );
+    let leases = || {
+        session
+            .sql("SELECT 1 FROM tasks_records WHERE kind = 'lease'")
+            .len()
+    };
     ok(&session, &claim("ada", ""));
     ok(
         &session,
         r#"step_release {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
     );
-    ok(&session, close);
+    assert_eq!(leases(), 0);
+    ok(&session, &claim("ada", ""));
+    ok(
+        &session,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "owner": "ada"}"#,
+    );
+    assert_eq!(leases(), 0, "a closed step is nobody's");
 }

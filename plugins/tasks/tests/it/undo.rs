@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{THREE, after, ok, refused};
+use crate::harness::{THREE, after, follow, ok, refused};
 
 #[test]
 fn there_is_an_end_to_undoing_and_redoing() {
@@ -41,6 +41,55 @@ fn a_new_write_ends_redo_for_what_it_changed_only() {
         .map(|entry| entry["operation"]["state"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(states, ["done", "dropped", "done"]);
+}
+
+/// What an operation made can carry later ones that leave it as it is, so records alone do not tell.
+#[test]
+fn what_later_operations_build_on_is_undone_after_them_and_redone_before_them() {
+    let session = after(&[THREE, r#"create {"title": "other", "plan": "PLAN-001"}"#]);
+    let records = || session.sql("SELECT kind, id, body FROM tasks_records ORDER BY kind, id");
+    let before = records();
+    let err = refused(&session, r#"undo {"task": "TASK-001"}"#);
+    assert_eq!(
+        (err.code.as_str(), &err.context["before"]),
+        ("UNDO_CONFLICT", &json!(2))
+    );
+    assert_eq!(records(), before, "the plan of TASK-002 is still there");
+    let revision = || session.sql("SELECT revision FROM tasks_roots WHERE id = 'PLAN-001'");
+    let made: i64 = revision()[0].get(0).unwrap();
+    follow(&session, &err.next_call.unwrap());
+    assert_eq!(revision()[0].get::<i64>(0).unwrap(), made + 1, "it lost a task");
+    ok(&session, r#"undo {"task": "TASK-001"}"#);
+    assert_eq!(records().len(), 0);
+    let err = refused(&session, r#"redo {"task": "TASK-002"}"#);
+    assert_eq!(
+        (err.code.as_str(), &err.context["before"]),
+        ("UNDO_CONFLICT", &json!(1))
+    );
+    assert_eq!(records().len(), 0, "no task without its plan");
+    follow(&session, &err.next_call.unwrap());
+    ok(&session, r#"redo {"task": "TASK-002"}"#);
+    assert_eq!(records(), before);
+}
+
+#[test]
+fn what_built_on_an_operation_that_a_write_replaced_cannot_be_redone() {
+    let session = after(&[
+        r#"create {"title": "P"}"#,
+        r#"create {"title": "T", "plan": "PLAN-001"}"#,
+    ]);
+    ok(
+        &session,
+        r#"decompose {"task": "TASK-001", "steps": [{"title": "s"}]}"#,
+    );
+    ok(&session, "undo {}");
+    ok(&session, "undo {}");
+    // It takes the place of the task, which the steps were for.
+    ok(&session, r#"edit {"task": "PLAN-001", "title": "renamed"}"#);
+    for line in [r#"redo {"task": "TASK-001"}"#, "redo {}"] {
+        assert_eq!(refused(&session, line).code, "NOTHING_TO_REDO", "{line}");
+    }
+    assert_eq!(session.sql("SELECT 1 FROM tasks_records").len(), 1);
 }
 
 #[test]

@@ -178,6 +178,26 @@ fn a_plan_radar_counts_its_tasks() {
 }
 
 #[test]
+fn a_radar_tells_ten_blockers_and_no_more() {
+    let session = after(&[r#"create {"title": "P"}"#]);
+    let steps: Vec<Value> = (0..15)
+        .map(|n| json!({"title": format!("s{n}"), "blockers": ["a", "b"]}))
+        .collect();
+    let made = json!({"title": "t", "plan": "PLAN-001", "steps": steps});
+    call_tool(&session, "tasks_create", made).unwrap();
+    for n in 0..15 {
+        ok(
+            &session,
+            &format!(r#"block {{"task": "TASK-001", "path": "s:{n}"}}"#),
+        );
+    }
+    for target in ["TASK-001", "PLAN-001"] {
+        let radar = ok(&session, &format!(r#"radar {{"task": "{target}"}}"#));
+        assert_eq!(radar["blockers"].as_array().unwrap().len(), 10, "{target}");
+    }
+}
+
+#[test]
 fn next_is_in_order_and_says_why_things_wait() {
     let session = after(&[r#"create {"title": "P"}"#]);
     let step = r#""steps": [{"title": "s", "tests": ["t"]}]"#;

@@ -100,6 +100,66 @@ fn new_criteria_take_their_confirmation_back() {
 }
 
 #[test]
+fn what_a_call_says_does_not_hold_is_taken_back() {
+    let session = after(&[THREE]);
+    let confirmed =
+        || ok(&session, r#"mirror {"task": "TASK-001", "path": "s:0"}"#)["steps"][0]["confirmed"].clone();
+    ok(
+        &session,
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+    );
+    let taken = ok(
+        &session,
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": {"tests": {"confirmed": false}}}"#,
+    );
+    assert_eq!(
+        taken["events"][0]["data"],
+        json!({"path": "s:0", "checkpoints": [], "withdrawn": ["tests"]})
+    );
+    assert_eq!(confirmed(), json!(["criteria"]));
+    ok(&session, r#"undo {"task": "TASK-001"}"#);
+    assert_eq!(confirmed(), json!(["criteria", "tests"]));
+    // What a call has named once stays required.
+    for holds in [true, false] {
+        let docs = format!(r#"{{"docs": {{"confirmed": {holds}}}}}"#);
+        ok(
+            &session,
+            &format!(r#"verify {{"task": "TASK-001", "path": "s:0", "checkpoints": {docs}}}"#),
+        );
+    }
+    assert_eq!(
+        refused(&session, r#"done {"task": "TASK-001", "path": "s:0"}"#).message,
+        "docs of step s:0 is not confirmed"
+    );
+}
+
+#[test]
+fn reopening_a_step_reopens_what_is_above_it() {
+    let session = after(&[
+        THREE,
+        r#"decompose {"task": "TASK-001", "path": "s:0", "steps": [{"title": "below"}]}"#,
+        r#"done {"task": "TASK-001", "path": "s:0.s:0"}"#,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+    ]);
+    let reopened = ok(
+        &session,
+        r#"progress {"task": "TASK-001", "path": "s:0.s:0", "completed": false}"#,
+    );
+    let paths: Vec<&Value> = reopened["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| &event["data"]["path"])
+        .collect();
+    assert_eq!(paths, ["s:0.s:0", "s:0"]);
+    let steps = ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"].clone();
+    assert_eq!(
+        (&steps[0]["status"], &steps[1]["status"]),
+        (&json!("open"), &json!("open"))
+    );
+}
+
+#[test]
 fn closing_a_task_shows_first_and_does_all_or_nothing() {
     let session = after(&[THREE]);
     for path in ["s:0", "s:1"] {
@@ -245,6 +305,47 @@ fn templates_make_work_that_can_be_gated() {
 }
 
 #[test]
+fn a_workspace_has_templates_of_its_own_up_to_a_number() {
+    let session = after(&[]);
+    let save = |name: &str, title: &str, kind: &str, task: &str| {
+        let step = format!(r#"{{"title": "{title}", "success_criteria": ["c"], "tests": ["t"]{task}}}"#);
+        format!(
+            r#"template_save {{"name": "{name}", "kind": "{kind}", "description": "d", "steps": [{step}]}}"#
+        )
+    };
+    let task = r#", "task": "a""#;
+    assert_eq!(
+        refused(&session, &save("x", "s", "task", task)).code,
+        "INVALID_INPUT"
+    );
+    assert_eq!(
+        refused(&session, &save("x", "s", "plan", "")).code,
+        "INVALID_INPUT"
+    );
+    ok(&session, &save("bug-fix", "ours", "task", ""));
+    let scaffold = r#"scaffold {"template": "bug-fix", "title": "T", "plan_title": "P"}"#;
+    ok(&session, scaffold);
+    let mirror = ok(&session, r#"mirror {"task": "TASK-001"}"#);
+    assert_eq!(mirror["steps"].as_array().unwrap().len(), 1);
+    assert_eq!(mirror["steps"][0]["title"], "ours");
+    assert_eq!(mirror["steps"][0]["tests"], json!(["t"]));
+    let into = r#"scaffold {"template": "basic-plan", "title": "T", "plan": "PLAN-001"}"#;
+    assert_eq!(refused(&session, into).code, "INVALID_INPUT");
+    for n in 1..100 {
+        ok(&session, &save(&format!("t{n}"), "s", "task", ""));
+    }
+    assert_eq!(
+        refused(&session, &save("t100", "s", "task", "")).code,
+        "INVALID_INPUT"
+    );
+    ok(&session, &save("t99", "replaced", "plan", task));
+    let listed = ok(&session, "templates_list {}");
+    assert_eq!(listed["templates"].as_array().unwrap().len(), 107);
+    let elsewhere = ok(&session, r#"templates_list {"workspace": "other"}"#);
+    assert_eq!(elsewhere["templates"].as_array().unwrap().len(), 7);
+}
+
+#[test]
 fn lists_go_on_from_a_cursor() {
     let session = after(&[r#"create {"title": "P"}"#]);
     for n in 0..7 {
@@ -254,7 +355,8 @@ fn lists_go_on_from_a_cursor() {
         );
     }
     let (mut after, mut seen) = (0, Vec::new());
-    loop {
+    for reads in 0.. {
+        assert!(reads < 10, "the cursor stands still");
         let page = ok(
             &session,
             &format!(r#"context {{"kind": "task", "limit": 3, "after": {after}, "max_chars": 600}}"#),
@@ -277,5 +379,10 @@ fn lists_go_on_from_a_cursor() {
         json!([])
     );
     assert_eq!(refused(&session, r#"context {"after": 1}"#).code, "INVALID_INPUT");
+    // The schema forbids it, and nobody has to have checked it.
+    let twice = r#"{"workspace": "w", "kind": "task", "status": ["TODO", "TODO"]}"#;
+    let listed = session.call("tasks_context", twice).unwrap();
+    let listed: Value = serde_json::from_str(&listed.structured).unwrap();
+    assert_eq!(listed["entries"].as_array().unwrap().len(), 7);
     assert_eq!(ok(&session, "storage {}")["tasks"], 7);
 }

@@ -1,25 +1,32 @@
 //! Facts by content, kept from one run to the next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use foldhash::fast::FixedState;
 
 use super::Facts;
-use crate::language::Role;
+use crate::language;
 use crate::snapshot::{Content, Digest, FileRecord, Limits, Snapshot};
 use crate::tree::{Entry, Kind, Tree, TreeError};
 
 /// Facts by what they hang on: a file's content, and its name as far as it says how to read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FactBook {
-    facts: BTreeMap<(Digest, String), Facts>,
+    /// Most contents are read in one way only.
+    facts: HashMap<Digest, Vec<(String, Facts)>, FixedState>,
+    changed: BTreeSet<Digest>,
 }
 
 impl FactBook {
     /// Reads a file that a walk shows.
     pub fn learn(&mut self, file: &FileRecord, bytes: &[u8]) {
-        if let Some(key) = key(file) {
-            self.facts
-                .entry(key)
-                .or_insert_with(|| Facts::read(&file.path, bytes));
+        let Some((digest, reading)) = key(file) else {
+            return;
+        };
+        let readings = self.facts.entry(digest).or_default();
+        if let Err(place) = readings.binary_search_by(|(known, _)| known.as_str().cmp(reading)) {
+            readings.insert(place, (reading.to_owned(), Facts::read(&file.path, bytes)));
+            self.changed.insert(digest);
         }
     }
 
@@ -60,40 +67,66 @@ impl FactBook {
 
     /// The facts of a file.
     pub fn of(&self, file: &FileRecord) -> Option<&Facts> {
-        self.facts.get(&key(file)?)
+        let (digest, reading) = key(file)?;
+        let mut readings = self.facts.get(&digest)?.iter();
+        readings
+            .find(|(known, _)| known == reading)
+            .map(|(_, facts)| facts)
     }
 
     /// Forgets what no file of a snapshot holds any more.
     pub fn retain(&mut self, snapshot: &Snapshot) {
-        let held: BTreeSet<_> = snapshot.files.iter().filter_map(key).collect();
-        self.facts.retain(|key, _| held.contains(key));
+        let held: HashSet<_, FixedState> = snapshot.files.iter().filter_map(key).collect();
+        let changed = &mut self.changed;
+        self.facts.retain(|digest, readings| {
+            let before = readings.len();
+            readings.retain(|(reading, _)| held.contains(&(*digest, reading.as_str())));
+            if readings.len() < before {
+                changed.insert(*digest);
+            }
+            !readings.is_empty()
+        });
     }
 
-    /// Everything, to be kept: content, how it was read, facts.
+    /// Everything, to be kept: content, how it was read, facts. By content, so that the same facts make the
+    /// same bytes.
     pub fn rows(&self) -> impl Iterator<Item = (Digest, &str, &Facts)> {
-        self.facts
-            .iter()
-            .map(|((digest, reading), facts)| (*digest, reading.as_str(), facts))
+        let mut all: Vec<_> = self.facts.iter().collect();
+        all.sort_unstable_by_key(|(digest, _)| **digest);
+        all.into_iter().flat_map(|(digest, readings)| {
+            let rows = readings.iter();
+            rows.map(|(reading, facts)| (*digest, reading.as_str(), facts))
+        })
+    }
+
+    /// The contents whose facts came or went since they were kept.
+    pub fn changed(&self) -> impl Iterator<Item = Digest> {
+        self.changed.iter().copied()
     }
 
     /// Takes back what [`FactBook::rows`] gave.
     pub fn insert(&mut self, digest: Digest, reading: String, facts: Facts) {
-        self.facts.insert((digest, reading), facts);
+        let readings = self.facts.entry(digest).or_default();
+        match readings.binary_search_by(|(known, _)| known.cmp(&reading)) {
+            Ok(_) => {}
+            Err(place) => readings.insert(place, (reading, facts)),
+        }
     }
 }
 
-/// A manifest is read by its name, everything else by its extension.
-fn key(file: &FileRecord) -> Option<(Digest, String)> {
+/// What the facts of a file hang on: its content, and how it is read. A manifest is read by its name,
+/// everything else by its extension. None for what is no text.
+pub fn key(file: &FileRecord) -> Option<(Digest, &str)> {
     let Content::Text { digest } = file.content else {
         return None;
     };
     let name = crate::path::name(&file.path);
-    let reading = if matches!(Role::of(name), Role::Manifest | Role::Generated) {
+    let reading = if language::is_manifest(name) || language::is_generated(name) {
         name
     } else {
         crate::path::extension(name)
     };
-    Some((digest, reading.to_owned()))
+    Some((digest, reading))
 }
 
 /// A file's content, if it still is what the snapshot saw.

@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Facts {
             }
             (Symbol::Word, "class" | "interface" | "enum" | "record") => {
                 if let Some((_, name, _)) = tokens.next_if(|next| next.0 == Symbol::Word && depth == 0) {
-                    facts.declares.push(name.to_owned());
+                    facts.declares.push(name);
                 }
             }
             (Symbol::Word, "main") => {

@@ -2,7 +2,7 @@
 
 mod tokens;
 
-use super::{Facts, Import, Lines, MAX_IMPORTS, What, last_of};
+use super::{Facts, Import, Lines, MAX_IMPORTS, What};
 use tokens::{Place, Token, tokens};
 
 /// Tokens between `import` and its `from`.
@@ -11,7 +11,7 @@ const MAX_CLAUSE: usize = 4_000;
 /// Reads a JavaScript or TypeScript source.
 pub(super) fn read(text: &str) -> Facts {
     let mut reading = Reading {
-        tokens: tokens(text, last_of(text, &["import", "require", "from", "URL"])),
+        tokens: tokens(text, last_specifier(text.as_bytes())),
         lines: Lines::new(text),
         facts: Facts::default(),
         depth: 0,
@@ -23,6 +23,38 @@ pub(super) fn read(text: &str) -> Facts {
         at += 1;
     }
     reading.facts
+}
+
+/// Where the last literal stands that may name a file: behind it nothing has to be read. Most files
+/// import at their top, and literals are rarer than the words that may stand before one.
+fn last_specifier(text: &[u8]) -> usize {
+    let mut quotes = memchr::memchr3_iter(b'\'', b'"', b'`', text);
+    let last = quotes.rfind(|quote| may_name(text.get(..*quote).unwrap_or_default()));
+    last.unwrap_or(0)
+}
+
+/// Whether a literal that follows may be a specifier. What stands behind a comment may.
+fn may_name(before: &[u8]) -> bool {
+    let trimmed = before.trim_ascii_end();
+    let space = before.get(trimmed.len()..).unwrap_or_default();
+    match trimmed.last() {
+        Some(b'm') => trimmed.ends_with(b"from"),
+        Some(b't') => trimmed.ends_with(b"import"),
+        Some(b'(') => {
+            let callee = trimmed
+                .get(..trimmed.len() - 1)
+                .unwrap_or_default()
+                .trim_ascii_end();
+            let names: [&[u8]; 4] = [b"import", b"require", b"resolve", b"URL"];
+            names.iter().any(|name| callee.ends_with(name))
+        }
+        Some(b'/') if trimmed.ends_with(b"*/") => true,
+        Some(_) if space.contains(&b'\n') => {
+            let line = memchr::memrchr(b'\n', trimmed).map_or(0, |end| end + 1);
+            memchr::memmem::find(trimmed.get(line..).unwrap_or_default(), b"//").is_some()
+        }
+        _ => false,
+    }
 }
 
 struct Reading<'a> {

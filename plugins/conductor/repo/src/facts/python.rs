@@ -77,10 +77,24 @@ pub(super) fn read(text: &str) -> Facts {
         tokens: tokens.peekable(),
         lines: Lines::new(text),
         facts: Facts::default(),
-        last: last_of(text, &["import", "__main__"]),
+        last: last_import(text.as_bytes()).max(last_of(text, &["__main__"])),
     };
     reading.all();
     reading.facts
+}
+
+/// Where the last `import` stands that is a word, or the end of `__import__` or the start of
+/// `import_module`.
+fn last_import(text: &[u8]) -> usize {
+    const IMPORT: &[u8] = b"import";
+    let is_word = |at: &usize| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        let behind = text.get(at + IMPORT.len());
+        before.is_none_or(|byte| !byte.is_ascii_alphanumeric())
+            && behind.is_none_or(|byte| !byte.is_ascii_alphanumeric())
+    };
+    let found = memchr::memmem::find_iter(text, IMPORT).filter(is_word);
+    found.last().unwrap_or(0)
 }
 
 struct Reading<'a, I: Iterator<Item = (Token, &'a str, usize)>> {

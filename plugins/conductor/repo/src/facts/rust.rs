@@ -19,14 +19,14 @@ pub(super) fn read(text: &str) -> Facts {
         scopes: Vec::new(),
         depth: 0,
         file: None,
+        has_macros: false,
         paths: HashSet::new(),
         path: Vec::new(),
     };
-    while reading.facts.imports.len() < MAX_IMPORTS && reading.tokens.left() {
-        reading.step();
+    while reading.facts.imports.len() < MAX_IMPORTS && reading.step() {}
+    if reading.has_macros {
+        reading.facts.declares.push("!");
     }
-    reading.facts.declares.sort();
-    reading.facts.declares.dedup();
     reading.facts
 }
 
@@ -39,6 +39,8 @@ struct Reading<'a> {
     depth: usize,
     /// What a `#[path]` before the next item says.
     file: Option<String>,
+    /// There are calls of macros between items, which may define anything. It is noted as the name `!`.
+    has_macros: bool,
     /// Paths in code that were seen, each behind the modules around it.
     paths: HashSet<Vec<&'a str>>,
     /// The path that is being read.
@@ -46,9 +48,9 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn step(&mut self) {
-        let token = self.tokens.next();
-        match token {
+    /// Reads on to the next thing that matters. Says whether there was one.
+    fn step(&mut self) -> bool {
+        match self.tokens.next_notable() {
             Kind::Pound => self.attribute(),
             Kind::Open('{') => self.depth += 1,
             Kind::Close('}') => {
@@ -58,8 +60,10 @@ impl<'a> Reading<'a> {
                 }
             }
             Kind::Word(word) => self.word(word),
-            Kind::Open(_) | Kind::Close(_) | Kind::Text(_) | Kind::Separator | Kind::Mark(_) | Kind::End => {}
+            Kind::End => return false,
+            Kind::Open(_) | Kind::Close(_) | Kind::Text(_) | Kind::Separator | Kind::Mark(_) => {}
         }
+        true
     }
 
     fn word(&mut self, word: &'a str) {
@@ -82,8 +86,9 @@ impl<'a> Reading<'a> {
             return;
         }
         let mut depth = 1_usize;
-        while depth > 0 && self.tokens.left() {
+        while depth > 0 {
             match self.tokens.next() {
+                Kind::End => return,
                 Kind::Open('[') => depth += 1,
                 Kind::Close(']') => depth -= 1,
                 Kind::Word("path") if self.tokens.take(Kind::Mark('=')) => {
@@ -103,7 +108,7 @@ impl<'a> Reading<'a> {
         };
         self.tokens.next();
         let file = self.file.take();
-        self.facts.declares.push(name.to_owned());
+        self.facts.declares.push(name);
         if self.tokens.take(Kind::Open('{')) {
             self.depth += 1;
             self.scopes.push((name, self.depth));
@@ -140,7 +145,7 @@ impl<'a> Reading<'a> {
             name = alias.to_owned();
         }
         if krate != "self" {
-            let (path, scope) = (vec![krate.to_owned()], self.scope());
+            let (path, scope) = (krate.to_owned(), self.scope());
             let name = Some(name);
             self.push(at, What::RustUse { path, scope, name });
         }
@@ -179,13 +184,12 @@ impl<'a> Reading<'a> {
         self.file = None;
         if let (true, Kind::Word(name)) = (self.is_top(), self.tokens.peek()) {
             self.facts.runs |= keyword == "fn" && name == "main" && self.scopes.is_empty();
-            self.facts.declares.push(name.to_owned());
+            self.facts.declares.push(name);
             self.tokens.next();
         }
     }
 
     /// A path in code. Types of other crates and the standard library are no dependency on a file.
-    /// A macro between items may define anything, which is noted as the name `!`.
     fn path(&mut self, first: &'a str) {
         if first != "macro_rules" {
             self.macro_call();
@@ -215,17 +219,14 @@ impl<'a> Reading<'a> {
         self.path.truncate(scope + modules + 1);
         if !self.paths.contains(&self.path) {
             self.paths.insert(self.path.clone());
-            let path = self.path.get(scope..).unwrap_or_default();
-            let path = path.iter().map(|segment| (*segment).to_owned()).collect();
+            let path = self.path.get(scope..).unwrap_or_default().join("::");
             let scope = self.scope();
             self.push(at, What::RustPath { path, scope });
         }
     }
 
     fn macro_call(&mut self) {
-        if self.is_top() && self.tokens.peek() == Kind::Mark('!') {
-            self.facts.declares.push("!".to_owned());
-        }
+        self.has_macros |= self.is_top() && self.tokens.peek() == Kind::Mark('!');
     }
 
     /// Between items, not inside one.
@@ -233,8 +234,9 @@ impl<'a> Reading<'a> {
         self.depth == self.scopes.last().map_or(0, |(_, depth)| *depth)
     }
 
-    fn scope(&self) -> Vec<String> {
-        self.scopes.iter().map(|(name, _)| (*name).to_owned()).collect()
+    fn scope(&self) -> String {
+        let names: Vec<&str> = self.scopes.iter().map(|(name, _)| *name).collect();
+        names.join("::")
     }
 
     fn push(&mut self, at: usize, what: What) {

@@ -1,8 +1,11 @@
 //! The files of a snapshot by path, by directory and by what they say.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 
 use crate::facts::{FactBook, Facts};
+use crate::language::{Language, Role};
 use crate::manifest::Manifest;
 use crate::path;
 use crate::snapshot::{FileRecord, Snapshot};
@@ -10,10 +13,11 @@ use crate::snapshot::{FileRecord, Snapshot};
 /// The files of a snapshot with their facts.
 pub(crate) struct Index<'a> {
     files: &'a [FileRecord],
-    places: HashMap<&'a str, usize>,
+    places: HashMap<&'a str, usize, FixedState>,
     facts: Vec<Option<&'a Facts>>,
+    kinds: Vec<(Role, Option<Language>)>,
     /// The files directly in each directory, and each directory above one with files.
-    directories: BTreeMap<&'a str, Directory<'a>>,
+    directories: HashMap<&'a str, Directory<'a>, FixedState>,
 }
 
 /// What is directly in a directory.
@@ -25,7 +29,7 @@ struct Directory<'a> {
 
 impl<'a> Index<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, book: &'a FactBook) -> Index<'a> {
-        let mut directories: BTreeMap<&str, Directory<'_>> = BTreeMap::new();
+        let mut directories: HashMap<&str, Directory<'_>, FixedState> = HashMap::default();
         for (at, file) in snapshot.files.iter().enumerate() {
             let mut inside = path::parent(&file.path);
             let is_new = !directories.contains_key(inside);
@@ -49,6 +53,11 @@ impl<'a> Index<'a> {
             files: &snapshot.files,
             places: places.collect(),
             facts: snapshot.files.iter().map(|file| book.of(file)).collect(),
+            kinds: snapshot
+                .files
+                .iter()
+                .map(|file| (Role::of(&file.path), Language::of(&file.path)))
+                .collect(),
             directories,
         }
     }
@@ -75,6 +84,15 @@ impl<'a> Index<'a> {
         self.facts.get(file).copied().flatten()
     }
 
+    /// The part a file plays, by its path.
+    pub(crate) fn role(&self, file: usize) -> Role {
+        self.kinds.get(file).map_or(Role::Asset, |(role, _)| *role)
+    }
+
+    pub(crate) fn language(&self, file: usize) -> Option<Language> {
+        self.kinds.get(file).and_then(|(_, language)| *language)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.files.len()
     }
@@ -96,8 +114,10 @@ impl<'a> Index<'a> {
     }
 
     /// All directories, by path.
-    pub(crate) fn directories(&self) -> impl Iterator<Item = &'a str> {
-        self.directories.keys().copied()
+    pub(crate) fn directories(&self) -> Vec<&'a str> {
+        let mut directories: Vec<&str> = self.directories.keys().copied().collect();
+        directories.sort_unstable();
+        directories
     }
 
     /// Each manifest with the file it is in.

@@ -21,13 +21,13 @@ impl<'a> Packages<'a> {
             let path = index.path(file);
             let Some(facts) = index
                 .facts(file)
-                .filter(|_| Language::of(path) == Some(Language::Java))
+                .filter(|_| index.language(file) == Some(Language::Java))
             else {
                 continue;
             };
             let package = facts.package.as_deref().unwrap_or_default();
             packages.entry(package).or_default().push(file);
-            for name in std::iter::once(path::stem(path)).chain(facts.declares.iter().map(String::as_str)) {
+            for name in std::iter::once(path::stem(path)).chain(facts.declares.iter()) {
                 types.entry((package, name)).or_insert(file);
             }
         }

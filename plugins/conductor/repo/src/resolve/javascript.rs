@@ -8,6 +8,19 @@ use super::{Index, Outcome};
 use crate::path;
 use files::Files;
 
+/// Endings that a specifier may leave out.
+const EXTENSIONS: [&str; 12] = [
+    ".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".json", ".vue", ".svelte",
+];
+
+/// What an ending may stand for.
+const ALIASES: [(&str, &[&str]); 4] = [
+    (".js", &[".ts", ".tsx", ".d.ts", ".js", ".jsx"]),
+    (".jsx", &[".tsx", ".jsx"]),
+    (".mjs", &[".mts", ".d.mts", ".mjs"]),
+    (".cjs", &[".cts", ".d.cts", ".cjs"]),
+];
+
 /// Resolves specifiers in the files of the tree.
 pub(super) struct Node<'a> {
     index: &'a Index<'a>,
@@ -36,6 +49,9 @@ impl<'a> Node<'a> {
         if specifier.contains("://") || specifier.starts_with("data:") || specifier.contains('\0') {
             return Outcome::External(specifier.to_owned());
         }
+        if let Some(found) = self.beside(file, specifier) {
+            return Outcome::Files(vec![found]);
+        }
         let from = format!("/{}", self.index.path(file));
         for resolver in &self.resolvers {
             match resolver.resolve_file(&from, specifier) {
@@ -45,6 +61,28 @@ impl<'a> Node<'a> {
             }
         }
         self.unresolved(file, specifier, optional)
+    }
+
+    /// A relative specifier that is a file as it stands, or with one of the endings. Most are, and no
+    /// manifest has a say in it; one that ends like what a compiler writes may mean its source.
+    fn beside(&self, file: usize, specifier: &str) -> Option<usize> {
+        let is_relative = specifier.starts_with("./") || specifier.starts_with("../");
+        if !is_relative
+            || specifier.contains(['?', '#'])
+            || ALIASES.iter().any(|(from, _)| specifier.ends_with(from))
+        {
+            return None;
+        }
+        let mut path = path::join(path::parent(self.index.path(file)), specifier)?;
+        if let Some(found) = self.index.find(&path) {
+            return Some(found);
+        }
+        let length = path.len();
+        EXTENSIONS.iter().find_map(|extension| {
+            path.truncate(length);
+            path.push_str(extension);
+            self.index.find(&path)
+        })
     }
 
     fn place(&self, found: Option<&str>) -> Option<Outcome> {
@@ -98,18 +136,13 @@ fn options(conditions: &[&str]) -> ResolveOptions {
             .map(|text| (*text).to_owned())
             .collect::<Vec<String>>()
     };
-    let alias = |from: &str, to: &[&str]| (from.to_owned(), texts(to));
     ResolveOptions {
         tsconfig: Some(TsconfigDiscovery::Auto),
-        extensions: texts(&[
-            ".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".json", ".vue", ".svelte",
-        ]),
-        extension_alias: vec![
-            alias(".js", &[".ts", ".tsx", ".d.ts", ".js", ".jsx"]),
-            alias(".jsx", &[".tsx", ".jsx"]),
-            alias(".mjs", &[".mts", ".d.mts", ".mjs"]),
-            alias(".cjs", &[".cts", ".d.cts", ".cjs"]),
-        ],
+        extensions: texts(&EXTENSIONS),
+        extension_alias: ALIASES
+            .iter()
+            .map(|(from, to)| ((*from).to_owned(), texts(to)))
+            .collect(),
         condition_names: texts(conditions),
         main_fields: texts(&["source", "module", "main", "types"]),
         builtin_modules: true,

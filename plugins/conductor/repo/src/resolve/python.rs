@@ -102,8 +102,12 @@ impl<'a> Roots<'a> {
         let module = self.module(base)?;
         let mut files = BTreeSet::new();
         let mut inside = names.is_empty();
+        let has_modules = self.index.has_directory(base);
         for name in names {
-            match self.module(&path::below(base, name)) {
+            match has_modules
+                .then(|| self.module(&path::below(base, name)))
+                .flatten()
+            {
                 Some(Module::File(file)) if name != "*" => files.extend([file]),
                 _ => inside = true,
             }
@@ -119,19 +123,15 @@ impl<'a> Roots<'a> {
     }
 
     fn module(&self, base: &str) -> Option<Module> {
-        let as_file = ENDINGS.iter().map(|ending| format!("{base}{ending}"));
-        let as_package = ENDINGS
-            .iter()
-            .map(|ending| path::below(base, &format!("__init__{ending}")));
-        if let Some(file) = self
-            .index
-            .first(as_package.chain(as_file.filter(|_| !base.is_empty())))
-        {
+        let is_directory = self.index.has_directory(base);
+        let as_package = ENDINGS.iter().filter(|_| is_directory);
+        let as_package = as_package.map(|ending| path::below(base, &format!("__init__{ending}")));
+        let as_file = ENDINGS.iter().filter(|_| !base.is_empty());
+        let as_file = as_file.map(|ending| format!("{base}{ending}"));
+        if let Some(file) = self.index.first(as_package.chain(as_file)) {
             return Some(Module::File(file));
         }
-        self.index
-            .has_directory(base)
-            .then(|| Module::Namespace(base.to_owned()))
+        is_directory.then(|| Module::Namespace(base.to_owned()))
     }
 
     /// Where a file's own absolute names start: beside a script, above its package, at its project.
@@ -179,7 +179,7 @@ impl<'a> Roots<'a> {
     }
 
     fn python_in(&self, directory: &str) -> impl Iterator<Item = usize> {
-        let is_python = |file: &usize| Language::of(self.index.path(*file)) == Some(Language::Python);
+        let is_python = |file: &usize| self.index.language(*file) == Some(Language::Python);
         self.index
             .in_directory(directory)
             .iter()

@@ -94,7 +94,7 @@ impl<'a> Crates<'a> {
     }
 
     /// `mod name;`.
-    pub(super) fn module(&self, file: usize, name: &str, scope: &[String], named: Option<&str>) -> Outcome {
+    pub(super) fn module(&self, file: usize, name: &str, scope: &str, named: Option<&str>) -> Outcome {
         let places = self.places.get(&file).map_or(&[][..], Vec::as_slice);
         let owns_directory = places.iter().map(|place| place.owns_directory);
         let guessed = tree::owns_directory(self.index.path(file));
@@ -105,7 +105,7 @@ impl<'a> Crates<'a> {
     }
 
     /// A path that a `use` or code names.
-    pub(super) fn path(&self, file: usize, path: &[String], scope: &[String]) -> Outcome {
+    pub(super) fn path(&self, file: usize, path: &str, scope: &str) -> Outcome {
         let Some(places) = self.places.get(&file) else {
             return self.outside(file, path);
         };
@@ -131,58 +131,52 @@ impl<'a> Crates<'a> {
     }
 
     /// A path in a file that no crate has: only names of other crates mean something.
-    fn outside(&self, file: usize, path: &[String]) -> Outcome {
-        let Some(first) = path.first() else {
-            return Outcome::Nothing;
-        };
+    fn outside(&self, file: usize, path: &str) -> Outcome {
+        let (first, rest) = names::split(path);
         let package = self.package_of(file);
         match self.other_crate(package, first) {
-            Some(Ok(krate)) => self.walk(krate, Vec::new(), path.get(1..).unwrap_or_default()),
+            Some(Ok(krate)) => self.walk(krate, String::new(), rest),
             Some(Err(name)) => Outcome::External(name),
             None => Outcome::Nothing,
         }
     }
 
-    fn path_at(&self, file: usize, place: &Place, path: &[String], scope: &[String], hops: usize) -> Outcome {
-        let Some((first, rest)) = path.split_first() else {
-            return Outcome::Nothing;
-        };
-        let mut here = place.module.clone();
-        here.extend(scope.iter().cloned());
-        match first.as_str() {
-            "crate" => self.walk(place.krate, Vec::new(), rest),
+    fn path_at(&self, file: usize, place: &Place, path: &str, scope: &str, hops: usize) -> Outcome {
+        let (first, rest) = names::split(path);
+        let here = names::inside(&place.module, scope);
+        match first {
+            "crate" => self.walk(place.krate, String::new(), rest),
             "self" | "super" => {
-                let ups = path
-                    .iter()
-                    .take_while(|segment| *segment == "super" || *segment == "self");
-                let ups_len = ups.clone().count();
-                let up = ups.filter(|segment| *segment == "super").count();
-                here.truncate(here.len().saturating_sub(up));
-                self.walk(place.krate, here, path.get(ups_len..).unwrap_or_default())
+                let (mut here, mut rest) = (here.as_str(), path);
+                while let (up @ ("self" | "super"), others) = names::split(rest) {
+                    if up == "super" {
+                        here = names::around(here);
+                    }
+                    rest = others;
+                }
+                self.walk(place.krate, here.to_owned(), rest)
             }
-            _ => self.named(file, place, here, path, hops),
+            _ => self.named(file, place, &here, path, hops),
         }
     }
 
     /// A path that starts with a name: a child module, something in scope, or another crate.
-    fn named(&self, file: usize, place: &Place, here: Vec<String>, path: &[String], hops: usize) -> Outcome {
-        let Some((first, rest)) = path.split_first() else {
-            return Outcome::Nothing;
-        };
-        if let Some(module) = self.enclosing(place, &here, first) {
+    fn named(&self, file: usize, place: &Place, here: &str, path: &str, hops: usize) -> Outcome {
+        let (first, rest) = names::split(path);
+        if let Some(module) = self.enclosing(place, here, first) {
             return self.walk(place.krate, module, rest);
         }
         if let Some((target, scope)) = names::used(self.index, file, path)
             && hops > 0
         {
-            return self.path_at(file, place, &target, &scope, hops - 1);
+            return self.path_at(file, place, &target, scope, hops - 1);
         }
         let package = self
             .crates
             .get(place.krate)
             .and_then(|krate| self.packages.get(krate.package));
         match self.other_crate(package, first) {
-            Some(Ok(krate)) => return self.walk(krate, Vec::new(), rest),
+            Some(Ok(krate)) => return self.walk(krate, String::new(), rest),
             Some(Err(name)) => return Outcome::External(name),
             None => {}
         }
@@ -194,20 +188,27 @@ impl<'a> Crates<'a> {
     }
 
     /// The module called `first` in this one, or in one of those around it in the same file.
-    fn enclosing(&self, place: &Place, here: &[String], first: &str) -> Option<Vec<String>> {
+    fn enclosing(&self, place: &Place, here: &str, first: &str) -> Option<String> {
         let modules = &self.crates.get(place.krate)?.modules;
-        (place.module.len()..=here.len()).rev().find_map(|length| {
-            let mut module = here.get(..length)?.to_vec();
-            module.push(first.to_owned());
-            modules.contains_key(&module).then_some(module)
-        })
+        let mut around = here;
+        loop {
+            let module = names::inside(around, first);
+            if modules.contains_key(&module) {
+                return Some(module);
+            }
+            if around.len() <= place.module.len() {
+                return None;
+            }
+            around = names::around(around);
+        }
     }
 
     /// `use super::*` brings what the parent knows.
     fn comes_with_parent(&self, file: usize, place: &Place, first: &str) -> bool {
-        let parent = place.module.split_last().map(|(_, parent)| parent.to_vec());
         let modules = self.crates.get(place.krate).map(|krate| &krate.modules);
-        let parent = parent.and_then(|parent| modules?.get(&parent).copied());
+        let is_child = !place.module.is_empty();
+        let parent = modules.filter(|_| is_child);
+        let parent = parent.and_then(|modules| modules.get(names::around(&place.module)).copied());
         names::has_glob(self.index, file)
             || parent.is_some_and(|parent| names::is_known(self.index, parent, first))
     }
@@ -229,28 +230,29 @@ impl<'a> Crates<'a> {
     }
 
     /// As far down as modules go; what is left is an item of the last.
-    fn walk(&self, krate: usize, mut module: Vec<String>, mut rest: &[String]) -> Outcome {
+    fn walk(&self, krate: usize, mut module: String, mut rest: &str) -> Outcome {
         let Some(modules) = self.crates.get(krate).map(|krate| &krate.modules) else {
             return Outcome::Nothing;
         };
-        while let Some((first, others)) = rest.split_first() {
-            module.push(first.clone());
-            if !modules.contains_key(&module) {
-                module.pop();
+        while !rest.is_empty() {
+            let (first, others) = names::split(rest);
+            let below = names::inside(&module, first);
+            if !modules.contains_key(&below) {
                 break;
             }
-            rest = others;
+            (module, rest) = (below, others);
         }
         // Inline modules are in the file of the module around them.
+        let mut holder = module.as_str();
         let file = loop {
-            match modules.get(&module) {
+            match modules.get(holder) {
                 Some(file) => break *file,
-                None if module.is_empty() => return Outcome::Nothing,
-                None => drop(module.pop()),
+                None if holder.is_empty() => return Outcome::Nothing,
+                None => holder = names::around(holder),
             }
         };
-        match rest {
-            [first, _, ..] if !names::may_hold(self.index, file, first) => Outcome::Missing,
+        match rest.split_once("::") {
+            Some((first, _)) if !names::may_hold(self.index, file, first) => Outcome::Missing,
             _ => Outcome::Files(vec![file]),
         }
     }

@@ -74,6 +74,9 @@ pub fn add<T: Tree + ?Sized>(
     tracked: &[String],
     observe: &mut Observer<'_>,
 ) -> Result<Taken, TreeError> {
+    if tracked.is_empty() {
+        return Ok(taken);
+    }
     let mut walk = Walk::new(tree, limits, previous, observe);
     for path in tracked {
         if taken.snapshot.file(path).is_some() {
@@ -105,6 +108,8 @@ struct Walk<'a, 'o, T: ?Sized> {
     tree: &'a T,
     limits: &'a Limits,
     previous: Option<&'a Snapshot>,
+    /// Where the next file is expected in it: both are in nearly the same order.
+    expected: usize,
     observe: &'a mut Observer<'o>,
     rules: Rules,
     reader: Reader,
@@ -123,6 +128,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
             tree,
             limits,
             previous,
+            expected: 0,
             observe,
             rules: Rules::default(),
             reader: Reader::default(),
@@ -192,7 +198,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
             self.problem(&entry.path, Trouble::TooMany);
             return Ok(());
         }
-        let known = self.previous.and_then(|previous| unchanged(previous, &entry));
+        let known = self.unchanged(&entry);
         let content = match (known, entry.kind) {
             (Some(content), _) => content,
             (None, Kind::Symlink) => Content::Symlink,
@@ -205,6 +211,25 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         };
         self.snapshot.files.push(record(entry, content));
         Ok(())
+    }
+
+    /// What is known of a file that has not changed since.
+    fn unchanged(&mut self, entry: &Entry) -> Option<Content> {
+        let previous = self.previous?;
+        let next = previous.files.get(self.expected);
+        if next.is_none_or(|next| next.path != entry.path) {
+            let path = entry.path.as_str();
+            let found = previous
+                .files
+                .binary_search_by(|file| file.path.as_str().cmp(path));
+            self.expected = found.ok()?;
+        }
+        let known = previous.files.get(self.expected)?;
+        self.expected += 1;
+        let settled = known.modified < previous.taken.saturating_sub(SETTLED_MS);
+        let same = known.size == entry.size && known.modified == entry.modified;
+        let was_file = !matches!(known.content, Content::Symlink | Content::Other | Content::Unread);
+        (settled && same && was_file && entry.kind == Kind::File).then_some(known.content)
     }
 
     fn read(&mut self, entry: Entry) -> Result<(), TreeError> {
@@ -267,15 +292,6 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         let path = path.to_owned();
         self.snapshot.problems.push(Problem { path, what });
     }
-}
-
-/// What is known of a file that has not changed since.
-fn unchanged(previous: &Snapshot, entry: &Entry) -> Option<Content> {
-    let known = previous.file(&entry.path)?;
-    let settled = known.modified < previous.taken.saturating_sub(SETTLED_MS);
-    let same = known.size == entry.size && known.modified == entry.modified;
-    let was_file = !matches!(known.content, Content::Symlink | Content::Other | Content::Unread);
-    (settled && same && was_file && entry.kind == Kind::File).then_some(known.content)
 }
 
 fn record(entry: Entry, content: Content) -> FileRecord {

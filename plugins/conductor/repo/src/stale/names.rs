@@ -1,5 +1,7 @@
 //! Names that say that a file was put aside.
 
+use std::borrow::Cow;
+
 use super::Reason;
 use crate::path;
 
@@ -32,17 +34,27 @@ const FOLDERS: [&str; 7] = [
 /// What a path's name says, if anything.
 pub(super) fn judge(path: &str) -> Option<Reason> {
     let name = path::name(path);
-    let extension = path::extension(path).to_lowercase();
     if name.ends_with('~') && name.len() > 1 {
         return Some(Reason::Backup { part: "~".to_owned() });
     }
-    if BACKUPS.contains(&extension.as_str()) {
+    let extension = lower(path::extension(path));
+    if BACKUPS.contains(&extension.as_ref()) {
         let part = format!(".{extension}");
         return Some(Reason::Backup { part });
     }
-    let stem = path::stem(path).to_lowercase();
-    let part = aside(&stem).or_else(|| folder(path))?;
+    let part = aside(&lower(path::stem(path))).or_else(|| folder(path))?;
     Some(Reason::Named { part })
+}
+
+fn lower(name: &str) -> Cow<'_, str> {
+    let is_lower = name
+        .bytes()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_lower {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(name.to_lowercase())
+    }
 }
 
 /// `old_x`, `x_old`, `x copy`, `Copy of x`, `x (1)`: a part at an end of the name. `copy_file` is

@@ -1,7 +1,5 @@
 //! The tokens of a Rust source that matter, one after the other.
 
-use logos::{Lexer, Logos, Skip};
-
 /// One token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
@@ -18,59 +16,118 @@ pub(super) enum Kind<'a> {
     End,
 }
 
-/// All tokens but white space and comments, and a place among them.
+/// What a byte may begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// White space, or a mark that means nothing to whoever looks for words.
+    Nothing,
+    Word,
+    Number,
+    /// A string, a character, a lifetime or a comment.
+    Hides,
+    /// A brace or `#`.
+    Notable,
+}
+
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Nothing; 256];
+    let mut byte = u8::MIN;
+    loop {
+        classes[byte as usize] = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => Class::Word,
+            b'0'..=b'9' => Class::Number,
+            b'"' | b'\'' | b'/' => Class::Hides,
+            b'{' | b'}' | b'#' => Class::Notable,
+            _ => Class::Nothing,
+        };
+        if byte == u8::MAX {
+            break;
+        }
+        byte += 1;
+    }
+    classes
+};
+
+/// The tokens of a text, read when they are asked for.
+///
+/// Written by hand, because this is where most time goes: of a body that holds no paths hardly more than
+/// its words are looked at.
 pub(super) struct Tokens<'a> {
-    lexer: Lexer<'a, Token>,
-    skipped: usize,
-    next: Kind<'a>,
-    at: usize,
+    text: &'a str,
+    /// Behind the last token that was read.
+    place: usize,
+    /// The next token, where it starts, if it was read already.
+    read: Option<(Kind<'a>, usize)>,
 }
 
 impl<'a> Tokens<'a> {
     pub(super) fn new(text: &'a str) -> Tokens<'a> {
-        let skipped = shebang(text);
-        let mut tokens = Tokens {
-            lexer: Token::lexer(text.get(skipped..).unwrap_or_default()),
-            skipped,
-            next: Kind::End,
-            at: skipped,
-        };
-        tokens.next();
-        tokens
+        Tokens {
+            text,
+            place: shebang(text),
+            read: None,
+        }
     }
 
-    /// Whether there are more.
-    pub(super) fn left(&self) -> bool {
-        self.next != Kind::End
+    /// The next brace, `#`, keyword that is looked for, or word that a path or the call of a macro may
+    /// begin with; everything else is passed over.
+    pub(super) fn next_notable(&mut self) -> Kind<'a> {
+        let mut kind = self.read.take().map_or_else(|| self.skim(), |(kind, _)| kind);
+        loop {
+            match kind {
+                Kind::Word(word) if is_keyword(word.as_bytes()) || may_matter(self.rest()) => return kind,
+                Kind::Pound | Kind::Open('{') | Kind::Close('}') | Kind::End => return kind,
+                _ => kind = self.skim(),
+            }
+        }
     }
 
-    pub(super) fn peek(&self) -> Kind<'a> {
-        self.next
+    /// The next token but for words and marks of no interest.
+    fn skim(&mut self) -> Kind<'a> {
+        let bytes = self.text.as_bytes();
+        let mut place = self.place;
+        while let Some(byte) = bytes.get(place) {
+            let class = class(*byte);
+            if class == Class::Nothing {
+                place += 1;
+            } else if class == Class::Word || class == Class::Number {
+                let (word, behind) = bytes
+                    .split_at_checked(place + part(bytes, place))
+                    .unwrap_or_default();
+                if class == Class::Word
+                    && (is_keyword(word.get(place..).unwrap_or_default()) || may_matter(behind))
+                {
+                    break;
+                }
+                place = word.len();
+            } else {
+                break;
+            }
+        }
+        self.place = place;
+        self.scan()
+    }
+
+    pub(super) fn peek(&mut self) -> Kind<'a> {
+        self.look().0
     }
 
     pub(super) fn next(&mut self) -> Kind<'a> {
-        let kind = self.next;
-        self.next = loop {
-            match self.lexer.next() {
-                None => break Kind::End,
-                Some(Ok(token)) => break kind_of(token, self.lexer.slice()),
-                Some(Err(())) => {}
-            }
-        };
-        self.at = self.skipped + self.lexer.span().start;
+        let (kind, _) = self.look();
+        self.read = None;
         kind
     }
 
     /// Where the next token starts.
-    pub(super) fn at(&self) -> usize {
-        self.at
+    pub(super) fn at(&mut self) -> usize {
+        self.look().1
     }
 
     /// Goes past the next token if it is this one.
     pub(super) fn take(&mut self, kind: Kind<'_>) -> bool {
-        let same = self.next == kind;
+        let same = self.peek() == kind;
         if same {
-            self.next();
+            self.read = None;
         }
         same
     }
@@ -78,6 +135,223 @@ impl<'a> Tokens<'a> {
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         self.take(Kind::Word(word))
     }
+
+    fn look(&mut self) -> (Kind<'a>, usize) {
+        if let Some(read) = self.read {
+            return read;
+        }
+        let bytes = self.text.as_bytes();
+        let read = loop {
+            while self
+                .byte(0)
+                .is_some_and(|byte| byte.is_ascii_whitespace() || byte == 0x0b)
+            {
+                self.place += 1;
+            }
+            let at = self.place;
+            if at >= bytes.len() {
+                break (Kind::End, at);
+            }
+            if !self.comment() {
+                break (self.scan(), at);
+            }
+        };
+        self.read = Some(read);
+        read
+    }
+
+    /// Reads the token that starts here; a comment is a mark.
+    fn scan(&mut self) -> Kind<'a> {
+        let Some(byte) = self.byte(0) else {
+            return Kind::End;
+        };
+        match class(byte) {
+            Class::Word => self.word(),
+            Class::Number => {
+                self.place += self.run(0, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                Kind::Mark('0')
+            }
+            Class::Hides if byte == b'"' => self.string(0),
+            Class::Hides if byte == b'\'' => self.quoted(),
+            Class::Hides if self.comment() => Kind::Mark('/'),
+            _ => self.mark(byte),
+        }
+    }
+
+    fn mark(&mut self, byte: u8) -> Kind<'a> {
+        self.place += 1;
+        match byte {
+            b'(' | b'{' | b'[' => Kind::Open(char::from(byte)),
+            b')' | b'}' | b']' => Kind::Close(char::from(byte)),
+            b'#' => Kind::Pound,
+            b':' if self.byte(0) == Some(b':') => {
+                self.place += 1;
+                Kind::Separator
+            }
+            _ => Kind::Mark(char::from(byte)),
+        }
+    }
+
+    /// A word, or the literal that it is the prefix of.
+    fn word(&mut self) -> Kind<'a> {
+        let length = part(self.text.as_bytes(), self.place);
+        let word = self.slice(self.place, self.place + length);
+        match (self.byte(length), word) {
+            (Some(b'"'), "b" | "c") => return self.string(length),
+            (Some(b'"' | b'#'), "r" | "br" | "cr") => {
+                let hashes = self.run(length, |byte| byte == b'#');
+                match self.byte(length + hashes) {
+                    Some(b'"') => return self.raw_string(length, hashes),
+                    Some(byte) if word == "r" && hashes == 1 && class(byte) == Class::Word => {
+                        self.place += length + 1;
+                        return self.word();
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        self.place += length;
+        Kind::Word(word)
+    }
+
+    /// To the next quote that no backslash hides.
+    fn string(&mut self, prefix: usize) -> Kind<'a> {
+        let start = self.place + prefix + 1;
+        let bytes = self.text.as_bytes();
+        let mut at = start;
+        while let Some(found) = bytes
+            .get(at..)
+            .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
+        {
+            at += found;
+            if bytes.get(at) == Some(&b'"') {
+                self.place = at + 1;
+                return Kind::Text(self.slice(start, at));
+            }
+            at += 2;
+        }
+        self.place = bytes.len();
+        Kind::Text(self.slice(start, bytes.len()))
+    }
+
+    /// To the quote with as many `#` behind it as stood in front.
+    fn raw_string(&mut self, prefix: usize, hashes: usize) -> Kind<'a> {
+        let start = self.place + prefix + hashes + 1;
+        let bytes = self.text.as_bytes();
+        let rest = bytes.get(start..).unwrap_or_default();
+        let closes = |at: &usize| {
+            let behind = rest.get(at + 1..).unwrap_or_default().iter();
+            behind.take(hashes).filter(|byte| **byte == b'#').count() == hashes
+        };
+        let end = memchr::memchr_iter(b'"', rest).find(closes);
+        self.place = end.map_or(bytes.len(), |end| start + end + 1 + hashes);
+        Kind::Text(self.slice(start, end.map_or(bytes.len(), |end| start + end)))
+    }
+
+    /// A character, a lifetime, or a quote that is neither.
+    fn quoted(&mut self) -> Kind<'a> {
+        let rest = self.text.get(self.place + 1..).unwrap_or_default();
+        let mut chars = rest.chars();
+        let first = chars.next();
+        let length = match first {
+            Some('\\') => {
+                let escaped = chars.next().map_or(0, char::len_utf8);
+                let behind = rest.get(1 + escaped..).unwrap_or_default();
+                let end = behind.bytes().position(|byte| matches!(byte, b'\'' | b'\n'));
+                end.filter(|end| behind.as_bytes().get(*end) == Some(&b'\''))
+                    .map(|end| 1 + escaped + end + 1)
+            }
+            Some(c) if c != '\'' && c != '\n' && chars.next() == Some('\'') => Some(c.len_utf8() + 1),
+            _ => None,
+        };
+        self.place += 1 + length.unwrap_or_else(|| self.run(1, is_part));
+        Kind::Mark('\'')
+    }
+
+    /// Goes past a comment, if one starts here.
+    fn comment(&mut self) -> bool {
+        let bytes = self.text.as_bytes();
+        let rest = bytes.get(self.place..).unwrap_or_default();
+        match rest.get(..2) {
+            Some(b"//") => self.place += memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
+            Some(b"/*") => self.place += block_comment(rest),
+            _ => return false,
+        }
+        true
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.place..).unwrap_or_default()
+    }
+
+    fn byte(&self, ahead: usize) -> Option<u8> {
+        self.text.as_bytes().get(self.place + ahead).copied()
+    }
+
+    /// How many bytes of a kind there are from some bytes ahead.
+    fn run(&self, ahead: usize, is: impl Fn(u8) -> bool) -> usize {
+        let rest = self.text.as_bytes().get(self.place + ahead..).unwrap_or_default();
+        rest.iter().position(|byte| !is(*byte)).unwrap_or(rest.len())
+    }
+
+    fn slice(&self, start: usize, end: usize) -> &'a str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+}
+
+fn class(byte: u8) -> Class {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(Class::Nothing)
+}
+
+/// Whether a word begins something that is looked for. Its length is asked first, because this is asked
+/// of every word.
+fn is_keyword(word: &[u8]) -> bool {
+    match (word.len(), word.first()) {
+        (2, Some(b'f')) => word == b"fn",
+        (3, Some(b'm')) => word == b"mod",
+        (3, Some(b'u')) => word == b"use",
+        (4, Some(b'e')) => word == b"enum",
+        (4, Some(b't')) => word == b"type",
+        (5, Some(b'c')) => word == b"const",
+        (5, Some(b't')) => word == b"trait",
+        (5, Some(b'u')) => word == b"union",
+        (6, Some(b'e')) => word == b"extern",
+        (6, Some(b's')) => word == b"static" || word == b"struct",
+        (7 | 11 | 13, Some(b'i')) => word.starts_with(b"include"),
+        _ => false,
+    }
+}
+
+/// Whether what stands behind a word makes it the beginning of a path, the name of a macro, or the prefix
+/// of a literal.
+fn may_matter(behind: &[u8]) -> bool {
+    match behind {
+        [b':', next, ..] => *next == b':',
+        [b'!', b'=', ..] => false,
+        [b'!' | b'/' | b'"' | b'#', ..] => true,
+        [space, rest @ ..] if space.is_ascii_whitespace() => {
+            let next = rest.iter().position(|byte| !byte.is_ascii_whitespace());
+            let rest = next.and_then(|next| rest.get(next..)).unwrap_or_default();
+            match rest {
+                [b':', next, ..] => *next == b':',
+                [b'!', next, ..] => *next != b'=',
+                [first, ..] => *first == b'/',
+                [] => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// How many bytes of a word or number there are from a place on.
+fn part(bytes: &[u8], place: usize) -> usize {
+    let rest = bytes.get(place..).unwrap_or_default();
+    rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len())
+}
+
+fn is_part(byte: u8) -> bool {
+    matches!(class(byte), Class::Word | Class::Number)
 }
 
 /// How long a line for the shell is, which an attribute is not.
@@ -89,92 +363,15 @@ fn shebang(text: &str) -> usize {
     }
 }
 
-fn kind_of(token: Token, written: &str) -> Kind<'_> {
-    match token {
-        Token::Word => Kind::Word(written),
-        Token::RawWord => Kind::Word(written.trim_start_matches("r#")),
-        Token::Text | Token::RawText => Kind::Text(inside(written)),
-        Token::OpenParen => Kind::Open('('),
-        Token::OpenBrace => Kind::Open('{'),
-        Token::OpenBracket => Kind::Open('['),
-        Token::CloseParen => Kind::Close(')'),
-        Token::CloseBrace => Kind::Close('}'),
-        Token::CloseBracket => Kind::Close(']'),
-        Token::Pound => Kind::Pound,
-        Token::Separator => Kind::Separator,
-        Token::Comment | Token::Quoted | Token::Lifetime | Token::Number | Token::Other => {
-            Kind::Mark(written.chars().next().unwrap_or_default())
-        }
-    }
-}
-
-fn inside(literal: &str) -> &str {
-    let start = literal.find('"').map_or(0, |quote| quote + 1);
-    let end = literal.rfind('"').filter(|end| *end >= start);
-    literal
-        .get(start..end.unwrap_or(literal.len()))
-        .unwrap_or_default()
-}
-
-/// One token as the lexer sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Logos)]
-#[logos(skip r"[ \t\r\n\f\v]+")]
-pub(super) enum Token {
-    #[token("//", line_comment)]
-    #[token("/*", block_comment)]
-    Comment,
-    #[regex(r"[A-Za-z_\u{80}-\u{10ffff}][A-Za-z0-9_\u{80}-\u{10ffff}]*")]
-    Word,
-    #[regex(r"r#[A-Za-z_\u{80}-\u{10ffff}][A-Za-z0-9_\u{80}-\u{10ffff}]*")]
-    RawWord,
-    #[regex(r#"[bc]?""#, text)]
-    Text,
-    #[regex(r##"[bc]?r#*""##, raw_text)]
-    RawText,
-    /// A character or byte.
-    #[regex(r"b?'([^'\\\n]|\\[^\n][^'\n]*)'")]
-    Quoted,
-    #[regex(r"'[A-Za-z_\u{80}-\u{10ffff}][A-Za-z0-9_\u{80}-\u{10ffff}]*")]
-    Lifetime,
-    #[regex(r"[0-9][0-9A-Za-z_]*")]
-    Number,
-    #[token("(")]
-    OpenParen,
-    #[token("{")]
-    OpenBrace,
-    #[token("[")]
-    OpenBracket,
-    #[token(")")]
-    CloseParen,
-    #[token("}")]
-    CloseBrace,
-    #[token("]")]
-    CloseBracket,
-    #[token("#")]
-    Pound,
-    #[token("::")]
-    Separator,
-    #[regex(r"[!$%&*+,\-./:;<=>?@\\^`|~']", priority = 1)]
-    Other,
-}
-
-fn line_comment(lexer: &mut Lexer<'_, Token>) -> Skip {
-    let rest = lexer.remainder();
-    lexer.bump(memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len()));
-    Skip
-}
-
-/// Comments may lie inside each other.
-fn block_comment(lexer: &mut Lexer<'_, Token>) -> Skip {
-    let rest = lexer.remainder().as_bytes();
-    let (mut depth, mut at) = (1_usize, 0);
+/// How long a comment is. Comments may lie inside each other.
+fn block_comment(text: &[u8]) -> usize {
+    let (mut depth, mut at) = (1_usize, 2);
     while depth > 0 {
-        let found = rest.get(at..).and_then(|rest| memchr::memchr2(b'*', b'/', rest));
+        let found = text.get(at..).and_then(|rest| memchr::memchr2(b'*', b'/', rest));
         let Some(found) = found.map(|found| found + at) else {
-            at = rest.len();
-            break;
+            return text.len();
         };
-        let (step, change) = match rest.get(found..found + 2) {
+        let (step, change) = match text.get(found..found + 2) {
             Some(b"/*") => (2, 1),
             Some(b"*/") => (2, -1),
             _ => (1, 0),
@@ -182,29 +379,76 @@ fn block_comment(lexer: &mut Lexer<'_, Token>) -> Skip {
         at = found + step;
         depth = depth.saturating_add_signed(change);
     }
-    lexer.bump(at);
-    Skip
+    at
 }
 
-/// To the next quote that no backslash hides.
-fn text(lexer: &mut Lexer<'_, Token>) {
-    let rest = lexer.remainder().as_bytes();
-    let mut at = 0;
-    while let Some(found) = rest.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found + 1;
-        if rest.get(at - 1) == Some(&b'"') {
-            return lexer.bump(at);
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn words_are_told_from_what_hides_them() {
+        let text = r###"#!/bin/sh
+r#"a "use" b"# br"mod" b"\"use\"" c"x" r#type 'a' '\'' b'\u{1f}' 'static x<'a> '"' 1u8.max(2) // use
+/* mod /* use */ mod */ größe::b "é\
+use" 'é' # { } x!y ' r##"open
+"###;
+        let mut all = String::new();
+        let mut tokens = Tokens::new(text);
+        while tokens.peek() != Kind::End {
+            let _ = writeln!(all, "{} {:?}", tokens.at(), tokens.next());
         }
-        at += 1;
+        expect![[r#"
+            10 Text("a \"use\" b")
+            25 Text("mod")
+            33 Text("\\\"use\\\"")
+            44 Text("x")
+            49 Word("type")
+            56 Mark('\'')
+            60 Mark('\'')
+            65 Word("b")
+            66 Mark('\'')
+            75 Mark('\'')
+            83 Word("x")
+            84 Mark('<')
+            85 Mark('\'')
+            87 Mark('>')
+            89 Mark('\'')
+            93 Mark('0')
+            96 Mark('.')
+            97 Word("max")
+            100 Open('(')
+            101 Mark('0')
+            102 Close(')')
+            135 Word("größe")
+            142 Separator
+            144 Word("b")
+            146 Text("é\\\nuse")
+            156 Mark('\'')
+            161 Pound
+            163 Open('{')
+            165 Close('}')
+            167 Word("x")
+            168 Mark('!')
+            169 Word("y")
+            171 Mark('\'')
+            173 Text("open\n")
+        "#]]
+        .assert_eq(&all);
+        let mut notable = String::new();
+        let mut tokens = Tokens::new(text);
+        loop {
+            match tokens.next_notable() {
+                Kind::End => break,
+                kind => {
+                    let _ = write!(notable, "{kind:?} ");
+                }
+            }
+        }
+        expect![[r#"Word("type") Word("größe") Pound Open('{') Close('}') Word("x") "#]].assert_eq(&notable);
     }
-    lexer.bump(rest.len());
-}
-
-/// To the quote with as many `#` behind it as stood in front.
-fn raw_text(lexer: &mut Lexer<'_, Token>) {
-    let hashes = lexer.slice().bytes().filter(|byte| *byte == b'#').count();
-    let rest = lexer.remainder();
-    let end = format!("\"{}", "#".repeat(hashes));
-    let found = memchr::memmem::find(rest.as_bytes(), end.as_bytes());
-    lexer.bump(found.map_or(rest.len(), |at| at + end.len()));
 }

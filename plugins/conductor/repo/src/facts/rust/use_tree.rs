@@ -11,7 +11,7 @@ const MAX_LEAVES: usize = 1_000;
 /// One name that a `use` takes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
-    pub(super) path: Vec<String>,
+    pub(super) path: String,
     /// The name it gets; none for `*` and `_`.
     pub(super) name: Option<String>,
 }
@@ -23,7 +23,7 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Vec<Leaf> {
     leaves
 }
 
-fn tree(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves: &mut Vec<Leaf>) {
+fn tree<'a>(tokens: &mut Tokens<'a>, prefix: &mut Vec<&'a str>, depth: usize, leaves: &mut Vec<Leaf>) {
     let outer = prefix.len();
     tokens.take(Kind::Separator);
     loop {
@@ -31,7 +31,7 @@ fn tree(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves:
         match tokens.peek() {
             Kind::Word(word) => {
                 tokens.next();
-                prefix.push(word.to_owned());
+                prefix.push(word);
                 if !tokens.take(Kind::Separator) {
                     leaf(tokens, prefix, leaves);
                     break;
@@ -39,7 +39,7 @@ fn tree(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves:
             }
             Kind::Mark('*') => {
                 tokens.next();
-                push(prefix.clone(), None, leaves);
+                push(prefix, None, leaves);
                 break;
             }
             Kind::Open('{') if depth < MAX_DEPTH => {
@@ -53,7 +53,7 @@ fn tree(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves:
     prefix.truncate(outer);
 }
 
-fn group(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves: &mut Vec<Leaf>) {
+fn group<'a>(tokens: &mut Tokens<'a>, prefix: &mut Vec<&'a str>, depth: usize, leaves: &mut Vec<Leaf>) {
     loop {
         match tokens.peek() {
             Kind::Close('}') => {
@@ -76,24 +76,27 @@ fn group(tokens: &mut Tokens<'_>, prefix: &mut Vec<String>, depth: usize, leaves
 }
 
 /// The end of a path: `self` stands for what it hangs on.
-fn leaf(tokens: &mut Tokens<'_>, prefix: &[String], leaves: &mut Vec<Leaf>) {
-    let mut path = prefix.to_vec();
-    if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
-        path.pop();
-    }
-    let mut name = path.last().cloned();
+fn leaf(tokens: &mut Tokens<'_>, prefix: &[&str], leaves: &mut Vec<Leaf>) {
+    let path = match prefix {
+        [path @ .., "self"] if !path.is_empty() => path,
+        path => path,
+    };
+    let mut name = path.last().copied();
     if tokens.take_word("as") {
         name = match tokens.next() {
             Kind::Word("_") => None,
-            Kind::Word(alias) => Some(alias.to_owned()),
+            Kind::Word(alias) => Some(alias),
             _ => name,
         };
     }
     push(path, name, leaves);
 }
 
-fn push(path: Vec<String>, name: Option<String>, leaves: &mut Vec<Leaf>) {
+fn push(path: &[&str], name: Option<&str>, leaves: &mut Vec<Leaf>) {
     if !path.is_empty() {
-        leaves.push(Leaf { path, name });
+        leaves.push(Leaf {
+            path: path.join("::"),
+            name: name.map(str::to_owned),
+        });
     }
 }

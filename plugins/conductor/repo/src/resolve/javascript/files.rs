@@ -5,8 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use oxc_resolver::{FileMetadata, FileSystem, ResolveError};
 
+use crate::language::Language;
 use crate::manifest::Manifest;
 use crate::path;
 use crate::resolve::Index;
@@ -19,8 +21,8 @@ pub(super) struct Files(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    files: HashSet<String>,
-    directories: HashSet<String>,
+    files: HashSet<String, FixedState>,
+    directories: HashSet<String, FixedState>,
     manifests: BTreeMap<String, String>,
     packages: BTreeMap<String, String>,
 }
@@ -29,9 +31,7 @@ impl Files {
     /// Empty where no source asks for it.
     pub(super) fn of(index: &Index<'_>) -> Files {
         let mut inner = Inner::default();
-        let uses = |file| {
-            crate::language::Language::of(index.path(file)) == Some(crate::language::Language::JavaScript)
-        };
+        let uses = |file| index.language(file) == Some(Language::JavaScript);
         if !(0..index.len()).any(uses) {
             return Files::default();
         }
@@ -40,6 +40,7 @@ impl Files {
             .collect();
         inner.directories = index
             .directories()
+            .into_iter()
             .map(|directory| format!("/{directory}"))
             .collect();
         for (file, manifest) in index.manifests() {

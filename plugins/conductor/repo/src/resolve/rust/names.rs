@@ -5,30 +5,44 @@ use crate::facts::What;
 
 /// What a `use` of the same file calls this path's first segment, with the rest behind it, and
 /// where that `use` stands.
-pub(super) fn used(index: &Index<'_>, file: usize, path: &[String]) -> Option<(Vec<String>, Vec<String>)> {
-    let (first, rest) = path.split_first()?;
+pub(super) fn used<'a>(index: &Index<'a>, file: usize, wanted: &str) -> Option<(String, &'a str)> {
+    let (first, rest) = split(wanted);
     let facts = index.facts(file)?;
     facts.imports.iter().find_map(|import| match &import.what {
         What::RustUse {
             path: target,
             scope,
             name,
-        } if name.as_ref() == Some(first) && target.first() != Some(first) => {
-            let whole = target.iter().chain(rest).cloned().collect();
-            Some((whole, scope.clone()))
+        } if name.as_deref() == Some(first) && split(target).0 != first => {
+            Some((inside(target, rest), scope.as_str()))
         }
         _ => None,
     })
 }
 
+/// The first segment of a path, and what follows.
+pub(super) fn split(path: &str) -> (&str, &str) {
+    path.split_once("::").unwrap_or((path, ""))
+}
+
+/// A path inside a module; the crate's root has no name.
+pub(super) fn inside(module: &str, path: &str) -> String {
+    match (module, path) {
+        ("", path) => path.to_owned(),
+        (module, "") => module.to_owned(),
+        (module, path) => [module, path].join("::"),
+    }
+}
+
+/// The module around one; the root's is the root.
+pub(super) fn around(module: &str) -> &str {
+    module.rsplit_once("::").map_or("", |(around, _)| around)
+}
+
 /// Whether a file defines or imports a name.
 pub(super) fn is_known(index: &Index<'_>, file: usize, wanted: &str) -> bool {
     index.facts(file).is_some_and(|facts| {
-        let declared = facts
-            .declares
-            .binary_search_by(|name| name.as_str().cmp(wanted))
-            .is_ok();
-        declared
+        facts.declares.contains(wanted)
             || facts.imports.iter().any(
                 |import| matches!(&import.what, What::RustUse { name: Some(name), .. } if name == wanted),
             )

@@ -3,20 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Index;
+use super::names::inside;
 use crate::facts::What;
 use crate::path;
 
 /// Modules inside each other.
 const MAX_DEPTH: usize = 64;
 
-/// The file of each module, by the module's path.
-pub(super) type Modules = BTreeMap<Vec<String>, usize>;
+/// The file of each module, by the module's path; the root's is empty.
+pub(super) type Modules = BTreeMap<String, usize>;
 
 /// Where a file stands in a crate.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) krate: usize,
-    pub(super) module: Vec<String>,
+    pub(super) module: String,
     /// Its children are beside it, as for `mod.rs` and a crate's root.
     pub(super) owns_directory: bool,
 }
@@ -26,9 +27,9 @@ pub(super) fn modules(index: &Index<'_>, krate: usize, root: usize) -> (Modules,
     let mut modules = BTreeMap::new();
     let mut places = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut open = vec![(root, Vec::new(), true)];
+    let mut open = vec![(root, String::new(), true)];
     while let Some((file, module, owns_directory)) = open.pop() {
-        if !seen.insert(file) || module.len() > MAX_DEPTH {
+        if !seen.insert(file) || module.matches("::").count() > MAX_DEPTH {
             continue;
         }
         for import in index.facts(file).into_iter().flat_map(|facts| &facts.imports) {
@@ -41,9 +42,7 @@ pub(super) fn modules(index: &Index<'_>, krate: usize, root: usize) -> (Modules,
                 continue;
             };
             if let Some(found) = child(index, file, owns_directory, name, scope, named.as_deref()) {
-                let mut below: Vec<String> = module.clone();
-                below.extend(scope.iter().cloned());
-                below.push(name.clone());
+                let below = inside(&inside(&module, scope), name);
                 modules.entry(below.clone()).or_insert(found);
                 let owns = named.is_some() || self::owns_directory(index.path(found));
                 open.push((found, below, owns));
@@ -68,7 +67,7 @@ pub(super) fn child(
     file: usize,
     owns_directory: bool,
     name: &str,
-    scope: &[String],
+    scope: &str,
     named: Option<&str>,
 ) -> Option<usize> {
     let source = index.path(file);
@@ -77,7 +76,7 @@ pub(super) fn child(
     if !owns_directory {
         directory = path::below(&directory, path::stem(source));
     }
-    for inline in scope {
+    for inline in scope.split("::").filter(|inline| !inline.is_empty()) {
         directory = path::below(&directory, inline);
     }
     if let Some(named) = named {

@@ -1,0 +1,94 @@
+//! Undoing and redoing: putting records back as the journal has them, in the journal's order.
+
+use serde_json::json;
+use tollgate_sdk::{NextCall, ToolError};
+
+use super::{Journal, Receipt, Write};
+use crate::error::{Reason, refusal};
+use crate::model::EventType;
+use crate::store::operation::{self, Operation, State};
+use crate::store::{self, Kind};
+
+impl Write<'_> {
+    /// Puts records back as they were before an operation, or after it.
+    pub(crate) fn revert(mut self, operation: &Operation, to: State) -> Result<Receipt, ToolError> {
+        let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
+        self.in_order(operation.seq, to)?;
+        let mut changes = operation::changes(&db, &workspace, operation.seq)?;
+        if to == State::Undone {
+            changes.reverse();
+        }
+        for change in changes {
+            let (present, wanted) = match to {
+                State::Undone => (change.after, change.before),
+                _ => (change.before, change.after),
+            };
+            if store::record::body(&db, &workspace, change.kind, &change.id)? != present {
+                let reason = Reason::UndoConflict {
+                    operation: operation.seq,
+                    kind: change.kind,
+                    id: change.id,
+                };
+                return Err(reason.into());
+            }
+            self.restore(change.kind, present.as_deref(), wanted)?;
+        }
+        for root in operation::roots(&db, &workspace, operation.seq)? {
+            let event_type = if to == State::Undone {
+                EventType::Undone
+            } else {
+                EventType::Redone
+            };
+            let data = json!({"operation": operation.seq, "tool": operation.tool});
+            self.event(event_type, &root, None, data);
+            self.touch(&root);
+        }
+        self.apply(Journal::Reverts(operation.seq, to))
+    }
+
+    /// Wants everything that builds on an operation to be undone before it, and what it builds on to be
+    /// redone before it. Comparing records does not tell: an operation may build on a plan that it leaves as
+    /// it is.
+    fn in_order(&self, operation: i64, to: State) -> Result<(), ToolError> {
+        let (db, workspace) = (self.scope.db(), &self.scope.workspace);
+        let (before, tool) = match to {
+            State::Undone => (operation::later(db, workspace, operation)?, "tasks_undo"),
+            _ => (operation::earlier(db, workspace, operation)?, "tasks_redo"),
+        };
+        let Some(before) = before else {
+            return Ok(());
+        };
+        let reason = Reason::OutOfOrder {
+            operation,
+            before: before.seq,
+            root: before.root.clone(),
+        };
+        let first = json!({"workspace": workspace, "task": before.root});
+        let first = (!before.root.is_empty()).then(|| NextCall::new(tool, first));
+        Err(refusal(reason, first))
+    }
+
+    /// Plans a record to be as the journal has it.
+    fn restore(
+        &mut self,
+        kind: Kind,
+        present: Option<&str>,
+        wanted: Option<String>,
+    ) -> Result<(), ToolError> {
+        let Some(text) = wanted.as_deref().or(present) else {
+            return Ok(());
+        };
+        let columns = crate::record::columns(kind, text)?;
+        let root = crate::record::root(kind, text)?;
+        if let Some(root) = root {
+            self.follow(&root)?;
+            if wanted.is_none()
+                && let Some(head) = self.heads.get_mut(&root.meta().id)
+            {
+                head.status = None;
+            }
+        }
+        self.change(kind, columns, wanted)?;
+        Ok(())
+    }
+}
