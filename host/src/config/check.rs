@@ -28,12 +28,12 @@ impl fmt::Display for Problem {
 
 impl Problem {
     /// A mistake that the TOML parser found.
-    pub(super) fn from_toml(text: &str, err: &toml::de::Error) -> Problem {
+    pub(crate) fn from_toml(text: &str, err: &toml::de::Error) -> Problem {
         let at = err.span().map_or(0, |span| span.start);
         Problem::at(text, at, err.message().to_owned())
     }
 
-    pub(super) fn at(text: &str, offset: usize, message: String) -> Problem {
+    pub(crate) fn at(text: &str, offset: usize, message: String) -> Problem {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Problem {

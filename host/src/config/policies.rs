@@ -6,10 +6,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::HTTPS;
 use crate::packs::{Grants, Origin};
 use crate::policies::{self, Mode, Phase};
 use crate::sandbox::Limits;
 
+/// How the source of what is part of this program starts.
+const BUILTIN: &str = "builtin:";
 /// The place of a policy whose configuration names none.
 const ORDER: i64 = 100;
 
@@ -43,13 +46,27 @@ struct LimitsConfig {
 impl PolicyConfig {
     /// Makes a relative path start where the configuration is.
     pub(super) fn start_from(&mut self, base: &Path) {
-        if let Some(source) = self
-            .source
-            .as_mut()
-            .filter(|source| !source.starts_with("builtin:") && !source.starts_with("https://"))
-        {
-            *source = base.join(&*source).display().to_string();
+        if let Some(path) = self.path() {
+            self.source = Some(base.join(path).display().to_string());
         }
+    }
+
+    /// The path of its file, if it comes from one.
+    pub(super) fn path(&self) -> Option<&str> {
+        let source = self.source.as_deref()?;
+        let is_path = !source.starts_with(BUILTIN) && !source.starts_with(HTTPS);
+        is_path.then_some(source)
+    }
+
+    /// The hash of its component, if that comes from another machine.
+    pub fn downloaded(&self) -> Option<&str> {
+        let source = self.source.as_deref()?;
+        self.sha256.as_deref().filter(|_| source.starts_with(HTTPS))
+    }
+
+    /// What it is granted.
+    pub fn grants(&self) -> &Grants {
+        &self.grants
     }
 
     /// What is loaded.
