@@ -14,6 +14,7 @@ mod consent;
 mod convergence;
 mod crash;
 mod envelopes;
+mod forged;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]
 mod harness;
@@ -29,6 +30,8 @@ mod loading;
 mod meddling;
 mod operator;
 mod policies;
+mod policy_operator;
+mod policy_trials;
 mod programs;
 mod project;
 mod python;

@@ -7,7 +7,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
 
 use super::definitions::{self, Change, Comparison};
-use super::load::{LoadError, Loader, Pack, Source};
+use super::load::{LoadError, Loader, Pack, Source, Tables};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
 use super::other_forms;
 use super::resources::{self, Resource, Values};
@@ -72,24 +72,6 @@ impl Selection {
         (self.tools.is_empty() || globs(&self.tools).is_match(&spec.name))
             && !globs(&self.exclude).is_match(&spec.name)
             && (!self.read_only || spec.effect == Effect::Read)
-    }
-}
-
-/// What becomes of the tables of packs that are loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tables {
-    /// Those of each pack are brought up to date; one whose tables cannot be is not loaded.
-    Migrate,
-    /// They stay as they are until [`Catalog::migrate`].
-    Leave,
-}
-
-impl Tables {
-    fn bring(self, loader: &Loader, pack: &Pack) -> Result<(), LoadError> {
-        match self {
-            Tables::Migrate => loader.migrate(pack),
-            Tables::Leave => Ok(()),
-        }
     }
 }
 

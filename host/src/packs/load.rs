@@ -121,6 +121,24 @@ pub(crate) struct Prepared {
     pub(crate) size: usize,
 }
 
+/// What becomes of the tables of packs and policies that are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tables {
+    /// Those of each are brought up to date; one whose tables cannot be is not loaded.
+    Migrate,
+    /// They stay as they are until [`Catalog::migrate`](super::Catalog::migrate).
+    Leave,
+}
+
+impl Tables {
+    pub(super) fn bring(self, loader: &Loader, pack: &Pack) -> Result<(), LoadError> {
+        match self {
+            Tables::Migrate => loader.migrate(pack),
+            Tables::Leave => Ok(()),
+        }
+    }
+}
+
 /// What a loader leaves in its data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {

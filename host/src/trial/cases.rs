@@ -103,13 +103,9 @@ fn defaults<'d>(file: &Fields<'_, 'd>) -> Option<&'d DeTable<'d>> {
 /// A case, unless something is wrong with it.
 fn case(fields: &Fields<'_, '_>) -> Option<Case> {
     fields.only(&OF_CASE.iter().chain(&CALL).copied().collect::<Vec<_>>());
-    for (key, what) in [
-        ("name", "name"),
-        ("tool", "tool"),
-        ("expect", "expectation: expect"),
-    ] {
+    for (key, wanted) in [("name", "a name"), ("tool", "a tool"), ("expect", "an expect")] {
         if !fields.has(key) {
-            fields.report(&format!("it needs a {what}"));
+            fields.report(&format!("it needs {wanted}"));
         }
     }
     let phase = fields.read("phase", "\"before\" or \"after\"", |value| {
@@ -347,13 +343,17 @@ expect = { fail = "boredom" }
             15:1: case 3: it needs a name
             15:1: case 3: it needs a result, which is what phase = "after" judges
             19:13: case 3: arguments must be a table
-            20:11: case 3: history must be a list of tables
+            20:12: history 1: it needs a tool
+            20:20: history 1: ago must be so long before, such as "90s", "10m", "2h" or "1d"
+            20:34: history 1: times must be a whole number from 1 to 10000
+            20:39: case 3: history must hold tables
             21:10: expect: a result is not amended, and nobody is asked about it
             21:23: expect: there is no key "text"; legal here: ask, otherwise
             22:1: case 4: it needs a name
             22:1: case 4: it needs a tool
             23:19: expect: fail must be "crash", "deadline", "memory" or "cannot_judge"
-            24:3: the file: there is no key "cases"; did you mean case?"#]].assert_eq(&found.join("\n"));
+            24:3: the file: there is no key "cases"; did you mean case?"#]]
+        .assert_eq(&found.join("\n"));
     }
 
     #[test]

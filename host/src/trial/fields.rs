@@ -162,15 +162,17 @@ impl<'s, 'd> Fields<'s, 'd> {
 
     /// The tables of a list, with where each is.
     pub(super) fn tables(&self, key: &str) -> Vec<(usize, &'d DeTable<'d>)> {
-        let tables = |value: &'d DeValue<'d>| {
-            let DeValue::Array(list) = value else { return None };
-            let tables = list.iter().map(|entry| match entry.get_ref() {
-                DeValue::Table(table) => Some((entry.span().start, table)),
-                _ => None,
-            });
-            tables.collect()
-        };
-        self.read(key, "a list of tables", tables).unwrap_or_default()
+        let list = self.read(key, "a list of tables", |value| value.as_array());
+        let tables = list.into_iter().flatten().filter_map(|entry| {
+            let at = entry.span().start;
+            let table = entry.get_ref().as_table();
+            if table.is_none() {
+                self.sheet
+                    .report(at, format!("{}: {key} must hold tables", self.name));
+            }
+            Some((at, table?))
+        });
+        tables.collect()
     }
 }
 

@@ -14,8 +14,7 @@ mod tally;
 
 use std::time::Duration;
 
-use crate::packs::Grants;
-use crate::policies::{Described, Source};
+use crate::policies::{Described, Mode, Source};
 
 pub use cases::{BadCases, Case, read};
 pub use recorded::Missing;
@@ -26,15 +25,19 @@ pub use tally::{Example, ToolTally};
 /// How long a policy may take here, where a slow machine says nothing about it. What it took is told.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A policy as it is tried: with time enough, and granted what it asks for, which is none of the operator's here.
+/// A policy as it is tried: what it says counts, it has time enough, and what it asks for, which is none of the
+/// operator's here.
 fn at_leisure(mut source: Source, described: &Described) -> Source {
+    source.mode = Mode::Enforce;
+    source.fail_open = false;
     source.limits.read = source.limits.read.max(PATIENCE);
-    source.grants = all_granted(&source.grants, described);
+    described.grant_all(&mut source.grants);
     source
 }
 
-fn all_granted(grants: &Grants, described: &Described) -> Grants {
-    let mut grants = grants.clone();
-    described.grant_all(&mut grants);
-    grants
+/// Runs work on a thread of its own. WASI blocks the thread that it is on when a component prints, as one that
+/// panics does, and none of the runtime's may be blocked.
+fn aside<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    std::thread::scope(|scope| scope.spawn(work).join())
+        .unwrap_or_else(|_| Err(anyhow::anyhow!("the host failed while a policy was tried")))
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::recorded::{Missing, Records};
 use super::tally::{Example, Tally, ToolTally, Would};
-use super::{at_leisure, compare};
+use super::{aside, at_leisure, compare};
 use crate::config::Config;
 use crate::gate::{Heard, Trial};
 use crate::host::Site;
@@ -57,6 +57,10 @@ pub async fn replay(
     if let Some(unloaded) = catalog.policies().failures().next() {
         anyhow::bail!("{unloaded}");
     }
+    aside(|| show(site, catalog, since, Tally::new(examples, limit)))
+}
+
+fn show(site: &Site, catalog: Arc<Catalog>, since: String, tally: Tally) -> anyhow::Result<Replay> {
     let artifacts = site.artifacts()?;
     let session = site.database().read_session()?;
     let trial = Trial::of(site.equipment(), catalog.policies().policies())?;
@@ -67,7 +71,7 @@ pub async fn replay(
         },
         catalog,
         trial,
-        tally: Tally::new(examples, limit),
+        tally,
         not_judged: 0,
     };
     past.go_through(&since)?;

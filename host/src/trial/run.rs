@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::at_leisure;
 use super::cases::Case;
 use super::compare::Said;
+use super::{aside, at_leisure};
 use crate::gate::{Equipment, Trial};
 use crate::host::Site;
 use crate::policies::{Cause, Described, Fault, Phase, Policy, Source};
@@ -38,21 +38,21 @@ pub async fn run(site: &Site, source: Source, cases: &[Case]) -> anyhow::Result<
     let described = Described::of(site.loader(), &source.origin, source.sha256.as_deref()).await;
     let described = described.map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
     let source = at_leisure(source, &described);
-    cases
-        .iter()
-        .map(|case| {
-            let (said, took) = ask(site, &source, &described, case)?;
-            let differences = case.expected.differences(&said);
-            Ok(Ran {
-                name: case.name.clone(),
-                passed: differences.is_empty(),
-                expected: case.expected.line(),
-                said: said.line(),
-                differences,
-                us: took.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
-            })
-        })
-        .collect()
+    let one = |case: &Case| try_case(site, &source, &described, case);
+    aside(|| cases.iter().map(one).collect())
+}
+
+fn try_case(site: &Site, source: &Source, described: &Described, case: &Case) -> anyhow::Result<Ran> {
+    let (said, took) = ask(site, source, described, case)?;
+    let differences = case.expected.differences(&said);
+    Ok(Ran {
+        name: case.name.clone(),
+        passed: differences.is_empty(),
+        expected: case.expected.line(),
+        said: said.line(),
+        differences,
+        us: took.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
+    })
 }
 
 fn ask(

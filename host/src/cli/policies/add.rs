@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::builtin;
-use tollgate::config::Config;
 use tollgate::config::edit::{self, Entry, Section};
+use tollgate::config::{Config, PolicyConfig};
 use tollgate::host::{Choice, Site};
 use tollgate::packs::{Grants, Inspection, policy_owner};
 
@@ -45,42 +45,20 @@ impl Add {
         let text = file::read(&path)?;
         let config = Config::parse(&text, &path)?;
         let site = cli::site(global, &config)?;
-        let builtin = self.component.source.strip_prefix("builtin:");
-        let (source, bytes) = match builtin {
-            Some(own) => {
-                let bytes = builtin::policy(own).with_context(|| {
-                    let all: Vec<&str> = builtin::policies().collect();
-                    format!("there is no built-in policy {own}; there are {}", all.join(", "))
-                })?;
-                (self.component.source.clone(), bytes.to_vec())
-            }
-            None => self.component.bytes(&site).await?,
-        };
+        let (source, bytes) = self.bytes(&site).await?;
         let inspection = site.loader().inspect(&bytes).await;
         let name = self.name(&source, &inspection)?;
-        let grants = match builtin {
-            // It has what it asks for.
-            Some(_) => Grants::default(),
-            None => {
-                let there = config.policies.get(&name).map(|policy| policy.grants());
-                let grants = self.component.granted(there, &name, &inspection)?;
-                let missing = inspection.missing(&grants);
-                if !missing.is_empty() {
-                    out::print(&tell(&inspection));
-                    out::warn(&format!(
-                        "{name} asks for more than it is granted, so nothing was changed. To add it with all of it:"
-                    ));
-                    out::warn(&self.component.again("policies", &missing));
-                    return Ok(ExitCode::FAILURE);
-                }
-                grants
-            }
+        let Some(grants) = self.granted(&config, &name, &inspection)? else {
+            return Ok(ExitCode::FAILURE);
         };
         let entry = Entry {
             section: Section::Policies,
             name: name.clone(),
             source,
-            sha256: self.component.pin(&inspection).filter(|_| builtin.is_none()),
+            sha256: self
+                .component
+                .pin(&inspection)
+                .filter(|_| self.builtin().is_none()),
             grants,
             settings: self.keys()?,
         };
@@ -97,6 +75,48 @@ impl Add {
             out::print(&format!("added [policies.{name}] to {}", path.display()));
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Its own name, if it is built in.
+    fn builtin(&self) -> Option<&str> {
+        self.component.source.strip_prefix("builtin:")
+    }
+
+    /// The component, and its source as the configuration says it.
+    async fn bytes(&self, site: &Site) -> anyhow::Result<(String, Vec<u8>)> {
+        let Some(own) = self.builtin() else {
+            return self.component.bytes(site).await;
+        };
+        let bytes = builtin::policy(own).with_context(|| {
+            let all: Vec<&str> = builtin::policies().collect();
+            format!("there is no built-in policy {own}; there are {}", all.join(", "))
+        })?;
+        Ok((self.component.source.clone(), bytes.to_vec()))
+    }
+
+    /// What it is granted. `None` if that is not enough, which is told.
+    fn granted(
+        &self,
+        config: &Config,
+        name: &str,
+        inspection: &Inspection,
+    ) -> anyhow::Result<Option<Grants>> {
+        if self.builtin().is_some() {
+            // It has what it asks for.
+            return Ok(Some(Grants::default()));
+        }
+        let there = config.policies.get(name).map(PolicyConfig::grants);
+        let grants = self.component.granted(there, name, inspection)?;
+        let missing = inspection.missing(&grants);
+        if missing.is_empty() {
+            return Ok(Some(grants));
+        }
+        out::print(&tell(inspection));
+        out::warn(&format!(
+            "{name} asks for more than it is granted, so nothing was changed. To add it with all of it:"
+        ));
+        out::warn(&self.component.again("policies", &missing));
+        Ok(None)
     }
 
     /// The operator's name for it, if it can be a policy at all.

@@ -186,7 +186,9 @@ impl Trial {
         session.freeze()?;
         let (said, session) = self.lend(session, ask)?;
         session.thaw()?;
-        session.commit()?;
+        if session.in_transaction() {
+            session.commit()?;
+        }
         self.session = Some(session);
         Ok(said)
     }
