@@ -30,6 +30,7 @@ pub mod progress;
 pub mod sandbox;
 pub mod storage;
 pub mod text;
+pub mod trial;
 pub mod view;
 pub mod watch;
 pub mod workspaces;

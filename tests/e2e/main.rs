@@ -15,6 +15,7 @@ mod convergence;
 mod crash;
 mod envelopes;
 mod envelopes_page;
+mod forged;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]
 mod harness;
@@ -30,6 +31,8 @@ mod loading;
 mod meddling;
 mod operator;
 mod policies;
+mod policy_operator;
+mod policy_trials;
 mod programs;
 mod project;
 mod python;

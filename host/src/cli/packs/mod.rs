@@ -12,12 +12,15 @@ use clap::Subcommand;
 
 use super::Global;
 
+pub(super) use accept::accept;
+pub(super) use inspect::{Inspect, tell};
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Packs {
     /// Show the packs, and why one did not load
     List,
     /// Show what a component is and wants, before it is added
-    Inspect(inspect::Inspect),
+    Inspect(Inspect),
     /// Add a component to the configuration, with what you grant it
     Add(add::Add),
     /// Accept the tools of a pack as they are now
