@@ -89,20 +89,24 @@ fn recordings(name: &str) -> Vec<PathBuf> {
     }
 }
 
+/// How much the test of the corpora replays.
+pub(crate) fn replayed() -> anyhow::Result<String> {
+    let corpora = root().join("tests/fuzz/corpus");
+    let names = folders(&corpora)?;
+    let mut inputs = 0;
+    for name in &names {
+        inputs += folders(&corpora.join(name))?.len();
+    }
+    Ok(format!("{inputs} inputs of {} targets replayed", names.len()))
+}
+
 /// Builds the targets with the fuzzer. Only the project's own crates tell it where they go, so that
-/// everything else is built once.
+/// everything else is built once, with the features that the whole workspace wants.
 fn build() -> anyhow::Result<PathBuf> {
     components::build_packs()?;
     run(cargo()
-        .args([
-            "build",
-            "--package",
-            "fuzz",
-            "--features",
-            "guided",
-            "--bin",
-            "guided",
-        ])
+        .args(["build", "--workspace", "--exclude", "guests"])
+        .args(["--features", "fuzz/guided", "--bin", "guided"])
         .env("RUSTC_WORKSPACE_WRAPPER", root().join("tests/fuzz/with-coverage")))?;
     Ok(components::Profile::Dev.folder().join("guided"))
 }

@@ -4,6 +4,7 @@ mod bench;
 mod bundle;
 mod check;
 mod components;
+mod deny;
 mod fuzz;
 mod languages;
 mod python;
@@ -80,10 +81,10 @@ fn main() -> ExitCode {
         Task::Build { release: true } => components::build_host(components::Profile::Release).map(drop),
         Task::Demo => run::demo(),
         Task::Serve { flags } => run::serve(&flags),
-        Task::Test { filter } => test::all(filter.as_deref()),
+        Task::Test { filter } => test::all(filter.as_deref()).map(drop),
         Task::Ci => check::all(),
-        Task::Reproduce => reproduce::check(),
-        Task::Torture { flags } => torture::all(&flags),
+        Task::Reproduce => reproduce::check().map(drop),
+        Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Languages => languages::test(),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::host::Recipe;
 use crate::known::{Acknowledged, Outcome, Shared};
-use crate::load::ALL;
+use crate::load::{self, ALL};
 use crate::promise::{Broken, Promise};
 
 /// How much is checked.
@@ -57,6 +57,11 @@ impl Checker {
                 std::mem::take(&mut known.broken),
             )
         };
+        // Looked at before the rows, which may be ahead of them.
+        let seen_files = match depth {
+            Depth::Quick => None,
+            Depth::Everything => Some(self.recipe.place.look()?),
+        };
         let mut db = self.open()?;
         let snapshot = db.transaction()?;
         let (first, seen) = match depth {
@@ -73,9 +78,9 @@ impl Checker {
         broken.extend(self.buried(&snapshot)?);
         let last = "SELECT coalesce(max(seq), 0) FROM core_operations";
         self.seen = snapshot.query_row(last, [], |row| row.get(0))?;
-        if depth == Depth::Everything {
+        if let Some(files) = seen_files {
             for load in ALL {
-                broken.extend(load.check(&snapshot)?);
+                broken.extend(load.check(&snapshot, &files)?);
             }
             let sound: String = snapshot.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
             if sound != "ok" {
@@ -87,8 +92,13 @@ impl Checker {
         Ok(broken)
     }
 
+    /// What files lack that were just written anew, while nobody calls.
+    pub(crate) fn rendered(&self) -> anyhow::Result<Vec<Broken>> {
+        load::shown(&self.open()?, &self.recipe.place.look()?)
+    }
+
     fn open(&self) -> anyhow::Result<Connection> {
-        let path = self.recipe.data_dir.join("tollgate.db");
+        let path = self.recipe.place.database();
         let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         db.busy_timeout(std::time::Duration::from_secs(10))?;
         Ok(db)
@@ -131,7 +141,7 @@ impl Checker {
     )]
     fn alive(&self) -> anyhow::Result<HashSet<String>> {
         let mut alive = HashSet::new();
-        for entry in std::fs::read_dir(self.recipe.data_dir.join("hosts"))? {
+        for entry in std::fs::read_dir(self.recipe.place.data.join("hosts"))? {
             let entry = entry?;
             let Ok(file) = std::fs::File::open(entry.path()) else {
                 continue;
@@ -218,6 +228,17 @@ const RULES: &[(Promise, &str)] = &[
                     AND json_extract(operation, '$.op_type') = 'mutation') AS recorded
                FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1))
          WHERE recorded <> mutation_count",
+    ),
+    (
+        Promise::Counted,
+        "SELECT 'envelope ' || id || ' counts ' || test_run_count || ' test runs, the ledger ' || recorded
+         FROM (SELECT id, test_run_count,
+                 (SELECT count(*) FROM core_operations WHERE envelope_id = core_envelopes.id AND op_type = 'test_run'
+                    AND coalesce(failure_class, '') <> 'refused')
+                 + (SELECT count(*) FROM core_intents WHERE json_extract(operation, '$.envelope_id') = core_envelopes.id
+                    AND json_extract(operation, '$.op_type') = 'test_run') AS recorded
+               FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1))
+         WHERE recorded <> test_run_count",
     ),
     (
         Promise::Counted,
