@@ -14,6 +14,7 @@ mod consent;
 mod convergence;
 mod crash;
 mod envelopes;
+mod envelopes_page;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]
 mod harness;

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use crate::components::{self, Profile};
 use crate::python;
-use crate::run::{cargo, npm_packages, root, run, say, target};
+use crate::run::{npm_packages, root, run, say, target};
 
 /// What the server in TypeScript consists of.
 const TYPESCRIPT: [&str; 3] = ["package.json", "package-lock.json", "server.mjs"];
@@ -16,9 +16,8 @@ const FASTMCP: &[&str] = &["fastmcp==4.1.2"];
 
 /// Builds what is measured and the bench, and runs it.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
-    let tollgate = components::build_host(Profile::Release)?;
+    let tollgate = components::build_host_and(Profile::Release, &["bench"])?;
     components::build_guests()?;
-    run(cargo().args(["build", "--quiet", "--release", "--package", "bench"]))?;
     let mut bench = Command::new(Profile::Release.folder().join("bench"));
     bench.arg("--server").arg(tollgate);
     bench.arg("--guests").arg(root().join("target/components/guests"));

@@ -69,13 +69,20 @@ impl Profile {
 
 /// Builds the built-in components, then `tollgate`, and returns where it is.
 pub(crate) fn build_host(profile: Profile) -> anyhow::Result<PathBuf> {
+    build_host_and(profile, &[])
+}
+
+/// The same with programs that go with it. One build, because what is optimised across crates differs with the
+/// programs that are linked.
+pub(crate) fn build_host_and(profile: Profile, programs: &[&str]) -> anyhow::Result<PathBuf> {
     build_packs()?;
     let mut build = cargo();
-    match profile {
-        // With the features that the whole workspace wants, as the tests: dependencies are built once for both.
-        Profile::Dev => build.args(["build", "--workspace", "--exclude", "guests", "--bin", "tollgate"]),
-        Profile::Release => build.args(["build", "--package", "tollgate", "--release"]),
-    };
+    // With the features that the whole workspace wants: whatever is built and tested, dependencies are built once.
+    build.args(["build", "--workspace", "--exclude", "guests", "--bin", "tollgate"]);
+    build.args(programs.iter().flat_map(|program| ["--bin", program]));
+    if matches!(profile, Profile::Release) {
+        build.arg("--release");
+    }
     run(&mut build)?;
     let tollgate = profile.folder().join("tollgate");
     say(&format!("built {}", tollgate.display()));

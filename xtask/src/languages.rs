@@ -66,7 +66,14 @@ pub(crate) fn test() -> anyhow::Result<()> {
             bytes as f64 / f64::from(1 << 20)
         ));
     }
-    run(cargo().args(["test", "--package", "tollgate", "--test", "languages"]))
+    run(cargo().args([
+        "test",
+        "--workspace",
+        "--exclude",
+        "guests",
+        "--test",
+        "languages",
+    ]))
 }
 
 fn wasm(out: &Path, component: &Component) -> PathBuf {

@@ -3,21 +3,12 @@
 use std::process::Command;
 
 use crate::components::{self, Profile};
-use crate::run::{cargo, last_line, run};
+use crate::run::{last_line, run};
 
 /// Builds the host and its torture, runs it with flags such as `--rounds 1000 --seed 7`, and returns what it came to.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<String> {
     let tollgate = components::build_host(Profile::Dev)?;
-    // With the features that the whole workspace wants, so that dependencies are built once.
-    run(cargo().args([
-        "build",
-        "--quiet",
-        "--workspace",
-        "--exclude",
-        "guests",
-        "--bin",
-        "torture",
-    ]))?;
+    run(components::program_build(Profile::Dev, "torture").arg("--quiet"))?;
     let torture = Profile::Dev.folder().join("torture");
     last_line(Command::new(torture).arg("--server").arg(tollgate).args(flags))
 }
