@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use tempfile::TempDir;
-use tollgate::storage::{Database, Operation};
+use tollgate::storage::{Database, Operation, Session};
 
 use crate::harness::Place;
 use crate::load::texts;
@@ -44,8 +44,7 @@ impl Left {
         let place = scratch();
         let path = place.path().join("tollgate.db");
         let mut made = 0;
-        let mut write = |database: &Database, rows: usize| {
-            let session = database.write_session().unwrap();
+        let mut write = |session: &Session, rows: usize| {
             session.begin_write().unwrap();
             for _ in 0..rows {
                 session.record(&operation(made)).unwrap();
@@ -54,11 +53,10 @@ impl Left {
             session.commit().unwrap();
         };
         // The last connection that closes moves the log into the file.
-        write(&Database::open(&path).unwrap(), IN_FILE);
-        let database = Database::open(&path).unwrap();
-        let _open = database.read_session().unwrap();
+        write(&Database::open(&path).unwrap().write_session().unwrap(), IN_FILE);
+        let session = Database::open(&path).unwrap().write_session().unwrap();
         for rows in COMMITS {
-            write(&database, rows);
+            write(&session, rows);
         }
         Left {
             file: std::fs::read(&path).unwrap(),

@@ -1,6 +1,7 @@
 //! One run's directory: the data that hosts share, their configuration, and two workspaces.
 #![allow(clippy::disallowed_methods, reason = "the torture's own directory")]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -78,6 +79,22 @@ impl Place {
             .append(true)
             .open(self.data.with_extension("log"))?;
         Ok(file.into())
+    }
+
+    /// Takes over what another place compiled.
+    pub(crate) fn take_compiled(&self, other: &Place) -> anyhow::Result<()> {
+        let (from, to) = (other.data.join("cache"), self.data.join("cache"));
+        std::fs::create_dir_all(&to)?;
+        for path in [&self.data, &to] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+        }
+        for entry in std::fs::read_dir(from)? {
+            let entry = entry?;
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+        let key = "cache.key";
+        std::fs::copy(other.data.join(key), self.data.join(key))?;
+        Ok(())
     }
 
     /// A file of the project that shows what never happened.

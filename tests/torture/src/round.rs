@@ -32,11 +32,11 @@ pub(crate) struct Torture {
 }
 
 impl Torture {
-    /// Starts the hosts on a directory that is empty.
-    pub(crate) fn start(server: &Path, dir: &Path, hosts: u32, seed: u64) -> anyhow::Result<Torture> {
+    /// Starts the hosts in a place that is new.
+    pub(crate) fn start(server: &Path, place: Place, hosts: u32, seed: u64) -> anyhow::Result<Torture> {
         let recipe = Recipe {
             server: std::path::absolute(server)?,
-            place: Place::new(dir)?,
+            place,
         };
         let mut torture = Torture {
             checker: Checker::new(recipe.clone()),
