@@ -16,8 +16,9 @@ const FASTMCP: &[&str] = &["fastmcp==4.1.2"];
 
 /// Builds what is measured and the bench, and runs it.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
-    let tollgate = components::build_host_and(Profile::Release, &["bench"])?;
+    let tollgate = components::build_host(Profile::Release)?;
     components::build_guests()?;
+    run(components::program_build(Profile::Release, "bench").arg("--quiet"))?;
     let mut bench = Command::new(Profile::Release.folder().join("bench"));
     bench.arg("--server").arg(tollgate);
     bench.arg("--guests").arg(root().join("target/components/guests"));

@@ -67,7 +67,8 @@ pub(crate) fn serve(flags: &[String]) -> anyhow::Result<()> {
 
 /// Builds the host and the demo, and runs the demo.
 pub(crate) fn demo() -> anyhow::Result<()> {
-    let tollgate = components::build_host_and(Profile::Dev, &["demo"])?;
+    let tollgate = components::build_host(Profile::Dev)?;
+    run(components::program_build(Profile::Dev, "demo").arg("--quiet"))?;
     let demo = Profile::Dev.folder().join("demo");
     run(Command::new(demo).arg("--server").arg(tollgate))
 }

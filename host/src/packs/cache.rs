@@ -34,9 +34,9 @@ impl Cache {
         })
     }
 
-    /// The compiled form of the component with a SHA-256, if a valid entry is there.
-    pub(super) fn get(&self, engine: &Engine, hash: &str) -> Option<Component> {
-        let name = entry_name(engine, hash);
+    /// The compiled form of a component, if a valid entry is there.
+    pub(super) fn get(&self, engine: &Engine, component: &[u8]) -> Option<Component> {
+        let name = entry_name(engine, component);
         let file = match open_private(&self.dir, &name) {
             Ok(Some(file)) => file,
             Ok(None) => {
@@ -48,8 +48,7 @@ impl Cache {
             }
             Err(_) => return None,
         };
-        let length = file.metadata().ok()?.len().min(MAX_ENTRY);
-        let mut entry = Vec::with_capacity(usize::try_from(length).ok()?.saturating_add(1));
+        let mut entry = Vec::new();
         file.take(MAX_ENTRY).read_to_end(&mut entry).ok()?;
         let (tag, code) = entry.split_at_checked(TAG)?;
         if self.mac(&name, code).verify_slice(tag).is_err() {
@@ -62,8 +61,8 @@ impl Cache {
     }
 
     /// Keeps code that the compiler just made, and loads it. A full disk only costs the next start.
-    pub(super) fn put(&self, engine: &Engine, hash: &str, code: &[u8]) -> wasmtime::Result<Component> {
-        let name = entry_name(engine, hash);
+    pub(super) fn put(&self, engine: &Engine, component: &[u8], code: &[u8]) -> wasmtime::Result<Component> {
+        let name = entry_name(engine, component);
         if let Err(err) = self.write(&name, code) {
             tracing::warn!(entry = name, %err, "a compiled component could not be cached");
         }
@@ -96,11 +95,11 @@ fn load(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     unsafe { Component::deserialize(engine, code) }
 }
 
-fn entry_name(engine: &Engine, hash: &str) -> String {
+fn entry_name(engine: &Engine, component: &[u8]) -> String {
     let mut hasher = EngineHasher(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
     let engine = crate::hash::hex(&hasher.0.finalize());
-    format!("{hash}-{}.cwasm", &engine[..16])
+    format!("{}-{}.cwasm", crate::hash::sha256_hex(component), &engine[..16])
 }
 
 /// SHA-256 behind the trait that the engine's compatibility hash is given by.
@@ -138,12 +137,11 @@ mod tests {
         let cache = Cache::open(&DataDir::open(place.path()).unwrap()).unwrap();
         let engine = Engine::new(&crate::sandbox::engine_config()).unwrap();
         let component = b"\0asm\x0d\0\x01\0";
-        let hash = crate::hash::sha256_hex(component);
-        assert!(cache.get(&engine, &hash).is_none());
+        assert!(cache.get(&engine, component).is_none());
 
         let code = engine.precompile_component(component).unwrap();
-        cache.put(&engine, &hash, &code).unwrap();
-        assert!(cache.get(&engine, &hash).is_some());
+        cache.put(&engine, component, &code).unwrap();
+        assert!(cache.get(&engine, component).is_some());
 
         let path = entry(place.path());
         let good = std::fs::read(&path).unwrap();
@@ -151,14 +149,14 @@ mod tests {
             let mut bad = good.clone();
             bad[at] ^= 1;
             std::fs::write(&path, bad).unwrap();
-            assert!(cache.get(&engine, &hash).is_none(), "byte {at}");
+            assert!(cache.get(&engine, component).is_none(), "byte {at}");
         }
         std::fs::write(&path, &good[..good.len() / 2]).unwrap();
-        assert!(cache.get(&engine, &hash).is_none(), "cut");
+        assert!(cache.get(&engine, component).is_none(), "cut");
 
         std::fs::write(&path, &good).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(cache.get(&engine, &hash).is_none(), "readable by others");
+        assert!(cache.get(&engine, component).is_none(), "readable by others");
     }
 
     #[test]
@@ -168,12 +166,16 @@ mod tests {
         let cache = Cache::open(&DataDir::open(place.path()).unwrap()).unwrap();
         let engine = Engine::new(&crate::sandbox::engine_config()).unwrap();
         let component = b"\0asm\x0d\0\x01\0";
-        let [hash, other] = [&component[..], b"\0asm\x0d\0\x01\0\0\x03\x02hi"].map(crate::hash::sha256_hex);
+        let other = b"\0asm\x0d\0\x01\0\0\x03\x02hi";
         cache
-            .put(&engine, &hash, &engine.precompile_component(component).unwrap())
+            .put(
+                &engine,
+                component,
+                &engine.precompile_component(component).unwrap(),
+            )
             .unwrap();
-        let renamed = place.path().join("cache").join(entry_name(&engine, &other));
+        let renamed = place.path().join("cache").join(entry_name(&engine, other));
         std::fs::rename(entry(place.path()), renamed).unwrap();
-        assert!(cache.get(&engine, &other).is_none());
+        assert!(cache.get(&engine, other).is_none());
     }
 }

@@ -123,7 +123,7 @@ pub(crate) struct Prepared {
 /// What loading needs.
 pub struct Loader {
     sandbox: Arc<Sandbox>,
-    cache: Arc<Cache>,
+    cache: Cache,
     downloads: Downloads,
     compiler: Compiler,
     database: Database,
@@ -143,7 +143,7 @@ impl Loader {
     ) -> Result<Loader, DataDirError> {
         Ok(Loader {
             sandbox,
-            cache: Arc::new(Cache::open(data)?),
+            cache: Cache::open(data)?,
             downloads: Downloads::open(data)?,
             compiler,
             database,
@@ -170,8 +170,7 @@ impl Loader {
     /// code.
     pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
         inspect::inspection(bytes, async {
-            let hash = crate::hash::sha256_hex(bytes);
-            let component = self.checked(bytes, &hash, World::ToolPack).await?;
+            let component = self.checked(bytes, World::ToolPack).await?;
             let pre = self.link(&component, ToolPackPre::new)?;
             Manifest::check(self.describe(&pre)?)
         })
@@ -262,7 +261,7 @@ impl Loader {
             )]);
         }
         Ok(Prepared {
-            component: self.checked(&bytes, &hash, world).await?,
+            component: self.checked(&bytes, world).await?,
             hash,
             size: bytes.len(),
         })
@@ -287,9 +286,14 @@ impl Loader {
     }
 
     /// Checks and compiles a component.
-    async fn checked(&self, bytes: &[u8], hash: &str, world: World) -> Result<Component, Vec<String>> {
+    async fn checked(&self, bytes: &[u8], world: World) -> Result<Component, Vec<String>> {
         version::check(bytes, world).map_err(one)?;
-        if let Some(component) = self.cached(hash).await {
+        self.component(bytes).await
+    }
+
+    async fn component(&self, bytes: &[u8]) -> Result<Component, Vec<String>> {
+        let engine = self.sandbox.engine();
+        if let Some(component) = self.cache.get(engine, bytes) {
             return Ok(component);
         }
         let code = self
@@ -298,17 +302,8 @@ impl Loader {
             .await
             .map_err(|err: CompileError| one(err))?;
         self.cache
-            .put(self.sandbox.engine(), hash, &code)
+            .put(engine, bytes, &code)
             .map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
-    }
-
-    /// A component's code from the cache. Most of a start is this, so components are read side by side.
-    async fn cached(&self, hash: &str) -> Option<Component> {
-        let (cache, engine) = (Arc::clone(&self.cache), self.sandbox.engine().clone());
-        let hash = hash.to_owned();
-        tokio::task::spawn_blocking(move || cache.get(&engine, &hash))
-            .await
-            .ok()?
     }
 
     fn describe(&self, pre: &ToolPackPre<CallState>) -> Result<wit::Manifest, Vec<String>> {

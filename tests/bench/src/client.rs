@@ -44,19 +44,6 @@ struct Outcome {
     is_error: bool,
 }
 
-#[derive(Deserialize)]
-struct ListReply {
-    id: usize,
-    result: ListPage,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListPage {
-    tools: Vec<IgnoredAny>,
-    next_cursor: Option<String>,
-}
-
 impl Client {
     /// Starts a server and begins a session.
     pub(crate) fn start(mut command: Command) -> anyhow::Result<Client> {
@@ -90,22 +77,21 @@ impl Client {
             .context("no tools were listed")
     }
 
-    /// Lists all pages: how many tools there are, and in how many bytes. What tools say is not taken apart:
-    /// that is the client's time.
+    /// Lists all pages: how many tools there are, and in how many bytes of results.
     pub(crate) fn list_all(&mut self) -> anyhow::Result<(usize, usize)> {
-        let (mut tools, mut bytes, mut params) = (0, 0, json!({}));
+        let (mut tools, mut bytes, mut cursor) = (0, 0, Value::Null);
         loop {
-            let id = self.take_id();
-            let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params});
-            self.send(format!("{request}\n").as_bytes())?;
-            self.read_line()?;
-            let page: ListReply = serde_json::from_slice(&self.line).context("no tools were listed")?;
-            anyhow::ensure!(page.id == id, "another reply came than that to the list");
+            let params = match &cursor {
+                Value::Null => json!({}),
+                cursor => json!({"cursor": cursor}),
+            };
+            let mut page = self.request("tools/list", params)?;
             bytes += self.line.len();
-            tools += page.result.tools.len();
-            match page.result.next_cursor {
-                Some(cursor) => params = json!({"cursor": cursor}),
-                None => return Ok((tools, bytes)),
+            let listed = page.get("tools").and_then(Value::as_array);
+            tools += listed.context("no tools were listed")?.len();
+            cursor = page.get_mut("nextCursor").map(Value::take).unwrap_or_default();
+            if cursor.is_null() {
+                return Ok((tools, bytes));
             }
         }
     }

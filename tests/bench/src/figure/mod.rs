@@ -26,9 +26,6 @@ use tempfile::{NamedTempFile, TempDir};
 
 use crate::workload::{CONFIG_FILE, Kind, Request, Seeded};
 
-/// What start and memory are measured with: the pack that the calls use, and everything that comes along.
-const PACKS: [(&str, &[&str]); 2] = [("one pack", &["--packs", "task-store"]), ("all packs", &[])];
-
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {

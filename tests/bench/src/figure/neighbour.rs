@@ -29,7 +29,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     // They stall until their host is killed.
     writeln!(
         config,
-        "[packs.spinner]\nsource = {spinner:?}\nlimits = {{ read_ms = 600000, run_ms = 600000 }}"
+        "[packs.spinner]\nsource = {spinner:?}\nlimits = {{ read_ms = 3600000, run_ms = 3600000 }}"
     )?;
     let dir = setup.fresh_dir()?;
     let mut alone = None;

@@ -1,12 +1,11 @@
 //! From the start of the process to the first list of tools.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use serde_json::json;
 
-use super::{PACKS, Setup};
+use super::Setup;
 use crate::client::Client;
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::{Round, Sample, take_turns};
@@ -17,20 +16,13 @@ const COLD_LIMIT: f64 = 5_000.0;
 
 /// Measures starts with compiled components in the data directory, and into an empty one.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
-    for (packs, flags) in PACKS {
-        let tollgate = |data: &Path| {
-            let mut command = setup.tollgate(&data.join("data"));
-            command.args(flags);
-            command
-        };
-        let dir = setup.fresh_dir()?;
-        let warm = || start(tollgate(dir.path()));
-        let [null, warm] = take_turns(setup.effort.warm_starts, [null_round(setup), Box::new(warm)])?;
-        record(report, &format!("{packs}, warm cache"), &null, &warm, WARM_LIMIT);
-        let cold = || start(tollgate(setup.fresh_dir()?.path()));
-        let [null, cold] = take_turns(setup.effort.cold_starts, [null_round(setup), Box::new(cold)])?;
-        record(report, &format!("{packs}, cold cache"), &null, &cold, COLD_LIMIT);
-    }
+    let dir = setup.fresh_dir()?;
+    let warm = || start(setup.tollgate(&dir.path().join("data")));
+    let [null, warm] = take_turns(setup.effort.warm_starts, [null_round(setup), Box::new(warm)])?;
+    record(report, "warm cache", &null, &warm, WARM_LIMIT);
+    let cold = || start(setup.tollgate(&setup.fresh_dir()?.path().join("data")));
+    let [null, cold] = take_turns(setup.effort.cold_starts, [null_round(setup), Box::new(cold)])?;
+    record(report, "cold cache", &null, &cold, COLD_LIMIT);
     Ok(())
 }
 
@@ -49,13 +41,13 @@ fn start(command: Command) -> anyhow::Result<f64> {
     Ok(elapsed.as_secs_f64() * 1e3)
 }
 
-fn record(report: &mut Report, what: &str, null: &Sample, tollgate: &Sample, limit: f64) {
-    report.heading(&format!("start to first tools/list, {what}"));
+fn record(report: &mut Report, cache: &str, null: &Sample, tollgate: &Sample, limit: f64) {
+    report.heading(&format!("start to first tools/list, {cache}"));
     report.row("null server", null, Unit::Milliseconds, null);
     report.row("tollgate", tollgate, Unit::Milliseconds, null);
     let value = Quantity(tollgate.median(), Unit::Milliseconds);
     report.add(Figure {
-        name: format!("start to first tools/list, {what}"),
+        name: format!("start to first tools/list, {cache}"),
         value,
         baseline: "null",
         baseline_value: Quantity(null.median(), Unit::Milliseconds),
