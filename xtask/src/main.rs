@@ -49,6 +49,8 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci,
+    /// Check licences, sources and versions of what is depended on
+    Deny,
     /// Build a component twice from nothing, in two places, and compare the bytes
     Reproduce,
     /// Kill hosts under load and check what they promised
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Task::Serve { flags } => run::serve(&flags),
         Task::Test { filter } => test::all(filter.as_deref()).map(drop),
         Task::Ci => check::all(),
+        Task::Deny => deny::check().map(|came_to| run::say(&came_to)),
         Task::Reproduce => reproduce::check().map(drop),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
