@@ -2,6 +2,8 @@
 
 use std::time::UNIX_EPOCH;
 
+use tollgate_sdk::Timestamp;
+
 /// Where time and ids come from.
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970 UTC.
@@ -11,6 +13,28 @@ pub trait Clock: Send + Sync {
     fn boot_ms(&self) -> i64;
     /// A new identifier, `prefix_` and 26 characters that sort by time of making.
     fn new_id(&self, prefix: &str) -> String;
+}
+
+/// How long `90s`, `30m`, `24h` or `7d` is, in milliseconds.
+pub fn span_ms(text: &str) -> Option<i64> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    let number = number.parse::<u32>().ok()?;
+    Some(i64::from(number) * seconds * 1_000)
+}
+
+/// A time in RFC 3339, or so long before now, as the ledger writes it.
+pub fn since(text: &str, now_ms: i64) -> Option<String> {
+    if let Some(ago) = span_ms(text) {
+        return Some(Timestamp::from_ms(now_ms.saturating_sub(ago)).to_string());
+    }
+    Some(Timestamp::parse(text)?.to_string())
 }
 
 /// The system's clock and random ids.
@@ -36,5 +60,25 @@ impl Clock for SystemClock {
 
     fn new_id(&self, prefix: &str) -> String {
         format!("{prefix}_{}", ulid::Ulid::generate().to_string().to_lowercase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_before_now_or_said_outright() {
+        assert_eq!(
+            since("1h", 7_200_000).unwrap(),
+            Timestamp::from_ms(3_600_000).to_string()
+        );
+        assert_eq!(
+            since("1970-01-01T00:00:01Z", 0).unwrap(),
+            Timestamp::from_ms(1_000).to_string()
+        );
+        for text in ["", "h", "1w", "yesterday", "-1h", "é"] {
+            assert!(since(text, 0).is_none(), "{text}");
+        }
     }
 }

@@ -10,6 +10,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use thiserror::Error;
 
+/// The database's file.
+pub const DATABASE: &str = "tollgate.db";
+
 /// Why the data directory cannot be used.
 #[derive(Debug, Error)]
 pub enum DataDirError {
@@ -62,7 +65,16 @@ impl DataDir {
                 .create(path)
         };
         made.map_err(failed)?;
-        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(failed)?;
+        DataDir::existing(path)
+    }
+
+    /// Opens a directory that is there.
+    pub fn existing(path: &Path) -> Result<DataDir, DataDirError> {
+        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Io {
+            what: "the directory itself".to_owned(),
+            path: path.display().to_string(),
+            source,
+        })?;
         Ok(DataDir {
             path: path.to_owned(),
             dir,
@@ -76,7 +88,7 @@ impl DataDir {
 
     /// Where the database is. SQLite opens it itself.
     pub fn database(&self) -> PathBuf {
-        self.path.join("tollgate.db")
+        self.path.join(DATABASE)
     }
 
     /// Whether it has something of this name.

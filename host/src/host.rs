@@ -6,16 +6,16 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tollgate_sdk::Timestamp;
 
-use crate::artifacts::ArtifactStore;
+use crate::artifacts::{ArtifactSettings, ArtifactStore};
 use crate::builtin;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, PackConfig, PolicyConfig};
 use crate::core_tools;
-use crate::data_dir::DataDir;
+use crate::data_dir::{DATABASE, DataDir};
 use crate::gate::{Equipment, Gate, Generation, Keeping};
 use crate::liveness::Host;
 use crate::packs::compile::Compiler;
-use crate::packs::{Catalog, Loader, Origin, Selection, Source, Tables};
+use crate::packs::{Catalog, Keep, Loader, Origin, Selection, Source, Tables};
 use crate::policies;
 use crate::process::{Environment, Launcher};
 use crate::sandbox::Sandbox;
@@ -58,11 +58,22 @@ impl Site {
     pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::open(data_dir)?;
         let database = Database::open(&data.database()).context("the database cannot be used")?;
-        Site::on(data, database, authority)
+        Site::on(data, database, authority, Keep::Components)
     }
 
-    /// A site on a database that is what it is.
-    pub fn on(data: DataDir, database: Database, authority: Authority) -> anyhow::Result<Site> {
+    /// A data directory as it is: nothing is made, brought up to date or kept in it.
+    pub fn frozen(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
+        let data = DataDir::existing(data_dir)?;
+        anyhow::ensure!(
+            data.has(DATABASE),
+            "there is no ledger in {}; no host has worked there",
+            data_dir.display()
+        );
+        let database = Database::existing(&data.database());
+        Site::on(data, database, authority, Keep::Nothing)
+    }
+
+    fn on(data: DataDir, database: Database, authority: Authority, keep: Keep) -> anyhow::Result<Site> {
         let Authority {
             executable,
             environment,
@@ -73,6 +84,7 @@ impl Site {
         let sandbox = Arc::new(Sandbox::new()?);
         let loader = Loader::new(
             &data,
+            keep,
             Arc::clone(&sandbox),
             Compiler::new(executable),
             database.clone(),
@@ -92,6 +104,25 @@ impl Site {
     /// The data directory.
     pub fn path(&self) -> &Path {
         self.data.path()
+    }
+
+    /// What calls run with.
+    pub fn equipment(&self) -> Equipment {
+        Equipment {
+            sandbox: Arc::clone(&self.sandbox),
+            launcher: Arc::clone(&self.launcher),
+            clock: Arc::clone(&self.clock),
+        }
+    }
+
+    /// The content that was kept, if any is.
+    pub fn artifacts(&self) -> anyhow::Result<Option<ArtifactStore>> {
+        let clock = Arc::clone(&self.clock);
+        Ok(ArtifactStore::open(
+            &self.data,
+            ArtifactSettings::default(),
+            clock,
+        )?)
     }
 
     /// The database.
@@ -186,6 +217,26 @@ impl Site {
         })
     }
 
+    /// Loads what the configuration says with one policy in place of its own, and changes nothing.
+    pub async fn load_to_try(
+        &self,
+        config: &Config,
+        workspaces: &Workspaces,
+        policy: policies::Source,
+    ) -> anyhow::Result<Arc<Catalog>> {
+        let sources = sources(config, &[])?;
+        let selection = Selection::default();
+        let catalog = Catalog::load(
+            &self.loader,
+            workspaces,
+            sources,
+            vec![policy],
+            &selection,
+            Tables::Leave,
+        );
+        Ok(Arc::new(catalog.await))
+    }
+
     /// Opens the gate over what was loaded, as a host among the others of the data directory.
     pub fn gate(&self, config: &Config, generation: Generation) -> anyhow::Result<Gate> {
         let host = Host::join(&self.data, self.clock.new_id("hst"))?;
@@ -197,12 +248,7 @@ impl Site {
             settings: config.ledger.clone(),
             artifacts: artifacts.map(Arc::new),
         };
-        let equipment = Equipment {
-            sandbox: Arc::clone(&self.sandbox),
-            launcher: Arc::clone(&self.launcher),
-            clock: Arc::clone(&self.clock),
-        };
-        Gate::open(generation, equipment, &self.database, host, keeping)
+        Gate::open(generation, self.equipment(), &self.database, host, keeping)
     }
 }
 
@@ -260,6 +306,32 @@ fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::Source>> {
     }
     anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
     Ok(sources)
+}
+
+/// The policy that somebody names: one of the configuration, one that is built in, or a file. One of the
+/// configuration comes with its settings.
+pub fn named_policy(config: &Config, name: &str) -> anyhow::Result<policies::Source> {
+    if let Some(settings) = config.policies.get(name) {
+        let origin = policy_origin(name, settings).map_err(anyhow::Error::msg)?;
+        return Ok(settings.source(name, origin));
+    }
+    let own = name.strip_prefix("builtin:").unwrap_or(name);
+    let origin = match builtin::policy(own) {
+        Some(bytes) => Origin::Builtin(bytes),
+        None if Path::new(name).exists() => Origin::File(name.into()),
+        None => anyhow::bail!(
+            "{name} is no file, no policy of the configuration, and not built in; built in are {}",
+            builtin::policies().collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let called = match &origin {
+        Origin::Builtin(_) => own,
+        _ => Path::new(name)
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or(name),
+    };
+    Ok(PolicyConfig::default().source(called, origin))
 }
 
 /// Where a policy is: `builtin:NAME`, a path, or by default the built-in policy of the same name.

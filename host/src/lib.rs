@@ -32,6 +32,7 @@ pub mod sandbox;
 pub mod scaffold;
 pub mod storage;
 pub mod text;
+pub mod trial;
 pub mod view;
 pub mod watch;
 pub mod workspaces;

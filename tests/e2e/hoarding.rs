@@ -73,6 +73,25 @@ async fn a_call_that_is_taken_back_keeps_nothing() {
 }
 
 #[tokio::test]
+async fn what_a_call_kept_goes_with_its_result() {
+    let place = place(
+        "enabled = true\n[policies.secret-scan]\nlimits.time_ms = 10000\nphase = \"response\"\n\
+         config = { patterns = [\"art_[0-9a-z]+\"] }\ntools = [\"hoarder_*\"]",
+    );
+    let session = place.serve(&["--tier", "full"]).await;
+    for tool in ["hoarder_write", "hoarder_run"] {
+        let refused = session.refused(tool, json!({"sizes": [3, 4]})).await;
+        assert_eq!(refused["code"], "SECRET_IN_RESULT", "{tool}: {refused:#}");
+    }
+    session.close().await;
+    assert_eq!((rows(&place).len(), files(&place)), (0, 0));
+    assert_eq!(
+        place.sql("SELECT count(*) FROM core_operations WHERE artifact_ids IS NULL"),
+        ["2"]
+    );
+}
+
+#[tokio::test]
 async fn too_large_too_much_and_too_many_are_refused_and_the_rest_is_kept() {
     let place = place("enabled = true\nmax_artifact_mib = 2");
     let session = place.serve(&["--tier", "full"]).await;

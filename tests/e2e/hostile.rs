@@ -46,6 +46,22 @@ async fn each_excess_is_a_typed_error_with_one_row() {
     }
 }
 
+#[test]
+fn what_a_component_prints_is_logged_up_to_a_bound_and_is_no_reply() {
+    let place = Place::with_guests(&["spinner"]);
+    let output = place.run(&["--json", "call", "spinner_flood", "{}"]);
+    assert!(output.status.success());
+    let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reply["result"], "flooded");
+    let printed = output.stderr.iter().filter(|byte| **byte == b'x').count();
+    // It printed ten million.
+    assert!(
+        (1_000..=64 << 10).contains(&printed),
+        "{printed} bytes are in the log"
+    );
+    assert_eq!(place.ledger(), ["spinner_flood read ok"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn neighbours_go_on_while_guests_spin() {
     let place = Place::with_guests(&["spinner"]);
@@ -77,6 +93,7 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
         "changed 1"
     );
     let hidden = "the statement was refused: no such table or no access";
+    let before = session.peak_memory();
     for sql in [
         "INSERT INTO core_operations (seq) VALUES (1)",
         "DELETE FROM core_operations",
@@ -119,8 +136,13 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
         let result = execute(&session, sql).await;
         assert!(result.starts_with("the statement was refused"), "{sql}: {result}");
     }
+    let grown = session.peak_memory() - before;
+    assert!(grown < 16 << 10, "refusals took {grown} KiB");
+    session.ok("task_list", json!({})).await;
     session.close().await;
     assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+    let rows = place.ledger();
+    assert_eq!(rows.len(), 1 + 25 + 8 + 1, "one for each call: {rows:#?}");
 }
 
 #[tokio::test]

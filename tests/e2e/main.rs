@@ -16,6 +16,7 @@ mod convergence;
 mod crash;
 mod envelopes;
 mod envelopes_page;
+mod forged;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]
 mod harness;
@@ -31,6 +32,8 @@ mod loading;
 mod meddling;
 mod operator;
 mod policies;
+mod policy_operator;
+mod policy_trials;
 mod programs;
 mod project;
 mod python;

@@ -4,9 +4,11 @@
 use std::path::Path;
 
 use expect_test::expect;
+use rmcp::model::{ClientRequest, Request};
+use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 
-use crate::harness::{is_running, until};
+use crate::harness::{is_running, params, until};
 use crate::meddling::{Meddling, result, sh};
 
 /// Waits until a program wrote a file, and returns what it wrote.
@@ -129,6 +131,37 @@ async fn a_program_ends_with_its_time_and_its_output_is_bounded() {
             .await
             .starts_with("TimedOut")
     );
+    session.close().await;
+    assert_eq!(meddling.place.ledger(), ["meddler_run run ok"; 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neighbours_are_answered_while_programs_never_end() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let mut stalled = Vec::new();
+    for script in ["sleep 1000", "cat /dev/zero", "while :; do (:) & wait; done"] {
+        let run = json!({"program": "sh", "arguments": ["-c", format!("echo >started; {script}")]});
+        let call = ClientRequest::CallToolRequest(Request::new(params("meddler_run", run)));
+        let options = PeerRequestOptions::no_options();
+        let sent = session.client().send_cancellable_request(call, options).await;
+        stalled.push(sent.unwrap());
+        written(&meddling.main().join("started")).await;
+        std::fs::remove_file(meddling.main().join("started")).unwrap();
+    }
+    let before = session.peak_memory();
+    for _ in 0..20 {
+        session.ok("task_list", json!({})).await;
+        session.ok("envelope_open", json!({})).await;
+    }
+    let grown = session.peak_memory() - before;
+    assert!(grown < 64 << 10, "programs that never end took {grown} KiB");
+    for call in stalled {
+        call.cancel(None).await.unwrap();
+    }
+    let cancelled = "SELECT count(*) FROM core_operations WHERE error_code = 'CANCELLED'";
+    until(async || meddling.place.sql(cancelled) == ["3"]).await;
+    session.close().await;
 }
 
 #[tokio::test]

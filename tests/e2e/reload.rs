@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::forged::altered;
 use crate::harness::{HttpServer, Place, Session, Wire, guest, hang_up, until};
 use crate::meddling::Meddling;
 
@@ -150,6 +151,104 @@ async fn a_set_that_does_not_work_changes_nothing() {
     until(async || metrics(&server).await.contains("outcome=\"taken\"} 1\n")).await;
     let refused = session.refused("task_list", json!({})).await;
     assert_eq!(refused["code"], "ENVELOPE_REQUIRED");
+}
+
+/// A policy that denies `task_get`, with time enough on a busy machine.
+const CLOSED: &str = "[policies.closed]\nsource = \"builtin:cel\"\nlimits.time_ms = 10000\ntools = [\"task_get\"]\n\
+                      config = { when = \"true\", code = \"CLOSED\", message = \"no\" }\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_does_not_work_changes_nothing_and_leaves_no_tables() {
+    let place = Place::with(CLOSED);
+    let server = place.serve_http(&["--tier", "full"]);
+    let session = Session::over_http(&server).await;
+    // One that works and has tables comes along with each.
+    let villain = format!("[policies.villain]\nsource = {:?}\n", guest("villain"));
+    let pin = "0".repeat(64);
+    let others = [
+        "[policies.nights]\nsource = \"builtin:quiet-hours\"\nconfig = { from = \"25:00\", to = \"7\" }\n"
+            .to_owned(),
+        format!("[policies.mute]\nsource = {:?}\n", guest("mute")),
+        format!("[policies.shifty]\nsource = {:?}\n", guest("shifty")),
+        format!(
+            "[policies.pinned]\nsource = {:?}\nsha256 = {pin:?}\n",
+            guest("villain")
+        ),
+        format!("[packs.trespasser]\nsource = {:?}\n", guest("trespasser")),
+    ];
+    for (number, other) in others.iter().enumerate() {
+        write(&place, &format!("{villain}{other}"));
+        let refused = format!("tollgate_reloads_total{{outcome=\"refused\"}} {}\n", number + 1);
+        until(async || metrics(&server).await.contains(&refused)).await;
+        let refused = session.refused("task_get", json!({"task_id": "x"})).await;
+        assert_eq!(refused["code"], "CLOSED", "{other}");
+        session.ok("task_list", json!({})).await;
+    }
+    let tables = "SELECT name FROM sqlite_master WHERE name LIKE 'policy_%'";
+    let steps = "SELECT pack FROM core_migrations WHERE pack LIKE 'policy-%'";
+    assert_eq!((place.sql(tables).len(), place.sql(steps).len()), (0, 0));
+    write(&place, &format!("{CLOSED}{villain}limits.time_ms = 10000\n"));
+    until(async || metrics(&server).await.contains("outcome=\"taken\"} 1\n")).await;
+    assert_eq!(place.sql(steps), ["policy-task-store"]);
+    session.ok("task_list", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_fails_while_policies_come_and_go() {
+    let place = Place::with(CLOSED);
+    let server = place.serve_http(&["--tier", "full"]);
+    let over = Arc::new(AtomicBool::new(false));
+    let mut callers = Vec::new();
+    for number in 0..4 {
+        let (session, over) = (Session::over_http(&server).await, Arc::clone(&over));
+        callers.push(tokio::spawn(async move {
+            let mut calls = 0;
+            while !over.load(Ordering::Relaxed) {
+                match number {
+                    0 => session.ok("envelope_open", json!({})).await,
+                    // One policy denies this before, during and after.
+                    1 => session.refused("task_get", json!({"task_id": "x"})).await,
+                    _ => session.ok("task_list", json!({"limit": 5})).await,
+                };
+                calls += 1;
+            }
+            calls
+        }));
+    }
+    let more = "[policies.secret-scan]\nlimits.time_ms = 10000\n[policies.limit]\nsource = \"builtin:rate-limit\"\n\
+                limits.time_ms = 10000\nmode = \"audit\"\nconfig = { calls = 1, seconds = 1 }\n";
+    for number in 1..=4 {
+        let more = if number % 2 == 1 { more } else { "" };
+        write(&place, &format!("{CLOSED}{more}"));
+        until(async || {
+            let taken = format!("tollgate_reloads_total{{outcome=\"taken\"}} {number}\n");
+            metrics(&server).await.contains(&taken)
+        })
+        .await;
+    }
+    over.store(true, Ordering::Relaxed);
+    for caller in callers {
+        assert!(caller.await.unwrap() > 0);
+    }
+    let others = "SELECT DISTINCT tool || ' ' || error_code FROM core_operations WHERE success = 0";
+    assert_eq!(place.sql(others), ["task_get CLOSED"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_is_built_again_is_taken_over() {
+    let place = Place::new();
+    let file = place.path().join("villain.wasm");
+    std::fs::copy(guest("villain"), &file).unwrap();
+    write(
+        &place,
+        &format!("[policies.villain]\nsource = {file:?}\nlimits.time_ms = 10000\n"),
+    );
+    let server = place.serve_http(&[]);
+    let other = altered(&std::fs::read(&file).unwrap(), "Judges badly.", "Judges worse.");
+    std::fs::copy(other.path(), &file).unwrap();
+    until(async || metrics(&server).await.contains("outcome=\"taken\"} 1\n")).await;
+    let listed = place.run(&["policies", "list"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("Judges worse."));
 }
 
 #[test]

@@ -1,8 +1,15 @@
 //! Policies that misbehave: each denies what it would judge, with a typed error, and the others go on.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
-use crate::harness::{Place, guest};
+use crate::forged::altered;
+use crate::harness::{Place, guest, until};
+
+/// What the built-in policy `cel` says of itself, and something as long.
+const SUMMARY: &str = "What an operator says in one CEL expression.";
+const OTHER_SUMMARY: &str = "What an impostor says in one CEL expression.";
 
 /// The villain, judging `task_get` and `task_create`, with settings.
 fn villain(more: &str) -> String {
@@ -30,11 +37,14 @@ async fn each_misdeed_denies_with_its_cause() {
         // A snapshot cannot be written, and nobody gets at a pack's tables by its name.
         ("before", "remember", "cannot_judge"),
         ("before", "pry", "cannot_judge"),
+        // It did not ask for the ledger.
+        ("before", "look back", "cannot_judge"),
         ("after", "trap", "crash"),
         ("after", "loop", "deadline"),
         ("after", "grow", "memory"),
         ("after", "give up", "cannot_judge"),
         ("after", "pry", "cannot_judge"),
+        ("after", "look back", "cannot_judge"),
     ];
     for (phase, deed, cause) in cases {
         let place = Place::with(&villain(&format!("config = {{ {phase} = {deed:?} }}")));
@@ -153,7 +163,29 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
     );
     let pack = format!("source = {:?}", guest("prober"));
     let settings = "source = \"builtin:path-guard\"\nconfig = { alow = [], deny = 3 }".to_owned();
+    let mute = format!("source = {:?}", guest("mute"));
+    let of = |file: &NamedTempFile| format!("source = {:?}", file.path());
+    let large = NamedTempFile::new().unwrap();
+    large.as_file().set_len(200 << 20).unwrap();
+    let newer = altered(&std::fs::read(guest("villain")).unwrap(), "@0.1.0", "@0.9.0");
+    let strange = altered(
+        &std::fs::read(guest("villain")).unwrap(),
+        "wasi:cli/",
+        "wasi:xyz/",
+    );
+    let impostor = altered(tollgate::builtin::policy("cel").unwrap(), SUMMARY, OTHER_SUMMARY);
     for (source, why) in [
+        (mute, "it does not describe itself"),
+        (of(&large), "it has 209715200 bytes, more than the 67108864"),
+        (of(&newer), "needs host API 0.9.0, this host has 0.1.0"),
+        (of(&strange), "imports what this host does not offer"),
+        (
+            format!(
+                "{}\nconfig = {{ when = \"true\", message = \"m\" }}",
+                of(&impostor)
+            ),
+            "it calls itself `cel`, which is another policy that is built in",
+        ),
         (nothing, "the file cannot be read"),
         (pinned, "pinned is"),
         (shifty, "it describes itself differently each time"),
@@ -179,4 +211,67 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
         );
         assert_eq!(place.call("task_list", &json!({})).0, 0);
     }
+}
+
+#[tokio::test]
+async fn two_components_of_one_name_do_not_share_their_tables() {
+    let other = altered(
+        &std::fs::read(guest("villain")).unwrap(),
+        "Judges badly.",
+        "Judges worse.",
+    );
+    let config = format!(
+        "{}[policies.zz]\nsource = {:?}\ntools = [\"task_list\"]\n\
+         [policies.again]\nsource = {:?}\nlimits.time_ms = 10000\ntools = [\"task_get\"]\n",
+        villain(""),
+        other.path(),
+        guest("villain"),
+    );
+    let place = Place::with(&config);
+    let listed = place.run(&["policies", "list"]);
+    let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(
+        said.contains("it calls itself `task-store`, as the other component of [policies.again] does"),
+        "{said}"
+    );
+    let session = place.serve(&[]).await;
+    // The same component under two names is one, and both judge.
+    session.ok("task_create", create()).await;
+    let refused = session.refused("task_list", json!({})).await;
+    assert_eq!(refused["context"]["cause"], "not_loaded", "{refused:#}");
+    assert_eq!(refused["context"]["policy"], "zz");
+    session.close().await;
+}
+
+#[test]
+fn ten_mistakes_in_policies_are_told_at_once() {
+    let place = Place::with(
+        "[policies.mine]\n[policies.a]\nsource = \"builtin:none\"\nmode = \"warn\"\nfail_open = 1\n\
+         phase = \"later\"\ntools = [\"[\"]\norder = 0\nsha256 = \"12\"\nlimits.time_ms = 0\ncolour = 1\n",
+    );
+    let output = place.run(&["serve"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("has 10 problems"), "{said}");
+    assert!(!place.data().join("tollgate.db").exists());
+}
+
+#[tokio::test]
+async fn who_denies_everything_can_be_sent_away() {
+    let place = Place::with(
+        "[policies.closed]\nsource = \"builtin:cel\"\nlimits.time_ms = 10000\n\
+         config = { when = \"true\", code = \"CLOSED\", message = \"no\" }\n",
+    );
+    let session = place.serve(&[]).await;
+    for tool in ["task_list", "envelope_open", "ledger_query"] {
+        assert_eq!(session.refused(tool, json!({})).await["code"], "CLOSED", "{tool}");
+    }
+    assert!(place.run(&["policies", "list"]).status.success());
+    assert!(place.run(&["policies", "remove", "closed"]).status.success());
+    until(async || {
+        let result = session.call_raw("task_list", json!({})).await;
+        result.is_error != Some(true)
+    })
+    .await;
+    session.close().await;
 }

@@ -2,6 +2,7 @@
 
 mod clock;
 mod disk;
+mod every_byte;
 #[path = "../e2e/harness.rs"]
 #[allow(dead_code, reason = "shared with the end-to-end tests, which use more of it")]
 mod harness;

@@ -5,10 +5,11 @@
 #[path = "../e2e/harness.rs"]
 mod harness;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use harness::Place;
 
@@ -45,6 +46,70 @@ fn middle(place: &Place, tool: &str) -> f64 {
     let mut durations: Vec<f64> = place.sql(&sql).iter().map(|text| text.parse().unwrap()).collect();
     durations.sort_by(f64::total_cmp);
     durations[durations.len() / 2]
+}
+
+/// The same policy in three languages, each asked about every call.
+fn judges() -> String {
+    let judge = |name: &str, source: String| {
+        format!("[policies.{name}]\nsource = {source:?}\nlimits.time_ms = 10000\n")
+    };
+    let rust = judge("rust", "builtin:require-actor".to_owned());
+    let others = LANGUAGES.map(|language| {
+        let file = component(&format!("require-actor-{language}"));
+        judge(language, file.display().to_string())
+    });
+    rust + &others.concat()
+}
+
+#[tokio::test]
+async fn policies_judge_in_every_language() {
+    let place = Place::with(&judges());
+    let listed = place.run(&["policies", "list"]);
+    assert!(
+        listed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&listed.stderr)
+    );
+    let session = place.serve(&[]).await;
+    let refusal = session.refused("envelope_open", json!({})).await;
+    let told = refusal["blockers"].as_array().unwrap().iter();
+    let told: Vec<&str> = told.map(|blocker| blocker["message"].as_str().unwrap()).collect();
+    for policy in ["rust", "javascript", "python"] {
+        let message = format!("policy `{policy}`: the call does not say who makes it");
+        assert!(told.iter().any(|told| told.starts_with(&message)), "{told:#?}");
+    }
+    assert_eq!(refusal["code"], "ACTOR_REQUIRED");
+    for _ in 0..CALLS {
+        session.ok("task_list", json!({})).await;
+    }
+    session.close().await;
+    // A note in settings that none of them takes is told by each in its own words.
+    for language in LANGUAGES {
+        let mut settings = judges();
+        settings.push_str(&format!("[policies.{language}.config]\ncolour = 1\n"));
+        std::fs::write(place.config(), settings).unwrap();
+        let listed = place.run(&["policies", "list"]);
+        let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+        assert!(said.contains(&format!("[policies.{language}.config]")), "{said}");
+    }
+    let mut costs: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for verdicts in place.sql("SELECT verdicts FROM core_operations WHERE tool = 'task_list'") {
+        let verdicts: Vec<Value> = serde_json::from_str(&verdicts).unwrap();
+        for verdict in verdicts {
+            assert_eq!(verdict["verdict"], "pass");
+            let name = verdict["policy"].as_str().unwrap().to_owned();
+            costs
+                .entry(name)
+                .or_default()
+                .push(verdict["us"].as_u64().unwrap());
+        }
+    }
+    assert_eq!(costs.len(), 3, "{costs:?}");
+    for (policy, mut costs) in costs {
+        costs.sort_unstable();
+        let middle = costs[costs.len() / 2];
+        writeln!(std::io::stderr(), "{policy}: {middle} µs a judgement").unwrap();
+    }
 }
 
 #[tokio::test]

@@ -2,15 +2,18 @@
 
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
-use crate::{reproduce, test, torture};
+use crate::{deny, fuzz, reproduce, test, torture};
 
 /// How often hosts are killed.
 const ROUNDS: &str = "200";
 
-/// Runs every check, the quick ones first.
+/// Runs every check, the quick ones first, and says at its end what each came to.
 pub(crate) fn all() -> anyhow::Result<()> {
+    let mut summary = Vec::new();
     step("format");
     run(cargo().args(["fmt", "--all", "--check"]))?;
+    step("dependencies");
+    summary.push(("dependencies", deny::check()?));
     step("components");
     components::build_packs()?;
     components::build_guests()?;
@@ -39,13 +42,22 @@ pub(crate) fn all() -> anyhow::Result<()> {
         ])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     step("tests");
-    test::all(None)?;
+    summary.push(("tests", test::all(None)?));
+    summary.push(("fuzzing", fuzz::replayed()?));
     step("reproducible components");
-    reproduce::check()?;
+    summary.push(("reproduction", reproduce::check()?));
     step("torture, of itself");
-    torture::all(&["--prove".to_owned()])?;
+    summary.push(("sabotage", torture::all(&["--prove".to_owned()])?));
     step("torture");
-    torture::all(&["--rounds".to_owned(), ROUNDS.to_owned()])
+    summary.push((
+        "torture",
+        torture::all(&["--rounds".to_owned(), ROUNDS.to_owned()])?,
+    ));
+    step("summary");
+    for (name, came_to) in summary {
+        say(&format!("{name}: {came_to}"));
+    }
+    Ok(())
 }
 
 fn step(name: &str) {

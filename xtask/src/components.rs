@@ -76,17 +76,23 @@ pub(crate) fn build_host(profile: Profile) -> anyhow::Result<PathBuf> {
 /// programs that are linked.
 pub(crate) fn build_host_and(profile: Profile, programs: &[&str]) -> anyhow::Result<PathBuf> {
     build_packs()?;
-    let mut build = cargo();
-    // With the features that the whole workspace wants: whatever is built and tested, dependencies are built once.
-    build.args(["build", "--workspace", "--exclude", "guests", "--bin", "tollgate"]);
-    build.args(programs.iter().flat_map(|program| ["--bin", program]));
-    if matches!(profile, Profile::Release) {
-        build.arg("--release");
-    }
-    run(&mut build)?;
+    run(program_build(profile, "tollgate").args(programs.iter().flat_map(|program| ["--bin", program])))?;
     let tollgate = profile.folder().join("tollgate");
     say(&format!("built {}", tollgate.display()));
     Ok(tollgate)
+}
+
+/// A build of a program, with the features that the whole workspace wants: whatever is built and tested,
+/// dependencies are built once.
+pub(crate) fn program_build(profile: Profile, program: &str) -> Command {
+    let mut build = cargo();
+    build.args(["build", "--workspace", "--exclude", "guests", "--bin", program]);
+    match profile {
+        // What only tests depend on counts as soon as one of them is built. This one is small.
+        Profile::Dev => build.args(["--test", "tree"]),
+        Profile::Release => build.arg("--release"),
+    };
+    build
 }
 
 /// Builds the built-in components into `target/components`, where the host's build looks.

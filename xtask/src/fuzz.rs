@@ -6,8 +6,8 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 
-use crate::components;
-use crate::run::{cargo, root, run, say, target};
+use crate::components::{self, Profile};
+use crate::run::{root, run, say, target};
 
 /// Longest input, in bytes.
 const MAX_LENGTH: u32 = 16 << 10;
@@ -89,22 +89,25 @@ fn recordings(name: &str) -> Vec<PathBuf> {
     }
 }
 
+/// How much the test of the corpora replays.
+pub(crate) fn replayed() -> anyhow::Result<String> {
+    let corpora = root().join("tests/fuzz/corpus");
+    let names = folders(&corpora)?;
+    let mut inputs = 0;
+    for name in &names {
+        inputs += folders(&corpora.join(name))?.len();
+    }
+    Ok(format!("{inputs} inputs of {} targets replayed", names.len()))
+}
+
 /// Builds the targets with the fuzzer. Only the project's own crates tell it where they go, so that
-/// everything else is built once.
+/// everything else is built once, with the features that the whole workspace wants.
 fn build() -> anyhow::Result<PathBuf> {
     components::build_packs()?;
-    run(cargo()
-        .args([
-            "build",
-            "--package",
-            "fuzz",
-            "--features",
-            "guided",
-            "--bin",
-            "guided",
-        ])
+    run(components::program_build(Profile::Dev, "guided")
+        .args(["--features", "fuzz/guided"])
         .env("RUSTC_WORKSPACE_WRAPPER", root().join("tests/fuzz/with-coverage")))?;
-    Ok(components::Profile::Dev.folder().join("guided"))
+    Ok(Profile::Dev.folder().join("guided"))
 }
 
 fn folders(path: &Path) -> anyhow::Result<Vec<String>> {

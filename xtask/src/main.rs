@@ -4,6 +4,7 @@ mod bench;
 mod bundle;
 mod check;
 mod components;
+mod deny;
 mod docs;
 mod fuzz;
 mod languages;
@@ -51,6 +52,8 @@ enum Task {
     Ci,
     /// Write the pages that are made of other files
     Docs,
+    /// Check licences, sources and versions of what is depended on
+    Deny,
     /// Build a component twice from nothing, in two places, and compare the bytes
     Reproduce,
     /// Kill hosts under load and check what they promised
@@ -83,11 +86,12 @@ fn main() -> ExitCode {
         Task::Build { release: true } => components::build_host(components::Profile::Release).map(drop),
         Task::Demo => run::demo(),
         Task::Serve { flags } => run::serve(&flags),
-        Task::Test { filter } => test::all(filter.as_deref()),
+        Task::Test { filter } => test::all(filter.as_deref()).map(drop),
         Task::Ci => check::all(),
         Task::Docs => docs::write(),
-        Task::Reproduce => reproduce::check(),
-        Task::Torture { flags } => torture::all(&flags),
+        Task::Deny => deny::check().map(|came_to| run::say(&came_to)),
+        Task::Reproduce => reproduce::check().map(drop),
+        Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Languages => languages::test(),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),

@@ -11,8 +11,9 @@ use crate::run::{root, run, say, target};
 /// The package that is built, standing for all: they are built in the same way.
 const PACKAGE: &str = "task-store";
 
-/// Builds a component twice from nothing, in folders and with a Cargo home that have nothing in common, and compares.
-pub(crate) fn check() -> anyhow::Result<()> {
+/// Builds a component twice from nothing, in folders and with a Cargo home that have nothing in common, and compares. Returns
+/// what it came to.
+pub(crate) fn check() -> anyhow::Result<String> {
     let folder = target().join("reproduce");
     let (one, another) = (folder.join("one"), folder.join("quite/another/place"));
     let home = components::cargo_home()?;
@@ -28,11 +29,9 @@ pub(crate) fn check() -> anyhow::Result<()> {
         second.len(),
         another.display()
     );
-    say(&format!(
-        "{PACKAGE} is the same {} bytes, built twice",
-        first.len()
-    ));
-    Ok(())
+    let same = format!("{PACKAGE} is the same {} bytes, built twice", first.len());
+    say(&same);
+    Ok(same)
 }
 
 /// Builds the sources that Git knows in a folder, and returns the component.

@@ -1,6 +1,6 @@
 //! Running programs, and the tasks that are no more than that.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -39,6 +39,24 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
         .with_context(|| format!("{command:?} cannot be run"))?;
     ensure!(status.success(), "{command:?} failed: {status}");
     Ok(())
+}
+
+/// Runs a command to its end, shows what it prints, and returns the last line of that. It must succeed.
+pub(crate) fn last_line(command: &mut Command) -> anyhow::Result<String> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("{command:?} cannot be run"))?;
+    let mut last = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            last = line?;
+            writeln!(std::io::stdout(), "{last}")?;
+        }
+    }
+    let status = child.wait()?;
+    ensure!(status.success(), "{command:?} failed: {status}");
+    Ok(last)
 }
 
 /// Builds the host and becomes `tollgate serve`.

@@ -12,8 +12,8 @@ use crate::run::{cargo, say};
 /// What the end-to-end tests use of Python: a client, and a test tool for gates to run.
 const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
 
-/// Builds what the tests need, runs them, and prints how many there were.
-pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<()> {
+/// Builds what the tests need, runs them, and returns how many there were.
+pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<String> {
     components::build_packs()?;
     components::build_guests()?;
     let python = python::with("python", PYTHON_PACKAGES)?;
@@ -32,13 +32,14 @@ pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<()> {
         }
     }
     let status = child.wait()?;
-    say(&format!(
-        "tests: {} passed, {} failed, {} ignored",
+    let counts = format!(
+        "{} passed, {} failed, {} ignored",
         totals.passed, totals.failed, totals.ignored
-    ));
+    );
+    say(&format!("tests: {counts}"));
     ensure!(status.success() && totals.failed == 0, "tests failed");
     ensure!(totals.passed > 0 || filter.is_some(), "no test ran");
-    Ok(())
+    Ok(counts)
 }
 
 #[derive(Default)]

@@ -13,10 +13,13 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::host::Authority;
-use crate::packs::anatomy_of;
+use crate::packs::{Grants, Inspection, Said};
 use place::Place;
 
 pub use report::{Called, Finding, Report};
+
+/// What a finding is about as long as no name is known.
+const ITSELF: &str = "the component";
 
 /// A component that is to be checked.
 #[derive(Debug)]
@@ -32,23 +35,31 @@ pub struct Subject<'a> {
 /// Finds out everything about a component that can be found out without its operator. It is granted what it
 /// asks for, in an empty folder that the caller throws away.
 pub async fn check(subject: Subject<'_>, folder: &Path, authority: Authority) -> anyhow::Result<Report> {
-    let anatomy = anatomy_of(subject.bytes);
-    let exports = anatomy.anatomy.as_ref().map(|anatomy| anatomy.exports.as_slice());
-    let exports = |name: &str| exports.is_some_and(|exports| exports.iter().any(|export| export == name));
-    let kind = ["pack", "judge"].into_iter().find(|export| exports(export));
+    let place = Place::make(folder, subject.bytes, authority, subject.programs)?;
+    let inspection = place.loader().inspect(subject.bytes).await;
     let mut report = Report {
-        sha256: anatomy.sha256,
-        bytes: anatomy.bytes,
-        kind: kind.map(|export| if export == "judge" { "policy" } else { "pack" }),
+        sha256: inspection.sha256.clone(),
+        bytes: inspection.bytes,
+        kind: kind(&inspection),
         ..Report::default()
     };
-    let place = Place::make(folder, subject.bytes, authority, subject.programs)?;
-    match kind {
-        Some("judge") => policy::check(&place, subject.config, &mut report).await?,
-        _ => {
-            let inspection = place.loader().inspect(subject.bytes).await;
-            pack::check(&place, inspection, subject.config, &mut report).await?;
-        }
+    let mut grants = Grants::default();
+    inspection.grant_all(&mut grants);
+    let config = subject.config;
+    match &inspection.manifest {
+        Some(Said::Pack(manifest)) => pack::check(&place, manifest, grants, config, &mut report).await?,
+        Some(Said::Policy(manifest)) => policy::check(&place, manifest, grants, config, &mut report).await?,
+        None => report.problems_of(ITSELF, inspection.problems),
     }
     Ok(report)
+}
+
+/// What it is by what it exports.
+fn kind(inspection: &Inspection) -> Option<&'static str> {
+    let exports = &inspection.anatomy.as_ref()?.exports;
+    let kinds = [("pack", "pack"), ("judge", "policy")];
+    let found = kinds
+        .iter()
+        .find(|(export, _)| exports.iter().any(|name| name == export));
+    found.map(|(_, kind)| *kind)
 }

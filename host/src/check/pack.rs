@@ -11,22 +11,16 @@ use super::place::{self, Ended, Place, WORKSPACE};
 use super::report::{Called, Finding, Report};
 use crate::builtin;
 use crate::gate::Gate;
-use crate::packs::{Grants, Inspection, Source, ToolEntry, lint};
-
-/// What has no pack to be about.
-const ITSELF: &str = "the component";
+use crate::packs::{Grants, Manifest, Source, ToolEntry, lint};
 
 /// Finds out everything about a pack.
 pub(super) async fn check(
     place: &Place,
-    inspection: Inspection,
+    manifest: &Manifest,
+    grants: Grants,
     config: Option<Map<String, Value>>,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let Some(manifest) = &inspection.manifest else {
-        report.problems_of(ITSELF, inspection.problems);
-        return Ok(());
-    };
     report.name = Some(manifest.name.clone());
     report.version = Some(manifest.version.clone());
     report.config_schema.clone_from(&manifest.config_schema);
@@ -34,8 +28,6 @@ pub(super) async fn check(
     for tool in manifest.tools.iter().chain(&manifest.prompts) {
         report.problems_of(&tool.name, lint::unclear(tool));
     }
-    let mut grants = Grants::default();
-    inspection.grant_all(&mut grants);
     let source = Source {
         name: manifest.name.clone(),
         origin: place.origin(),

@@ -6,10 +6,8 @@ use tollgate_sdk::ToolError;
 use super::pack::settings;
 use super::place::{self, Ended, Place};
 use super::report::{Called, Finding, Report};
-use crate::packs::{Grants, World, is_component_name};
-use crate::policies::{LIMITS, Mode, Phase, Source};
-use crate::sandbox::bindings::policy::PolicyPre;
-use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use crate::packs::Grants;
+use crate::policies::{LIMITS, Manifest, Mode, Phase, Source};
 
 /// What it judges: a call that reads, and one that changes something.
 const JUDGED: &[(&str, &str)] = &[
@@ -19,34 +17,21 @@ const JUDGED: &[(&str, &str)] = &[
 /// The code of a call that a policy could not judge, and what its context says of one that said so itself.
 const FAILED: &str = "POLICY_FAILED";
 const CANNOT_JUDGE: &str = "cannot_judge";
-/// Where a policy's name would be, as long as none is known.
-const ITSELF: &str = "the component";
-
 /// Finds out everything about a policy.
 pub(super) async fn check(
     place: &Place,
+    manifest: &Manifest,
+    grants: Grants,
     config: Option<Map<String, Value>>,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let manifest = match describe(place).await {
-        Ok(manifest) => manifest,
-        Err(problems) => {
-            report.problems_of(ITSELF, problems);
-            return Ok(());
-        }
-    };
-    let schema = manifest
-        .config_schema
-        .as_deref()
-        .map(serde_json::from_str::<Value>);
-    let schema = schema.transpose().unwrap_or_default();
     let name = manifest.name.as_str();
-    report.name = Some(crate::packs::line(name));
-    report.version = Some(crate::packs::line(&manifest.version));
+    report.name = Some(name.to_owned());
+    report.version = Some(manifest.version.clone());
+    report.config_schema.clone_from(&manifest.config_schema);
     let is_made_up = config.is_none();
-    report.config = config.unwrap_or_else(|| settings(schema.as_ref()));
-    report.config_schema = schema;
-    let source = source(place, name, &manifest, report.config.clone());
+    report.config = config.unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
+    let source = source(place, name, grants, report.config.clone());
     let gate = place.gate(None, Some(source)).await?;
     let problems: Vec<String> = gate
         .catalog()
@@ -74,30 +59,8 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// What a policy says of itself.
-async fn describe(place: &Place) -> Result<wit::Manifest, Vec<String>> {
-    let loader = place.loader();
-    let prepared = loader.prepare(&place.origin(), None, World::Policy).await?;
-    let pre = loader.link(&prepared.component, PolicyPre::new)?;
-    let manifest = loader.ask("describe itself", |store| {
-        pre.instantiate(&mut *store)?
-            .tollgate_host_judge()
-            .call_describe(store)
-    })?;
-    if is_component_name(&manifest.name) {
-        Ok(manifest)
-    } else {
-        Err(vec![format!(
-            "the policy's name {:?} does not match ^[a-z][a-z0-9-]{{0,31}}$",
-            crate::text::cut(&manifest.name, 64)
-        )])
-    }
-}
-
 /// The policy before every tool, with all that it asks for.
-fn source(place: &Place, name: &str, manifest: &wit::Manifest, config: Map<String, Value>) -> Source {
-    let mut grants = Grants::default();
-    grants.add_wants(&manifest.wants);
+fn source(place: &Place, name: &str, grants: Grants, config: Map<String, Value>) -> Source {
     Source {
         name: name.to_owned(),
         origin: place.origin(),

@@ -1,18 +1,17 @@
 //! `tollgate call`
 
-use std::io::Read as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tollgate::config::Config;
 use tollgate::deadline::Cancel;
 use tollgate::gate::{self, Caller};
 use tollgate::host::Choice;
 use tollgate::progress::Progress;
 
-use super::{Global, out};
+use super::{Global, file, out};
 
 #[derive(Debug, Args)]
 pub(super) struct Call {
@@ -26,7 +25,7 @@ pub(super) struct Call {
 impl Call {
     /// Exit code 1 on a tool error, which is printed like a result.
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let arguments = self.read_arguments()?;
+        let arguments = file::object(&self.arguments).context("the arguments are not a JSON object")?;
         let config = Config::load(global.config.as_deref())?;
         let gate = super::open(global, &config, &Choice::default()).await?;
         let call = gate::Call {
@@ -58,26 +57,5 @@ impl Call {
                 Ok(ExitCode::FAILURE)
             }
         }
-    }
-
-    fn read_arguments(&self) -> anyhow::Result<Map<String, Value>> {
-        let text = match self.arguments.as_str() {
-            "-" => {
-                let mut text = String::new();
-                std::io::stdin()
-                    .lock()
-                    .read_to_string(&mut text)
-                    .context("standard input cannot be read")?;
-                text
-            }
-            argument => match argument.strip_prefix('@') {
-                #[allow(clippy::disallowed_methods, reason = "the user names the file")]
-                Some(file) => {
-                    std::fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?
-                }
-                None => argument.to_owned(),
-            },
-        };
-        serde_json::from_str(&text).context("the arguments are not a JSON object")
     }
 }

@@ -1,8 +1,10 @@
 //! Files of the user's that commands change: read whole, replaced whole.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use serde_json::{Map, Value};
 
 /// A file's text, nothing if there is none.
 #[allow(
@@ -15,6 +17,26 @@ pub(super) fn read(file: &Path) -> anyhow::Result<String> {
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         Err(err) => Err(err).with_context(|| format!("{} cannot be read", file.display())),
     }
+}
+
+/// A JSON object that an argument holds, or the file that it names with `@`, or with `-` standard input.
+pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
+    let text = match argument {
+        "-" => {
+            let mut text = String::new();
+            std::io::stdin()
+                .lock()
+                .read_to_string(&mut text)
+                .context("standard input cannot be read")?;
+            text
+        }
+        argument => match argument.strip_prefix('@') {
+            #[allow(clippy::disallowed_methods, reason = "the user names the file")]
+            Some(file) => std::fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?,
+            None => argument.to_owned(),
+        },
+    };
+    Ok(serde_json::from_str(&text)?)
 }
 
 /// Replaces a file as a whole, keeping its permissions: a crash leaves the old one or the new one.

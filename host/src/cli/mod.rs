@@ -2,6 +2,7 @@
 
 mod call;
 mod clients;
+mod component;
 mod doctor;
 mod envelopes;
 mod file;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
+use tollgate::clock::{self, Clock as _, SystemClock};
 use tollgate::config::{self, Config};
 use tollgate::core_tools;
 use tollgate::gate::Gate;
@@ -96,7 +98,7 @@ enum Command {
     /// Show packs, add and remove them
     #[command(subcommand)]
     Packs(packs::Packs),
-    /// Show which policies judge which tools
+    /// Show policies, add and remove them, try them on cases and on recorded calls
     #[command(subcommand, alias = "policy")]
     Policies(policies::Policies),
     /// Write a configuration to start from
@@ -244,6 +246,12 @@ fn log_state(catalog: &Catalog) {
             change.pack
         );
     }
+    for change in catalog.policy_changes() {
+        tracing::warn!(
+            "{change}; `tollgate policies accept {}` if that is right",
+            change.policy
+        );
+    }
 }
 
 /// Opens the gate as the flags and the configuration say.
@@ -285,6 +293,12 @@ fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Resu
 fn registrations(global: &Global, config: &Config) -> anyhow::Result<Vec<Registration>> {
     let here = std::env::current_dir().context("the current directory is gone")?;
     Ok(config.registrations(&global.workspaces, &here))
+}
+
+/// A time, or so long before now, as the ledger writes it.
+fn since(text: &str) -> anyhow::Result<String> {
+    clock::since(text, SystemClock.now_ms())
+        .with_context(|| format!("{text:?} is no time; write 30m, 24h, 7d, or 2026-11-21T06:00:00Z"))
 }
 
 /// `NAME=PATH`.

@@ -2,11 +2,8 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use tollgate::clock::{Clock as _, SystemClock};
-use tollgate_sdk::Timestamp;
 
 use super::{Global, ledger, out};
 
@@ -23,7 +20,7 @@ pub(super) struct Stats {
 
 impl Stats {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let since = since(&self.since, SystemClock.now_ms())?;
+        let since = super::since(&self.since)?;
         let stats = ledger::open(global)?
             .session
             .stats(&since, self.pack.as_deref())?;
@@ -64,49 +61,5 @@ impl Stats {
             &rows,
         ));
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// A time, or so long before now, as the ledger writes it.
-fn since(text: &str, now_ms: i64) -> anyhow::Result<String> {
-    let unit = |text: &str| {
-        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-        let seconds = match unit {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3_600,
-            "d" => 86_400,
-            _ => return None,
-        };
-        number
-            .parse::<u32>()
-            .ok()
-            .map(|number| i64::from(number) * seconds * 1_000)
-    };
-    if let Some(ago) = unit(text) {
-        return Ok(Timestamp::from_ms(now_ms.saturating_sub(ago)).to_string());
-    }
-    let time = Timestamp::parse(text)
-        .with_context(|| format!("{text:?} is no time; write 30m, 24h, 7d, or 2026-11-21T06:00:00Z"))?;
-    Ok(time.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_before_now_or_said_outright() {
-        assert_eq!(
-            since("1h", 7_200_000).unwrap(),
-            Timestamp::from_ms(3_600_000).to_string()
-        );
-        assert_eq!(
-            since("1970-01-01T00:00:01Z", 0).unwrap(),
-            Timestamp::from_ms(1_000).to_string()
-        );
-        for text in ["", "h", "1w", "yesterday", "-1h", "é"] {
-            assert!(since(text, 0).is_err(), "{text}");
-        }
     }
 }

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, Kind};
-use super::packs;
+use super::{packs, policies};
 use crate::envelope;
 
 /// One mistake, and where it is.
@@ -28,12 +28,12 @@ impl fmt::Display for Problem {
 
 impl Problem {
     /// A mistake that the TOML parser found.
-    pub(super) fn from_toml(text: &str, err: &toml::de::Error) -> Problem {
+    pub(crate) fn from_toml(text: &str, err: &toml::de::Error) -> Problem {
         let at = err.span().map_or(0, |span| span.start);
         Problem::at(text, at, err.message().to_owned())
     }
 
-    pub(super) fn at(text: &str, offset: usize, message: String) -> Problem {
+    pub(crate) fn at(text: &str, offset: usize, message: String) -> Problem {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Problem {
@@ -53,6 +53,7 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
     };
     checker.table("", "", table.get_ref());
     checker.problems.extend(packs::check(text, table.get_ref()));
+    checker.problems.extend(policies::check(text, table.get_ref()));
     checker
         .problems
         .sort_by_key(|problem| (problem.line, problem.column));
@@ -337,13 +338,28 @@ source = "http://example.org/a.wasm"
 source = "https://example.org/a.wasm"
 [packs.off]
 enabled = false
+[policies.mine]
+order = 1
+[policies.nights]
+source = "builtin:quiet-ours"
+[policies.clear]
+source = "http://example.org/a.wasm"
+[policies.loose]
+source = "https://example.org/a.wasm"
+[policies.cel]
+[policies.own]
+source = "own.wasm"
 "#;
         let found: Vec<String> = check(text).iter().map(ToString::to_string).collect();
         expect![[r#"
             1:8: packs.task-stoer needs a source, a path or an address that starts with https://, as it is not built in; did you mean task-store?
             8:10: there is no built-in pack mine (built in: task-store, tasks, gsd, conductor, convergence)
             10:10: packs.clear.source must start with https://, or be a path
-            12:10: packs.loose comes from another machine and needs a sha256, which `tollgate packs add https://example.org/a.wasm` tells"#]].assert_eq(&found.join("\n"));
+            12:10: packs.loose comes from another machine and needs a sha256, which `tollgate packs add https://example.org/a.wasm` tells
+            15:11: policies.mine names no source and is not built in; add source = "PATH", or "builtin:NAME" of cel, loop-breaker, path-guard, quiet-hours, rate-limit, read-only-roles, require-actor, secret-scan, side-effect-approval
+            18:10: there is no built-in policy quiet-ours; there are cel, loop-breaker, path-guard, quiet-hours, rate-limit, read-only-roles, require-actor, secret-scan, side-effect-approval
+            20:10: policies.clear.source must start with https://, or be a path
+            22:10: policies.loose comes from another machine and needs a sha256, which `tollgate policies add https://example.org/a.wasm` tells"#]].assert_eq(&found.join("\n"));
     }
 
     #[test]

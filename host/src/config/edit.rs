@@ -1,7 +1,7 @@
-//! Changing packs in a configuration's text, with everything else in it as it is.
+//! Changing packs and policies in a configuration's text, with everything else in it as it is.
 
 use thiserror::Error;
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use crate::packs::Grants;
 
@@ -11,17 +11,44 @@ pub enum EditError {
     /// It cannot be changed without losing something.
     #[error("the configuration cannot be changed: {0}")]
     Unreadable(String),
-    /// A pack of that name is there.
-    #[error("[packs.{0}] is there already; --replace changes its source, its hash and its grants")]
+    /// One of that name is there.
+    #[error("[{0}] is there already; --replace changes its source, its hash and its grants")]
     Taken(String),
-    /// No pack of that name is there.
-    #[error("there is no [packs.{0}]")]
+    /// None of that name is there.
+    #[error("there is no [{0}]")]
     NotThere(String),
+    /// Something in its settings has no place in TOML.
+    #[error("its settings hold null, which no configuration can say")]
+    Null,
 }
 
-/// A pack as it should be in the configuration.
+/// Where components are configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    /// `[packs]`
+    Packs,
+    /// `[policies]`
+    Policies,
+}
+
+impl Section {
+    const fn name(self) -> &'static str {
+        match self {
+            Section::Packs => "packs",
+            Section::Policies => "policies",
+        }
+    }
+
+    fn table(self, name: &str) -> String {
+        format!("{}.{name}", self.name())
+    }
+}
+
+/// A component as it should be in the configuration.
 #[derive(Debug, Clone)]
 pub struct Entry {
+    /// Where it is configured.
+    pub section: Section,
     /// Its name.
     pub name: String,
     /// Where it is.
@@ -30,35 +57,38 @@ pub struct Entry {
     pub sha256: Option<String>,
     /// All that is granted to it.
     pub grants: Grants,
+    /// What else its table says.
+    pub settings: Vec<(&'static str, serde_json::Value)>,
 }
 
-/// A configuration with a pack in it. One that is there is only changed if it may be replaced.
-pub fn with_pack(text: &str, entry: &Entry, may_replace: bool) -> Result<String, EditError> {
+/// A configuration with a component in it. One that is there is only changed if it may be replaced.
+pub fn with(text: &str, entry: &Entry, may_replace: bool) -> Result<String, EditError> {
     let mut whole = parse(text)?;
     let last = positions(whole.as_table()).map(|(position, _)| position).max();
-    let packs = packs(&mut whole)?;
-    if let Some(there) = packs.get_mut(&entry.name) {
+    let components = section(&mut whole, entry.section)?;
+    let path = entry.section.table(&entry.name);
+    if let Some(there) = components.get_mut(&entry.name) {
         if !may_replace {
-            return Err(EditError::Taken(entry.name.clone()));
+            return Err(EditError::Taken(path));
         }
         let is_table = there.as_table_like_mut();
-        fill(is_table.ok_or_else(|| no_table(&entry.name))?, entry)?;
+        fill(is_table.ok_or_else(|| no_table(&path))?, entry)?;
         return Ok(whole.to_string());
     }
     let mut table = Table::new();
     fill(&mut table, entry)?;
     table.set_position(Some(last.unwrap_or(0) + 1));
-    packs.insert(&entry.name, Item::Table(table));
-    to_the_end(&mut whole, &entry.name);
+    components.insert(&entry.name, Item::Table(table));
+    to_the_end(&mut whole, entry);
     Ok(whole.to_string())
 }
 
-/// A configuration without a pack. Comments right above it go with it, others stay.
-pub fn without_pack(text: &str, name: &str) -> Result<String, EditError> {
+/// A configuration without a component. Comments right above it go with it, others stay.
+pub fn without(text: &str, from: Section, name: &str) -> Result<String, EditError> {
     let mut whole = parse(text)?;
-    let removed = packs(&mut whole)?
+    let removed = section(&mut whole, from)?
         .remove(name)
-        .ok_or_else(|| EditError::NotThere(name.to_owned()))?;
+        .ok_or_else(|| EditError::NotThere(from.table(name)))?;
     if let Some(table) = removed.as_table() {
         let after = positions(table).map(|(position, _)| position).max();
         let prefix = table.decor().prefix().and_then(|prefix| prefix.as_str());
@@ -76,18 +106,18 @@ fn parse(text: &str) -> Result<DocumentMut, EditError> {
         .map_err(|err: toml_edit::TomlError| EditError::Unreadable(err.message().to_owned()))
 }
 
-fn packs(whole: &mut DocumentMut) -> Result<&mut dyn TableLike, EditError> {
+fn section(whole: &mut DocumentMut, section: Section) -> Result<&mut dyn TableLike, EditError> {
     let mut implicit = Table::new();
     implicit.set_implicit(true);
     whole
-        .entry("packs")
+        .entry(section.name())
         .or_insert(Item::Table(implicit))
         .as_table_like_mut()
-        .ok_or_else(|| EditError::Unreadable("`packs` is no table".to_owned()))
+        .ok_or_else(|| no_table(section.name()))
 }
 
-fn no_table(name: &str) -> EditError {
-    EditError::Unreadable(format!("`packs.{name}` is no table"))
+fn no_table(path: &str) -> EditError {
+    EditError::Unreadable(format!("`{path}` is no table"))
 }
 
 /// Writes what an entry says into its table, beside what else is there.
@@ -96,6 +126,9 @@ fn fill(table: &mut dyn TableLike, entry: &Entry) -> Result<(), EditError> {
     match &entry.sha256 {
         Some(sha256) => set(table, "sha256", sha256.as_str().into()),
         None => drop(table.remove("sha256")),
+    }
+    for (key, value) in &entry.settings {
+        set(table, key, toml(value).ok_or(EditError::Null)?);
     }
     let Grants {
         workspaces,
@@ -126,11 +159,31 @@ fn fill(table: &mut dyn TableLike, entry: &Entry) -> Result<(), EditError> {
         .entry("grants")
         .or_insert(Item::Table(dotted))
         .as_table_like_mut()
-        .ok_or_else(|| no_table(&format!("{}.grants", entry.name)))?;
+        .ok_or_else(|| no_table(&format!("{}.grants", entry.section.table(&entry.name))))?;
     for (key, value) in granted {
         set(grants, key, value);
     }
     Ok(())
+}
+
+/// JSON as TOML says it, which has no word for null.
+fn toml(value: &serde_json::Value) -> Option<Value> {
+    Some(match value {
+        serde_json::Value::Null => return None,
+        serde_json::Value::Bool(flag) => Value::from(*flag),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(whole) => Value::from(whole),
+            None => Value::from(number.as_f64()?),
+        },
+        serde_json::Value::String(text) => Value::from(text.as_str()),
+        serde_json::Value::Array(list) => Value::Array(list.iter().map(toml).collect::<Option<Array>>()?),
+        serde_json::Value::Object(members) => {
+            let members = members
+                .iter()
+                .map(|(key, value)| Some((key.as_str(), toml(value)?)));
+            Value::InlineTable(members.collect::<Option<InlineTable>>()?)
+        }
+    })
 }
 
 /// Sets a value and keeps the comment behind it.
@@ -145,13 +198,13 @@ fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
 }
 
 /// Moves comments at the end of the file before a table that was just added, so that it comes last.
-fn to_the_end(whole: &mut DocumentMut, name: &str) {
+fn to_the_end(whole: &mut DocumentMut, entry: &Entry) {
     let trailing = whole.trailing().as_str().unwrap_or_default().to_owned();
     let is_blank = whole.as_table().len() == 1 && trailing.is_empty();
     let Some(Item::Table(added)) = whole
-        .get_mut("packs")
+        .get_mut(entry.section.name())
         .and_then(Item::as_table_like_mut)
-        .and_then(|packs| packs.get_mut(name))
+        .and_then(|components| components.get_mut(&entry.name))
     else {
         return;
     };
@@ -222,6 +275,7 @@ mod tests {
 
     fn hello() -> Entry {
         Entry {
+            section: Section::Packs,
             name: "hello".to_owned(),
             source: "/srv/hello.wasm".to_owned(),
             sha256: Some("0".repeat(64)),
@@ -230,6 +284,7 @@ mod tests {
                 ledger: Some(true),
                 ..Grants::default()
             },
+            settings: Vec::new(),
         }
     }
 
@@ -262,7 +317,7 @@ mirror = true
     #[test]
     fn a_pack_is_added_last_and_everything_else_stays() {
         check(
-            &with_pack("# only this\n", &hello(), false).unwrap(),
+            &with("# only this\n", &hello(), false).unwrap(),
             &expect![[r#"
                 # only this
 
@@ -279,7 +334,7 @@ mirror = true
             grants: Grants::default(),
             ..hello()
         };
-        let added = with_pack(MINE, &other, false).unwrap();
+        let added = with(MINE, &other, false).unwrap();
         check(
             added.strip_prefix(MINE.trim_end()).unwrap(),
             &expect![[r#"
@@ -289,17 +344,20 @@ mirror = true
                 source = "/srv/hello.wasm"
             "#]],
         );
-        assert_eq!(without_pack(&added, "other").unwrap().trim_end(), MINE.trim_end());
+        assert_eq!(
+            without(&added, Section::Packs, "other").unwrap().trim_end(),
+            MINE.trim_end()
+        );
     }
 
     #[test]
     fn one_that_is_there_is_changed_only_on_demand() {
         assert_eq!(
-            with_pack(MINE, &hello(), false),
-            Err(EditError::Taken("hello".to_owned()))
+            with(MINE, &hello(), false),
+            Err(EditError::Taken("packs.hello".to_owned()))
         );
         check(
-            &with_pack(MINE, &hello(), true).unwrap(),
+            &with(MINE, &hello(), true).unwrap(),
             &expect![[r#"
                 # mine
                 [server] # how
@@ -329,7 +387,7 @@ mirror = true
     #[test]
     fn what_is_written_above_others_survives_a_removal() {
         check(
-            &without_pack(MINE, "hello").unwrap(),
+            &without(MINE, Section::Packs, "hello").unwrap(),
             &expect![[r#"
                 # mine
                 [server] # how
@@ -343,34 +401,73 @@ mirror = true
             "#]],
         );
         assert_eq!(
-            without_pack(MINE, "nobody"),
-            Err(EditError::NotThere("nobody".to_owned()))
+            without(MINE, Section::Packs, "nobody"),
+            Err(EditError::NotThere("packs.nobody".to_owned()))
         );
     }
 
     #[test]
     fn the_template_comes_through_adding_and_removing() {
-        let added = with_pack(TEMPLATE, &hello(), false).unwrap();
+        let added = with(TEMPLATE, &hello(), false).unwrap();
         let config = Config::parse(&added, Path::new("/etc/tollgate.toml")).unwrap();
         assert_eq!(config.packs["hello"].source.as_deref(), Some("/srv/hello.wasm"));
         assert!(added.starts_with(TEMPLATE.trim_end()));
         assert_eq!(
-            without_pack(&added, "hello").unwrap().trim_end(),
+            without(&added, Section::Packs, "hello").unwrap().trim_end(),
             TEMPLATE.trim_end()
         );
     }
 
     #[test]
+    fn a_policy_comes_with_its_settings() {
+        let limit = Entry {
+            section: Section::Policies,
+            name: "limit".to_owned(),
+            source: "builtin:rate-limit".to_owned(),
+            sha256: None,
+            grants: Grants::default(),
+            settings: vec![
+                ("tools", serde_json::json!(["task_*"])),
+                ("order", 7.into()),
+                (
+                    "config",
+                    serde_json::json!({"calls": 3, "of": "actor", "x": [1.5, {"y": true}]}),
+                ),
+            ],
+        };
+        let added = with(MINE, &limit, false).unwrap();
+        check(
+            added.strip_prefix(MINE.trim_end()).unwrap(),
+            &expect![[r#"
+
+
+                [policies.limit]
+                source = "builtin:rate-limit"
+                tools = ["task_*"]
+                order = 7
+                config = { calls = 3, of = "actor", x = [1.5, { y = true }] }
+            "#]],
+        );
+        let without = without(&added, Section::Policies, "limit").unwrap();
+        assert_eq!(without.trim_end(), MINE.trim_end());
+        let null = Entry {
+            settings: vec![("config", serde_json::json!({"a": null}))],
+            ..limit
+        };
+        assert_eq!(with("", &null, false), Err(EditError::Null));
+    }
+
+    #[test]
     fn tables_written_in_one_line_are_changed_too() {
         let text = "packs = { other = { enabled = false } }\n";
-        let added = with_pack(text, &hello(), false).unwrap();
+        let added = with(text, &hello(), false).unwrap();
         let config = Config::parse(&added, Path::new("/etc/tollgate.toml")).unwrap();
         assert_eq!(config.packs["hello"].grants, hello().grants);
         assert_eq!(config.packs["other"].enabled, Some(false));
-        let removed = without_pack(&added, "hello").unwrap();
+        let removed = without(&added, Section::Packs, "hello").unwrap();
         assert_eq!(Config::parse(&removed, Path::new("x")).unwrap().packs.len(), 1);
         assert!(matches!(
-            with_pack("packs = 1", &hello(), true),
+            with("packs = 1", &hello(), true),
             Err(EditError::Unreadable(_))
         ));
     }

@@ -320,15 +320,12 @@ impl Config {
             .collect()
     }
 
-    /// The files that packs are loaded from.
+    /// The files that packs and policies are loaded from.
     pub fn component_files(&self) -> impl Iterator<Item = PathBuf> {
         let enabled = self.packs.values().filter(|pack| pack.enabled != Some(false));
-        enabled.filter_map(|pack| {
-            pack.source
-                .as_deref()
-                .filter(|source| is_path(source))
-                .map(PathBuf::from)
-        })
+        let packs = enabled.filter_map(|pack| pack.source.as_deref().filter(|source| is_path(source)));
+        let policies = self.policies.values().filter_map(PolicyConfig::path);
+        packs.chain(policies).map(PathBuf::from)
     }
 
     /// Keys whose values are others in a configuration before, and which a host that runs cannot take over.

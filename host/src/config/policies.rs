@@ -1,15 +1,22 @@
-//! The `[policies.NAME]` tables.
+//! The `[policies.NAME]` tables, and what each must say as a whole: where the component is.
 
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
+use super::HTTPS;
+use super::check::Problem;
+use crate::builtin;
 use crate::packs::{Grants, Origin};
 use crate::policies::{self, Mode, Phase};
 use crate::sandbox::Limits;
 
+/// How the source of what is part of this program starts.
+const BUILTIN: &str = "builtin:";
 /// The place of a policy whose configuration names none.
 const ORDER: i64 = 100;
 
@@ -40,16 +47,78 @@ struct LimitsConfig {
     time_ms: Option<u64>,
 }
 
+/// Every policy whose component cannot be found by what its table says.
+pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
+    let Some(DeValue::Table(policies)) = whole.get("policies").map(Spanned::get_ref) else {
+        return Vec::new();
+    };
+    let problems = policies.iter().filter_map(|(name, policy)| {
+        let DeValue::Table(table) = policy.get_ref() else {
+            return None;
+        };
+        let source = table.get("source");
+        let at = source.map_or(name.span().start, |source| source.span().start);
+        // Something else than text is reported where values are checked.
+        let source = match source {
+            Some(source) => Some(source.get_ref().as_str()?),
+            None => None,
+        };
+        let problem = misplaced(name.get_ref(), source, table.contains_key("sha256"))?;
+        Some(Problem::at(text, at, problem))
+    });
+    problems.collect()
+}
+
+/// Why a policy's source leads nowhere, if it does.
+fn misplaced(name: &str, source: Option<&str>, is_pinned: bool) -> Option<String> {
+    let all = || builtin::policies().collect::<Vec<_>>().join(", ");
+    let known = |name: &str| builtin::policy(name).is_some();
+    match source {
+        None if known(name) => None,
+        None => Some(format!(
+            "policies.{name} names no source and is not built in; add source = \"PATH\", or \"builtin:NAME\" of {}",
+            all()
+        )),
+        Some(url) if url.starts_with("http://") => {
+            Some(format!("policies.{name}.source must start with {HTTPS}, or be a path"))
+        }
+        Some(url) if url.starts_with(HTTPS) => (!is_pinned).then(|| {
+            format!(
+                "policies.{name} comes from another machine and needs a sha256, which `tollgate policies add {}` tells",
+                crate::text::clean(url)
+            )
+        }),
+        Some(source) => {
+            let own = source.strip_prefix(BUILTIN)?;
+            (!known(own)).then(|| format!("there is no built-in policy {own}; there are {}", all()))
+        }
+    }
+}
+
 impl PolicyConfig {
     /// Makes a relative path start where the configuration is.
     pub(super) fn start_from(&mut self, base: &Path) {
-        if let Some(source) = self
-            .source
-            .as_mut()
-            .filter(|source| !source.starts_with("builtin:") && !source.starts_with("https://"))
-        {
-            *source = base.join(&*source).display().to_string();
+        if let Some(path) = self.path() {
+            self.source = Some(base.join(path).display().to_string());
         }
+    }
+
+    /// The path of its file, if it comes from one.
+    pub(super) fn path(&self) -> Option<&str> {
+        let source = self.source.as_deref()?;
+        let is_path = !source.starts_with(BUILTIN) && !source.starts_with(HTTPS);
+        is_path.then_some(source)
+    }
+
+    /// The hash of its component, if that comes from another machine.
+    pub fn downloaded(&self) -> Option<&str> {
+        let source = self.source.as_deref()?;
+        self.sha256.as_deref().filter(|_| source.starts_with(HTTPS))
+    }
+
+    /// What it is granted.
+    pub fn grants(&self) -> &Grants {
+        &self.grants
     }
 
     /// What is loaded.

@@ -6,6 +6,7 @@ use tollgate_sdk::GitAccess;
 use super::Finding;
 use crate::config::Config;
 use crate::packs::{Catalog, Pack};
+use crate::policies::Member;
 use crate::process::Environment;
 use crate::workspaces::Registration;
 
@@ -21,6 +22,15 @@ pub fn components(catalog: &Catalog, config: &Config, workspaces: &[Registration
         Finding::warning(format!("pack {}", change.pack), change.to_string()).remedy(format!(
             "look at it with tollgate packs inspect, then tollgate packs accept {}",
             change.pack
+        ))
+    }));
+    let members = catalog.policies().members().iter();
+    found.extend(members.flat_map(|member| policy(member, config)));
+    let changes = catalog.policy_changes().iter();
+    found.extend(changes.map(|change| {
+        Finding::warning(format!("policy {}", change.policy), change.to_string()).remedy(format!(
+            "look at it with tollgate policies inspect, then tollgate policies accept {}",
+            change.policy
         ))
     }));
     for failure in catalog.failures() {
@@ -51,6 +61,34 @@ fn component(pack: &Pack, config: &Config) -> Finding {
         "pin it in [packs.{}]: sha256 = \"{}\"",
         pack.manifest.name, pack.hash
     ))
+}
+
+fn policy(member: &Member, config: &Config) -> Vec<Finding> {
+    let about = format!("policy {}", member.name);
+    let policy = match &member.policy {
+        Ok(policy) => policy,
+        Err(unloaded) => {
+            let problems = unloaded.problems.iter();
+            return problems
+                .map(|problem| Finding::problem(about.clone(), problem.clone()))
+                .collect();
+        }
+    };
+    let hash = policy.hash.get(..12).unwrap_or_default();
+    let manifest = &policy.manifest;
+    let what = format!(
+        "{} {}, {hash}, {}",
+        manifest.name, manifest.version, policy.origin
+    );
+    let settings = config.policies.get(&member.name);
+    if policy.is_builtin() || settings.is_some_and(|settings| settings.sha256.is_some()) {
+        return vec![Finding::ok(about, what)];
+    }
+    let finding = Finding::warning(about, format!("{what}; nothing says which bytes are meant"));
+    vec![finding.remedy(format!(
+        "pin it in [policies.{}]: sha256 = \"{}\"",
+        member.name, policy.hash
+    ))]
 }
 
 /// What it may use, in words.

@@ -55,6 +55,7 @@ use settled::{Settled, answer};
 pub use call::{Call, Caller, Outcome, UnknownTool};
 pub use consent::{Consent, Pending};
 pub use generation::Generation;
+pub use judge::{Heard, Trial};
 pub use keeper::Keeping;
 pub use mutation::Mutation;
 pub use reply::Reply;

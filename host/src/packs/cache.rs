@@ -15,29 +15,49 @@ use wasmtime::component::Component;
 
 use crate::data_dir::{DataDir, DataDirError, open_private};
 
+const DIR: &str = "cache";
+const KEY: &str = "cache.key";
 const TAG: usize = 32;
 /// Largest entry that is read back.
 const MAX_ENTRY: u64 = 512 << 20;
 
 /// The cache of one data directory.
 pub(super) struct Cache {
-    dir: Dir,
-    key: [u8; 32],
+    /// The directory and the key, if they are there.
+    place: Option<(Dir, [u8; 32])>,
+    /// Nothing is kept.
+    is_frozen: bool,
 }
 
 impl Cache {
     /// Opens the cache, making it when missing.
     pub(super) fn open(data: &DataDir) -> Result<Cache, DataDirError> {
         Ok(Cache {
-            dir: data.private_dir("cache")?,
-            key: data.secret("cache.key")?,
+            place: Some((data.private_dir(DIR)?, data.secret(KEY)?)),
+            is_frozen: false,
+        })
+    }
+
+    /// The cache as it is, if there is one: entries are read and none is kept.
+    pub(super) fn frozen(data: &DataDir) -> Result<Cache, DataDirError> {
+        let key = data
+            .has(KEY)
+            .then(|| data.find_secret(KEY))
+            .transpose()?
+            .flatten();
+        let place = key.filter(|_| data.has(DIR));
+        let place = place.map(|key| Ok((data.private_dir(DIR)?, key)));
+        Ok(Cache {
+            place: place.transpose()?,
+            is_frozen: true,
         })
     }
 
     /// The compiled form of the component with a SHA-256, if a valid entry is there.
     pub(super) fn get(&self, engine: &Engine, hash: &str) -> Option<Component> {
+        let (dir, key) = self.place.as_ref()?;
         let name = entry_name(engine, hash);
-        let file = match open_private(&self.dir, &name) {
+        let file = match open_private(dir, &name) {
             Ok(Some(file)) => file,
             Ok(None) => {
                 tracing::warn!(
@@ -52,7 +72,7 @@ impl Cache {
         let mut entry = Vec::with_capacity(usize::try_from(length).ok()?.saturating_add(1));
         file.take(MAX_ENTRY).read_to_end(&mut entry).ok()?;
         let (tag, code) = entry.split_at_checked(TAG)?;
-        if self.mac(&name, code).verify_slice(tag).is_err() {
+        if mac(key, &name, code).verify_slice(tag).is_err() {
             tracing::warn!(entry = name, "a damaged cache entry is ignored");
             return None;
         }
@@ -64,29 +84,31 @@ impl Cache {
     /// Keeps code that the compiler just made, and loads it. A full disk only costs the next start.
     pub(super) fn put(&self, engine: &Engine, hash: &str, code: &[u8]) -> wasmtime::Result<Component> {
         let name = entry_name(engine, hash);
-        if let Err(err) = self.write(&name, code) {
+        if let Some((dir, key)) = self.place.as_ref().filter(|_| !self.is_frozen)
+            && let Err(err) = write(dir, key, &name, code)
+        {
             tracing::warn!(entry = name, %err, "a compiled component could not be cached");
         }
         load(engine, code)
     }
+}
 
-    fn write(&self, name: &str, code: &[u8]) -> std::io::Result<()> {
-        let temporary = format!("{name}.{}", std::process::id());
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = self.dir.open_with(&temporary, &options)?;
-        let tag = self.mac(name, code).finalize().into_bytes();
-        file.write_all(&tag)?;
-        file.write_all(code)?;
-        self.dir.rename(&temporary, &self.dir, name)
-    }
+fn write(dir: &Dir, key: &[u8; 32], name: &str, code: &[u8]) -> std::io::Result<()> {
+    let temporary = format!("{name}.{}", std::process::id());
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = dir.open_with(&temporary, &options)?;
+    let tag = mac(key, name, code).finalize().into_bytes();
+    file.write_all(&tag)?;
+    file.write_all(code)?;
+    dir.rename(&temporary, dir, name)
+}
 
-    fn mac(&self, name: &str, code: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC takes a key of any length");
-        mac.update(name.as_bytes());
-        mac.update(code);
-        mac
-    }
+fn mac(key: &[u8; 32], name: &str, code: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    mac.update(name.as_bytes());
+    mac.update(code);
+    mac
 }
 
 #[allow(unsafe_code, reason = "compiled code has no other way in")]

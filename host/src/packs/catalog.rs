@@ -7,14 +7,14 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
 
 use super::definitions::{self, Change, Comparison};
-use super::load::{LoadError, Loader, Pack, Source};
+use super::load::{LoadError, Loader, Pack, Source, Tables};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
 use super::other_forms;
 use super::resources::{self, Resource, Values};
 use super::search::Index;
 use crate::core_tools::{self, CoreTool};
 use crate::meter::Meter;
-use crate::policies::{self, Chain};
+use crate::policies::{self, Chain, PolicyChange};
 use crate::storage::Database;
 use crate::workspaces::Workspaces;
 
@@ -75,24 +75,6 @@ impl Selection {
     }
 }
 
-/// What becomes of the tables of packs that are loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tables {
-    /// Those of each pack are brought up to date; one whose tables cannot be is not loaded.
-    Migrate,
-    /// They stay as they are until [`Catalog::migrate`].
-    Leave,
-}
-
-impl Tables {
-    fn bring(self, loader: &Loader, pack: &Pack) -> Result<(), LoadError> {
-        match self {
-            Tables::Migrate => loader.migrate(pack),
-            Tables::Leave => Ok(()),
-        }
-    }
-}
-
 /// What runs a tool.
 #[derive(Clone)]
 pub enum Body {
@@ -122,6 +104,7 @@ pub struct Catalog {
     packs: Vec<Arc<Pack>>,
     failures: Vec<LoadError>,
     changes: Vec<Change>,
+    policy_changes: Vec<PolicyChange>,
     tools: BTreeMap<String, Arc<ToolEntry>>,
     aliases: BTreeMap<String, String>,
     prompts: BTreeMap<String, Arc<ToolEntry>>,
@@ -149,6 +132,7 @@ impl Catalog {
             packs: Vec::new(),
             failures: Vec::new(),
             changes: Vec::new(),
+            policy_changes: Vec::new(),
             tools: BTreeMap::new(),
             aliases: BTreeMap::new(),
             prompts: BTreeMap::new(),
@@ -169,7 +153,7 @@ impl Catalog {
         let known = loader.packs_with_tables();
         let loading = sources.into_iter().map(|source| loader.load(source, workspaces));
         let (policies, loaded) = futures::join!(
-            Chain::load(loader, workspaces, policies),
+            Chain::load(loader, workspaces, policies, tables),
             futures::future::join_all(loading)
         );
         catalog.policies = policies;
@@ -188,9 +172,21 @@ impl Catalog {
         catalog
     }
 
-    /// Brings the tables of all packs up to date, or those of none.
-    pub fn migrate(&self, loader: &Loader) -> Result<(), LoadError> {
-        loader.migrate_together(&self.packs)
+    /// Brings the tables of all packs and policies up to date, or those of none.
+    pub fn migrate(&self, loader: &Loader) -> anyhow::Result<()> {
+        let packs = self.packs.iter().map(|pack| {
+            let steps = pack.manifest.migrations.as_slice();
+            (&pack.namespace, steps, format!("pack `{}`", pack.manifest.name))
+        });
+        let policies = self.policies.policies().map(|policy| {
+            let steps = policy.manifest.migrations.as_slice();
+            (
+                &policy.namespace,
+                steps,
+                format!("policy `{}`", policy.manifest.name),
+            )
+        });
+        loader.migrate_together(packs.chain(policies).collect())
     }
 
     /// The packs that were loaded, in the order of their sources.
@@ -230,12 +226,20 @@ impl Catalog {
         &self.changes
     }
 
-    /// Remembers what the tools are, and finds those that the operator has not accepted.
+    /// Policies that are not what the operator accepted. Known once they were remembered.
+    pub fn policy_changes(&self) -> &[PolicyChange] {
+        &self.policy_changes
+    }
+
+    /// Remembers what tools and policies are, and finds those that the operator has not accepted.
     pub fn remember(&mut self, database: &Database, now: &str) -> anyhow::Result<()> {
         let remembered = database.read_session()?.definitions()?;
         let packs = self.packs.iter().map(AsRef::as_ref);
-        let Comparison { store, changes } = definitions::compare(packs, &remembered, now);
+        let Comparison { mut store, changes } = definitions::compare(packs, &remembered, now);
         self.changes = changes;
+        let policies = definitions::compare_policies(self.policies.members(), &remembered, now);
+        store.extend(policies.store);
+        self.policy_changes = policies.changes.into_iter().map(PolicyChange::of).collect();
         if store.is_empty() {
             return Ok(());
         }

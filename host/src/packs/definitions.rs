@@ -1,4 +1,4 @@
-//! Whether tools are still what they were when the operator accepted them.
+//! Whether tools and policies are still what they were when the operator accepted them.
 //!
 //! A component that is trusted can become another one, with a description that tells agents something
 //! else. Built-in packs change with this program, which the operator chose; those of others are
@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::grants::Wish;
 use super::load::Pack;
 use super::manifest::ToolSpec;
 use crate::hash::sha256_hex;
+use crate::policies::{Member, Policy};
 use crate::storage::Remembered;
 
 /// A tool that is not what the operator accepted.
@@ -68,6 +70,43 @@ pub(super) fn compare<'a>(
         comparison.pack(&pack.manifest.name, pack.is_builtin(), tools, remembered, now);
     }
     comparison
+}
+
+/// What the remembered definition of a policy is called. No pack has a dot in its name.
+const COMPONENT: &str = "component";
+
+/// As whose a policy's definition is remembered.
+pub fn policy_owner(policy: &str) -> String {
+    format!("policies.{policy}")
+}
+
+/// Compares policies with what is remembered of them.
+pub(super) fn compare_policies(members: &[Member], remembered: &[Remembered], now: &str) -> Comparison {
+    let mut comparison = Comparison::default();
+    let loaded = members
+        .iter()
+        .filter_map(|member| Some((&member.name, member.policy.as_deref().ok()?)));
+    for (name, policy) in loaded {
+        let definition = std::iter::once((COMPONENT, policy_definition(policy)));
+        let owner = policy_owner(name);
+        comparison.pack(&owner, policy.is_builtin(), definition, remembered, now);
+    }
+    comparison
+}
+
+/// Everything of a policy that the operator goes by. Who judges is in its bytes, so that they count too.
+fn policy_definition(policy: &Policy) -> String {
+    let manifest = &policy.manifest;
+    let wants: Vec<String> = manifest.wants.iter().map(|want| Wish::of(want).what).collect();
+    let whole = json!({
+        "sha256": policy.hash,
+        "name": manifest.name,
+        "version": manifest.version,
+        "phase": manifest.phase,
+        "wants": wants,
+        "config_schema": manifest.config_schema,
+    });
+    tollgate_sdk::canonical_json(&whole)
 }
 
 impl Comparison {

@@ -11,6 +11,8 @@ use super::version::MAX_SIZE;
 use crate::data_dir::{DataDir, DataDirError, open_private};
 use crate::hash::sha256_hex;
 
+/// The directory in the data directory.
+const DIR: &str = "components";
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long all of it may take.
@@ -55,15 +57,25 @@ pub enum DownloadError {
 
 /// The components that were downloaded to a data directory, by their hash.
 pub struct Downloads {
-    dir: Dir,
+    /// The directory, if it is there.
+    dir: Option<Dir>,
+    /// Nothing is kept.
+    is_frozen: bool,
 }
 
 impl Downloads {
     /// Opens the directory, making it when missing.
     pub fn open(data: &DataDir) -> Result<Downloads, DataDirError> {
         Ok(Downloads {
-            dir: data.private_dir("components")?,
+            dir: Some(data.private_dir(DIR)?),
+            is_frozen: false,
         })
+    }
+
+    /// The directory as it is, if there is one: what is in it is read and nothing is kept.
+    pub(super) fn frozen(data: &DataDir) -> Result<Downloads, DataDirError> {
+        let dir = data.has(DIR).then(|| data.private_dir(DIR)).transpose()?;
+        Ok(Downloads { dir, is_frozen: true })
     }
 
     /// The component of a hash, from here or from its server.
@@ -86,29 +98,33 @@ impl Downloads {
 
     /// Keeps a component. Without room for it the next start downloads it again.
     pub fn put(&self, sha256: &str, bytes: &[u8]) {
+        let Some(dir) = self.dir.as_ref().filter(|_| !self.is_frozen) else {
+            return;
+        };
         let name = name(sha256);
         let draft = format!("{name}.{}", std::process::id());
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let written = self.dir.open_with(&draft, &options).and_then(|mut file| {
+        let written = dir.open_with(&draft, &options).and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()?;
-            self.dir.rename(&draft, &self.dir, &name)
+            dir.rename(&draft, dir, &name)
         });
         if let Err(err) = written {
             tracing::warn!(name, %err, "a downloaded component could not be kept");
-            let _ = self.dir.remove_file(&draft);
+            let _ = dir.remove_file(&draft);
         }
     }
 
     /// Forgets a component. Whether there was one.
     pub fn remove(&self, sha256: &str) -> bool {
-        self.dir.remove_file(name(sha256)).is_ok()
+        let dir = self.dir.as_ref().filter(|_| !self.is_frozen);
+        dir.is_some_and(|dir| dir.remove_file(name(sha256)).is_ok())
     }
 
     /// What is here under a hash, if it still has that hash.
     fn get(&self, sha256: &str) -> Option<Vec<u8>> {
-        let file = open_private(&self.dir, &name(sha256)).ok()??;
+        let file = open_private(self.dir.as_ref()?, &name(sha256)).ok()??;
         let mut bytes = Vec::new();
         file.take(MAX_SIZE as u64 + 1).read_to_end(&mut bytes).ok()?;
         sha256_hex(&bytes).eq_ignore_ascii_case(sha256).then_some(bytes)

@@ -218,17 +218,17 @@ impl Key {
 
 /// What a want of a manifest means to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(crate) struct Wish {
     key: Key,
     /// What has to be in the key's list; `None` if any name will do.
     name: String,
     any: bool,
     /// For people: `run git`.
-    pub(super) what: String,
+    pub(crate) what: String,
 }
 
 impl Wish {
-    pub(super) fn of(want: &Want) -> Wish {
+    pub(crate) fn of(want: &Want) -> Wish {
         let wish = |key, name: &str, any, what: String| Wish {
             key,
             name: crate::text::clean(name),
@@ -310,14 +310,8 @@ impl Grants {
         Ok(())
     }
 
-    /// Grants everything that a component wants.
-    pub(crate) fn add_wants(&mut self, wants: &[Want]) {
-        let wishes: Vec<Wish> = wants.iter().map(Wish::of).collect();
-        self.add_all(&wishes);
-    }
-
     /// Grants everything that is wished for, in all workspaces where any will do.
-    pub(super) fn add_all(&mut self, wishes: &[Wish]) {
+    pub(crate) fn add_all(&mut self, wishes: &[Wish]) {
         for wish in wishes {
             if wish.is_granted(self) {
                 continue;

@@ -3,9 +3,11 @@
 use serde::Serialize;
 
 use super::grants::{self, Grants, Trust, Wish};
-use super::manifest::{Manifest, ToolSpec};
+use super::manifest::Manifest;
 use super::version::{self, Anatomy, World};
 use crate::hash::sha256_hex;
+use crate::policies;
+use crate::sandbox::bindings::tollgate::host::component::Want;
 
 /// What can be told of a component.
 #[derive(Debug)]
@@ -17,9 +19,18 @@ pub struct Inspection {
     /// What its bytes say, if they are a component's.
     pub anatomy: Option<Anatomy>,
     /// What it says of itself, if it could be asked.
-    pub manifest: Option<Manifest>,
-    /// Everything that keeps it from being a pack here.
+    pub manifest: Option<Said>,
+    /// Everything that keeps it from being a pack or a policy here.
     pub problems: Vec<String>,
+}
+
+/// What a component says of itself.
+#[derive(Debug)]
+pub enum Said {
+    /// It offers tools.
+    Pack(Manifest),
+    /// It judges calls.
+    Policy(policies::Manifest),
 }
 
 /// Something that a component wants.
@@ -31,11 +42,21 @@ pub struct Wanted {
     pub line: String,
 }
 
+/// What a component is meant as, by what it exports.
+fn world(anatomy: &Anatomy) -> World {
+    let exports = |world: World| anatomy.exports.iter().any(|export| export == world.export());
+    if exports(World::Policy) && !exports(World::ToolPack) {
+        World::Policy
+    } else {
+        World::ToolPack
+    }
+}
+
 /// What a component's bytes say, without running anything of it.
 pub fn anatomy_of(bytes: &[u8]) -> Inspection {
     let (anatomy, problems) = match version::anatomy(bytes) {
         Ok(anatomy) => {
-            let problems = version::check(bytes, World::ToolPack)
+            let problems = version::check(bytes, world(&anatomy))
                 .err()
                 .map(|err| err.to_string());
             (Some(anatomy), problems.into_iter().collect())
@@ -55,11 +76,12 @@ pub fn anatomy_of(bytes: &[u8]) -> Inspection {
 /// that it can answer.
 pub(super) async fn inspection(
     bytes: &[u8],
-    ask: impl Future<Output = Result<Manifest, Vec<String>>>,
+    ask: impl AsyncFnOnce(World) -> Result<Said, Vec<String>>,
 ) -> Inspection {
     let mut inspection = anatomy_of(bytes);
-    if inspection.problems.is_empty() {
-        match ask.await {
+    let world = inspection.anatomy.as_ref().map(world);
+    if let (true, Some(world)) = (inspection.problems.is_empty(), world) {
+        match ask(world).await {
             Ok(manifest) => inspection.manifest = Some(manifest),
             Err(problems) => inspection.problems = problems,
         }
@@ -81,9 +103,7 @@ impl Inspection {
 
     /// What it wants and is not granted.
     pub fn missing(&self, grants: &Grants) -> Vec<Wanted> {
-        let wants = self.manifest.iter().flat_map(|manifest| &manifest.wants);
-        let wants: Vec<_> = wants.cloned().collect();
-        grants::missing(&wants, grants, Trust::Foreign)
+        grants::missing(self.wants(), grants, Trust::Foreign)
             .into_iter()
             .map(|missing| Wanted {
                 what: missing.what,
@@ -102,13 +122,29 @@ impl Inspection {
         grants.add_all(&self.wishes());
     }
 
-    /// Its tools and prompts.
-    pub fn tools(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.manifest.iter().flat_map(|manifest| &manifest.tools)
+    /// Its own name.
+    pub fn name(&self) -> Option<&str> {
+        Some(match self.manifest.as_ref()? {
+            Said::Pack(manifest) => &manifest.name,
+            Said::Policy(manifest) => &manifest.name,
+        })
+    }
+
+    /// Whether it judges calls.
+    pub fn is_policy(&self) -> bool {
+        let world = self.anatomy.as_ref().map(world);
+        world == Some(World::Policy)
+    }
+
+    fn wants(&self) -> &[Want] {
+        match &self.manifest {
+            Some(Said::Pack(manifest)) => &manifest.wants,
+            Some(Said::Policy(manifest)) => &manifest.wants,
+            None => &[],
+        }
     }
 
     fn wishes(&self) -> Vec<Wish> {
-        let wants = self.manifest.iter().flat_map(|manifest| &manifest.wants);
-        wants.map(Wish::of).collect()
+        self.wants().iter().map(Wish::of).collect()
     }
 }

@@ -12,7 +12,7 @@ use super::cache::Cache;
 use super::compile::{CompileError, Compiler};
 use super::download::Downloads;
 use super::grants::{self, Granted, Grants, Trust};
-use super::inspect::{self, Inspection};
+use super::inspect::{self, Inspection, Said};
 use super::manifest::{Effect, Manifest};
 use super::origin::Origin;
 use super::version::{self, World};
@@ -20,6 +20,7 @@ use crate::artifacts::CallArtifacts;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::deadline::{Cancel, Deadline};
+use crate::policies::Described;
 use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sandbox::bindings::ToolPackPre;
@@ -120,6 +121,33 @@ pub(crate) struct Prepared {
     pub(crate) size: usize,
 }
 
+/// What becomes of the tables of packs and policies that are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tables {
+    /// Those of each are brought up to date; one whose tables cannot be is not loaded.
+    Migrate,
+    /// They stay as they are until [`Catalog::migrate`](super::Catalog::migrate).
+    Leave,
+}
+
+impl Tables {
+    pub(super) fn bring(self, loader: &Loader, pack: &Pack) -> Result<(), LoadError> {
+        match self {
+            Tables::Migrate => loader.migrate(pack),
+            Tables::Leave => Ok(()),
+        }
+    }
+}
+
+/// What a loader leaves in its data directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Compiled and downloaded components.
+    Components,
+    /// Nothing: what is there is used.
+    Nothing,
+}
+
 /// What loading needs.
 pub struct Loader {
     sandbox: Arc<Sandbox>,
@@ -135,16 +163,21 @@ impl Loader {
     /// A loader over a data directory.
     pub fn new(
         data: &DataDir,
+        keep: Keep,
         sandbox: Arc<Sandbox>,
         compiler: Compiler,
         database: Database,
         clock: Arc<dyn Clock>,
         launcher: Arc<Launcher>,
     ) -> Result<Loader, DataDirError> {
+        let (cache, downloads) = match keep {
+            Keep::Components => (Cache::open(data)?, Downloads::open(data)?),
+            Keep::Nothing => (Cache::frozen(data)?, Downloads::frozen(data)?),
+        };
         Ok(Loader {
             sandbox,
-            cache: Arc::new(Cache::open(data)?),
-            downloads: Downloads::open(data)?,
+            cache: Arc::new(cache),
+            downloads,
             compiler,
             database,
             clock,
@@ -169,11 +202,19 @@ impl Loader {
     /// What a component is and wants, as far as it can be told. Nothing of it is kept but its compiled
     /// code.
     pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
-        inspect::inspection(bytes, async {
+        inspect::inspection(bytes, async |world| {
             let hash = crate::hash::sha256_hex(bytes);
-            let component = self.checked(bytes, &hash, World::ToolPack).await?;
+            let component = self.checked(bytes, &hash, world).await?;
+            if world == World::Policy {
+                let prepared = Prepared {
+                    component,
+                    hash,
+                    size: bytes.len(),
+                };
+                return Ok(Said::Policy(Described::prepared(self, prepared)?.manifest));
+            }
             let pre = self.link(&component, ToolPackPre::new)?;
-            Manifest::check(self.describe(&pre)?)
+            Ok(Said::Pack(Manifest::check(self.describe(&pre)?)?))
         })
         .await
     }
@@ -184,15 +225,18 @@ impl Loader {
             .map_err(|err| LoadError::new(&pack.manifest.name, &pack.origin, vec![err.to_string()]))
     }
 
-    /// Applies the migrations of many packs, all or none.
-    pub(super) fn migrate_together(&self, packs: &[Arc<Pack>]) -> Result<(), LoadError> {
-        let steps = packs
+    /// Applies the migrations of many components, all or none. Each comes with what it is called.
+    pub(super) fn migrate_together(
+        &self,
+        components: Vec<(&Namespace, &[Step], String)>,
+    ) -> anyhow::Result<()> {
+        let steps = components
             .iter()
-            .map(|pack| (&pack.namespace, pack.manifest.migrations.as_slice()));
+            .map(|(namespace, steps, _)| (*namespace, *steps));
         self.database.migrate_together(steps).map_err(|(namespace, err)| {
-            let pack = packs.iter().find(|pack| pack.namespace.pack() == namespace);
-            let origin = pack.map_or("", |pack| pack.origin.as_str());
-            LoadError::new(&namespace, origin, vec![crate::text::chain(&err)])
+            let whose = components.iter().find(|(own, ..)| own.pack() == namespace);
+            let whose = whose.map_or(namespace.as_str(), |(.., name)| name);
+            anyhow::anyhow!("{whose} was not loaded: {}", crate::text::chain(&err))
         })
     }
 

@@ -33,6 +33,12 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// From how the ledger records it.
+    pub fn parse(text: &str) -> Option<Effect> {
+        let all = [Effect::Read, Effect::Write, Effect::Run];
+        all.into_iter().find(|effect| effect.as_str() == text)
+    }
+
     /// As the ledger records it.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -16,12 +16,13 @@ mod resources;
 pub mod search;
 mod version;
 
-pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, Tables, ToolEntry};
-pub use definitions::Change;
+pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
+pub use definitions::{Change, policy_owner};
 pub use download::{DownloadError, Downloads, fetch};
+pub(crate) use grants::Wish;
 pub use grants::{Granted, Grants};
-pub use inspect::{Inspection, Wanted, anatomy_of};
-pub use load::{LoadError, Loader, Pack, Source};
+pub use inspect::{Inspection, Said, Wanted, anatomy_of};
+pub use load::{Keep, LoadError, Loader, Pack, Source, Tables};
 pub(crate) use load::{Prepared, config_problems, missing_grants, one};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};
 pub(crate) use manifest::{RESERVED, is_component_name, line, prefixes_clash};

@@ -108,7 +108,7 @@ pub enum World {
 
 impl World {
     /// The interface it exports.
-    const fn export(self) -> &'static str {
+    pub(super) const fn export(self) -> &'static str {
         match self {
             World::ToolPack => "pack",
             World::Policy => "judge",

@@ -250,6 +250,12 @@ impl Hearing {
         }
     }
 
+    /// How long all of it took.
+    pub(crate) fn took(&self) -> std::time::Duration {
+        let each = self.verdicts.iter().map(|verdict| verdict.us);
+        std::time::Duration::from_micros(each.fold(0, u64::saturating_add))
+    }
+
     /// Records what a member said and what follows from it. Returns arguments that hold from now on.
     fn hear<P>(
         &mut self,

@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::chain::Chain;
+use super::manifest::Manifest;
 use super::member::{Member, Mode, Phase};
+use crate::builtin;
 use crate::packs::{
-    self, Granted, Grants, Loader, Origin, Prepared, World, config_problems, is_component_name,
-    missing_grants,
+    self, Granted, Grants, Loader, Origin, Prepared, Tables, Wish, World, config_problems, missing_grants,
 };
 use crate::sandbox::bindings::policy::PolicyPre;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
-use crate::sandbox::bindings::tollgate::host::component::Want;
 use crate::sandbox::{CallState, Limits};
-use crate::storage::{Namespace, Step};
+use crate::storage::Namespace;
 use crate::workspaces::{Access, Workspaces};
 
 /// What judging one call may use unless the operator says otherwise.
@@ -59,12 +59,8 @@ pub struct Source {
 
 /// A loaded policy.
 pub struct Policy {
-    /// What it calls itself.
-    pub name: String,
-    /// Its own version.
-    pub version: String,
-    /// One line for people.
-    pub summary: String,
+    /// What it says of itself.
+    pub manifest: Manifest,
     /// Where it came from.
     pub origin: String,
     /// SHA-256 of its bytes, in hex.
@@ -77,8 +73,6 @@ pub struct Policy {
     pub settings: String,
     /// Its tables.
     pub namespace: Namespace,
-    /// Whether it has any.
-    pub has_tables: bool,
     /// When it is asked: what it judges of what the operator wants judged.
     pub phase: Phase,
     /// What it may use of the ledger.
@@ -92,6 +86,16 @@ impl Policy {
     /// What a judgement instantiates.
     pub(crate) fn pre(&self) -> &PolicyPre<CallState> {
         &self.pre
+    }
+
+    /// Whether it has tables of its own.
+    pub fn has_tables(&self) -> bool {
+        !self.manifest.migrations.is_empty()
+    }
+
+    /// Whether it is part of this program.
+    pub fn is_builtin(&self) -> bool {
+        self.origin == Origin::Builtin(&[]).to_string()
     }
 }
 
@@ -107,24 +111,47 @@ pub struct Unloaded {
     pub problems: Vec<String>,
 }
 
+impl Unloaded {
+    fn of(name: &str, origin: &str, problems: Vec<String>) -> Unloaded {
+        Unloaded {
+            policy: name.to_owned(),
+            origin: origin.to_owned(),
+            problems,
+        }
+    }
+}
+
 impl Chain {
     /// Loads policies. One that does not load keeps its place and judges nothing.
-    pub async fn load(loader: &Loader, workspaces: &Workspaces, sources: Vec<Source>) -> Chain {
+    pub async fn load(
+        loader: &Loader,
+        workspaces: &Workspaces,
+        sources: Vec<Source>,
+        tables: Tables,
+    ) -> Chain {
         let loading = sources
             .into_iter()
             .map(|source| member(loader, workspaces, source));
-        Chain::new(join_all(loading).await)
+        let mut members = join_all(loading).await;
+        refuse_namesakes(&mut members);
+        if tables == Tables::Migrate {
+            members.iter_mut().for_each(|member| migrate(loader, member));
+        }
+        Chain::new(members)
+    }
+
+    /// The policies that were loaded.
+    pub fn policies(&self) -> impl Iterator<Item = &Policy> {
+        let members = self.members().iter();
+        members.filter_map(|member| member.policy.as_deref().ok())
     }
 }
 
 async fn member(loader: &Loader, workspaces: &Workspaces, source: Source) -> Member {
-    let policy = Policy::load(loader, workspaces, &source)
-        .await
-        .map_err(|problems| Unloaded {
-            policy: source.name.clone(),
-            origin: source.origin.to_string(),
-            problems,
-        });
+    let described = Described::of(loader, &source.origin, source.sha256.as_deref()).await;
+    let policy = described
+        .and_then(|described| described.with(loader, workspaces, &source))
+        .map_err(|problems| Unloaded::of(&source.name, &source.origin.to_string(), problems));
     Member {
         name: source.name,
         order: source.order,
@@ -137,52 +164,129 @@ async fn member(loader: &Loader, workspaces: &Workspaces, source: Source) -> Mem
     }
 }
 
-impl Policy {
-    /// Loads a policy: its bytes, its manifest, its settings, its tables.
-    async fn load(loader: &Loader, workspaces: &Workspaces, source: &Source) -> Result<Policy, Vec<String>> {
-        let pin = source.sha256.as_deref();
-        let Prepared {
-            component,
-            hash,
-            size,
-        } = loader.prepare(&source.origin, pin, World::Policy).await?;
-        let pre = loader.link(&component, PolicyPre::new)?;
-        let manifest = describe(loader, &pre)?;
-        let config_schema = check(&manifest)?;
+/// Two components of one name would share their tables, and what one of them remembers would be the other's
+/// word. One component under several names of the operator's is no namesake of itself.
+fn refuse_namesakes(members: &mut [Member]) {
+    for place in 0..members.len() {
+        let (before, rest) = members.split_at_mut(place);
+        let Some(Member {
+            name,
+            policy: Ok(policy),
+            ..
+        }) = rest.first()
+        else {
+            continue;
+        };
+        let own = &policy.manifest.name;
+        let is_other = |hash: &str| hash != policy.hash;
+        let of_program = builtin::policy(own).filter(|bytes| is_other(&crate::hash::sha256_hex(bytes)));
+        let others = before
+            .iter()
+            .filter_map(|other| other.policy.as_ref().ok().zip(Some(&other.name)));
+        let earlier = others
+            .filter(|(other, _)| other.manifest.name == *own && is_other(&other.hash))
+            .map(|(_, name)| name)
+            .next();
+        let problem = match (of_program, earlier) {
+            (Some(_), _) => {
+                format!("it calls itself `{own}`, which is another policy that is built in; rename it")
+            }
+            (None, Some(earlier)) => format!(
+                "it calls itself `{own}`, as the other component of [policies.{earlier}] does; rename one"
+            ),
+            (None, None) => continue,
+        };
+        let unloaded = Unloaded::of(name, &policy.origin, vec![problem]);
+        members[place].policy = Err(unloaded);
+    }
+}
+
+/// Brings a policy's tables up to date. One whose tables cannot be is not loaded.
+fn migrate(loader: &Loader, member: &mut Member) {
+    if let Ok(policy) = &member.policy
+        && let Err(err) = loader.apply(&policy.namespace, &policy.manifest.migrations)
+    {
+        member.policy = Err(Unloaded::of(&member.name, &policy.origin, packs::one(err)));
+    }
+}
+
+/// A component that said what it is, before it has settings.
+pub(crate) struct Described {
+    pub(crate) manifest: Manifest,
+    /// SHA-256 of its bytes, in hex.
+    hash: String,
+    size: usize,
+    pre: PolicyPre<CallState>,
+}
+
+impl Described {
+    /// Brings a component in and asks what it is.
+    pub(crate) async fn of(
+        loader: &Loader,
+        origin: &Origin,
+        pin: Option<&str>,
+    ) -> Result<Described, Vec<String>> {
+        let prepared = loader.prepare(origin, pin, World::Policy).await?;
+        Described::prepared(loader, prepared)
+    }
+
+    /// Asks what a component is.
+    pub(crate) fn prepared(loader: &Loader, prepared: Prepared) -> Result<Described, Vec<String>> {
+        let pre = loader.link(&prepared.component, PolicyPre::new)?;
+        Ok(Described {
+            manifest: Manifest::check(describe(loader, &pre)?)?,
+            hash: prepared.hash,
+            size: prepared.size,
+            pre,
+        })
+    }
+
+    /// What it asks for beside its own tables.
+    fn wishes(&self) -> Vec<Wish> {
+        self.manifest.wants.iter().map(Wish::of).collect()
+    }
+
+    /// Grants all that it asks for.
+    pub(crate) fn grant_all(&self, grants: &mut Grants) {
+        grants.add_all(&self.wishes());
+    }
+
+    /// The policy that it is with settings, which must be right, and grants, which must be enough.
+    pub(crate) fn with(
+        &self,
+        loader: &Loader,
+        workspaces: &Workspaces,
+        source: &Source,
+    ) -> Result<Policy, Vec<String>> {
+        let manifest = &self.manifest;
         let table = format!("policies.{}", source.name);
         let trust = source.origin.trust();
         let mut problems = missing_grants(&table, &manifest.wants, &source.grants, trust);
-        let phase = source.phase.and(judged(manifest.phase));
+        let phase = source.phase.and(manifest.phase);
         if phase.is_none() {
             problems.push(format!(
                 "with `phase` of [{table}] it would never be asked; leave `phase` out"
             ));
         }
-        problems.extend(config_problems(&table, config_schema.as_ref(), &source.config));
+        problems.extend(config_problems(
+            &table,
+            manifest.config_schema.as_ref(),
+            &source.config,
+        ));
         let settings = Value::Object(source.config.clone()).to_string();
         if problems.is_empty() {
-            problems.extend(configure(loader, &pre, &table, &settings)?);
+            problems.extend(configure(loader, &self.pre, &table, &settings)?);
         }
         let (Some(phase), true) = (phase, problems.is_empty()) else {
             return Err(problems);
         };
-        let namespace = Namespace::of_policy(&manifest.name);
-        let steps = manifest.migrations.into_iter().map(|step| Step {
-            name: packs::line(&step.name),
-            sql: step.sql,
-        });
-        let steps: Vec<Step> = steps.collect();
-        loader.apply(&namespace, &steps).map_err(packs::one)?;
         Ok(Policy {
-            version: packs::line(&manifest.version),
-            summary: packs::line(&manifest.summary),
+            namespace: Namespace::of_policy(&manifest.name),
             origin: source.origin.to_string(),
-            hash,
-            size,
+            hash: self.hash.clone(),
+            size: self.size,
             limits: source.limits.clone(),
             settings,
-            namespace,
-            has_tables: !steps.is_empty(),
             phase,
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
             access: Arc::new(Access::new(
@@ -190,8 +294,8 @@ impl Policy {
                 &source.grants.asked(&manifest.wants, trust),
                 |name| source.grants.workspace(name, trust),
             )),
-            name: manifest.name,
-            pre,
+            manifest: manifest.clone(),
+            pre: self.pre.clone(),
         })
     }
 }
@@ -213,14 +317,6 @@ fn describe(loader: &Loader, pre: &PolicyPre<CallState>) -> Result<wit::Manifest
         Err(vec![
             "it describes itself differently each time it is asked".to_owned(),
         ])
-    }
-}
-
-fn judged(phase: wit::Phase) -> Phase {
-    match phase {
-        wit::Phase::Request => Phase::Request,
-        wit::Phase::Response => Phase::Response,
-        wit::Phase::Both => Phase::Both,
     }
 }
 
@@ -247,44 +343,6 @@ fn configure(
             packs::line(&format!("[{table}.config]{key}: {}", problem.message))
         })
         .collect())
-}
-
-/// Checks what a policy said of itself, and reads the schema of its settings.
-fn check(manifest: &wit::Manifest) -> Result<Option<Value>, Vec<String>> {
-    let mut problems = Vec::new();
-    if !is_component_name(&manifest.name) {
-        problems.push(format!(
-            "the policy's name {:?} does not match ^[a-z][a-z0-9-]{{0,31}}$",
-            crate::text::cut(&manifest.name, 64)
-        ));
-    }
-    problems.extend(manifest.wants.iter().filter_map(refused).map(str::to_owned));
-    let schema = match manifest.config_schema.as_deref().map(serde_json::from_str) {
-        Some(Err(err)) => {
-            problems.push(format!("its config schema is not JSON: {err}"));
-            None
-        }
-        Some(Ok(schema)) => Some(schema),
-        None => None,
-    };
-    if problems.is_empty() {
-        Ok(schema)
-    } else {
-        Err(problems)
-    }
-}
-
-/// Why no policy may want something, if none may.
-fn refused(want: &Want) -> Option<&'static str> {
-    match want {
-        Want::WorkspaceRead(_) | Want::LedgerQuery => None,
-        Want::WorkspaceWrite(_) => Some("it wants to write files, which no policy may"),
-        Want::Process(_) | Want::Tests | Want::Git(_) => {
-            Some("it wants to run programs, which no policy may")
-        }
-        Want::Budget(_) => Some("it wants to reserve from a budget, which no policy may"),
-        Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
-    }
 }
 
 /// Globs that were checked when the configuration was read. None at all judge every tool.

@@ -4,7 +4,9 @@
 //! anything; the gate runs them.
 
 mod chain;
+mod change;
 mod load;
+mod manifest;
 mod member;
 #[cfg(test)]
 mod tests;
@@ -12,6 +14,9 @@ mod verdict;
 
 pub(crate) use chain::Subject;
 pub use chain::{Chain, Decision, Hearing, Question};
+pub use change::PolicyChange;
+pub(crate) use load::Described;
 pub use load::{LIMITS, Policy, Source, Unloaded};
+pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
 pub use verdict::{Answer, Cause, Fault, Verdict};

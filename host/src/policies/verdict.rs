@@ -46,8 +46,24 @@ pub enum Cause {
 }
 
 impl Cause {
+    const ALL: [Cause; 7] = [
+        Cause::NotLoaded,
+        Cause::Deadline,
+        Cause::Memory,
+        Cause::Crash,
+        Cause::CannotJudge,
+        Cause::BadAmendment,
+        Cause::Host,
+    ];
+
+    /// From how the ledger records it.
+    pub(crate) fn parse(text: &str) -> Option<Cause> {
+        let is_it = |cause: &Cause| serde_json::to_value(cause).is_ok_and(|value| value == text);
+        Cause::ALL.into_iter().find(is_it)
+    }
+
     /// What the policy did, as the end of a sentence about it.
-    pub(super) const fn phrase(self) -> &'static str {
+    pub(crate) const fn phrase(self) -> &'static str {
         match self {
             Cause::NotLoaded => "could not be loaded",
             Cause::Deadline => "ran out of time",

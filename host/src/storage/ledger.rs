@@ -28,6 +28,12 @@ pub enum OpType {
 }
 
 impl OpType {
+    /// From how the ledger records it.
+    pub(super) fn parse(text: &str) -> Option<OpType> {
+        let all = [OpType::Query, OpType::Mutation, OpType::TestRun, OpType::Control];
+        all.into_iter().find(|kind| kind.as_str() == text)
+    }
+
     /// As the ledger records it.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -46,6 +46,16 @@ pub use statement::SqlError;
 pub use stats::ToolStats;
 pub use verify::{Broken, Verified};
 
+/// A session on a database of its own in memory, with the host's tables and those of components.
+pub fn scratch<'a>(
+    components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+) -> Result<Session, MigrationError> {
+    let session = Session::open(Path::new(":memory:"), session::Access::Memory)?;
+    migrate::apply_core(&session)?;
+    migrate::apply_together(&session, components).map_err(|(_, err)| err)?;
+    Ok(session)
+}
+
 /// Where the database is, and how to open sessions on it.
 #[derive(Debug, Clone)]
 pub struct Database {
@@ -63,6 +73,13 @@ impl Database {
         Ok(database)
     }
 
+    /// A database that is what it is: nothing in it is brought up to date.
+    pub fn existing(path: &Path) -> Database {
+        Database {
+            path: path.to_owned(),
+        }
+    }
+
     /// A session that may write.
     pub fn write_session(&self) -> Result<Session, OpenError> {
         Session::open(&self.path, session::Access::Write)
@@ -75,9 +92,7 @@ impl Database {
 
     /// The triggers of a database that nobody touched.
     fn pristine_triggers() -> Result<Vec<(String, String)>, MigrationError> {
-        let session = Session::open(Path::new(":memory:"), session::Access::Memory)?;
-        migrate::apply_core(&session)?;
-        Ok(session.triggers()?)
+        Ok(scratch(std::iter::empty())?.triggers()?)
     }
 
     /// Packs that have tables here, whether they are loaded or not.

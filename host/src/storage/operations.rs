@@ -5,7 +5,9 @@ use rusqlite::{OptionalExtension as _, Row};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::ledger::{OpType, Operation};
 use super::session::Session;
+use crate::packs::Effect;
 
 /// Which operations to return; what is absent does not restrict.
 #[derive(Debug, Clone, Default)]
@@ -109,6 +111,50 @@ pub struct StoredOperation {
     /// The hash of its result.
     #[serde(skip)]
     pub result_hash: Option<String>,
+}
+
+impl StoredOperation {
+    /// The row again, for a ledger that is not this one: without what only this one refers to. `None` if it says
+    /// what this version does not know.
+    pub fn operation(&self) -> Option<Operation> {
+        let array = |list: &Option<Vec<String>>| {
+            let list = list.as_ref()?;
+            serde_json::to_string(list).ok()
+        };
+        Some(Operation {
+            op_id: self.op_id.clone(),
+            envelope_id: self.envelope_id.clone(),
+            timestamp: self.timestamp.clone(),
+            duration_ms: self.duration_ms,
+            op_type: OpType::parse(&self.op_type)?,
+            success: self.success,
+            pack: self.pack.clone(),
+            tool: self.tool.clone(),
+            effect: Effect::parse(&self.effect)?,
+            error_code: self.error_code.clone(),
+            failure_class: self.failure_class.clone(),
+            limit_triggered: self.limit_triggered.clone(),
+            actor: self.actor.clone(),
+            client: self.client.clone(),
+            connection: self.connection.clone(),
+            request_id: None,
+            host_id: String::new(),
+            args_hash: self.args_hash.clone(),
+            result_hash: self.result_hash.clone(),
+            repo_before_hash: None,
+            repo_after_hash: None,
+            changed_paths: array(&self.changed_paths),
+            diff_stats: None,
+            short_diff: self.short_diff.clone(),
+            mutation_fingerprint: self.mutation_fingerprint.clone(),
+            failure_fingerprint: self.failure_fingerprint.clone(),
+            failing_tests: array(&self.failing_tests),
+            events: None,
+            verdicts: None,
+            artifact_ids: None,
+            artifacts: Vec::new(),
+        })
+    }
 }
 
 impl Session {

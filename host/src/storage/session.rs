@@ -174,6 +174,16 @@ impl Session {
         self.host_statement("BEGIN")
     }
 
+    /// Keeps SQLite from writing until [`thaw`](Session::thaw), as a session does that only reads.
+    pub fn freeze(&self) -> rusqlite::Result<()> {
+        self.db.pragma_update(None, "query_only", true)
+    }
+
+    /// Lets it write again.
+    pub fn thaw(&self) -> rusqlite::Result<()> {
+        self.db.pragma_update(None, "query_only", false)
+    }
+
     /// Starts a write transaction, after all that other sessions and processes asked for before.
     pub fn begin_write(&self) -> rusqlite::Result<()> {
         self.known_head.set(None);

@@ -6,11 +6,29 @@ use std::hint::black_box;
 
 use serde_json::Value;
 use tollgate_sdk::guest::bindings::tollgate::host::component::Migration;
+use tollgate_sdk::guest::bindings::tollgate::host::ledger::{self, Filter};
 use tollgate_sdk::guest::bindings::tollgate::host::storage::{self, Value as Sql};
 use tollgate_sdk::guest::policy::bindings::exports::tollgate::host::judge::{
     Denial, Guest, Manifest, Note, Outcome, Phase, Problem, Question, Request, Review, Verdict,
 };
 use tollgate_sdk::guest::policy::export_component;
+
+/// The newest call of all, which only who asked for the ledger may see.
+const NEWEST: Filter = Filter {
+    envelope_id: None,
+    pack: None,
+    tool: None,
+    success: None,
+    failure_fingerprint: None,
+    effect: None,
+    connection: None,
+    actor: None,
+    args_hash: None,
+    after: None,
+    since: None,
+    newest_first: true,
+    limit: 1,
+};
 
 struct Villain;
 export_component!(Villain);
@@ -115,6 +133,7 @@ fn misdeed(deed: &str, request: &Request) -> Result<(), String> {
         "remember" => storage::execute("INSERT INTO policy_task_store_seen (op_id) VALUES (?1)", &seen())
             .map(drop)
             .map_err(|err| format!("{err:?}")),
+        "look back" => ledger::query(&NEWEST).map(drop).map_err(|err| format!("{err:?}")),
         "pry" => storage::query("SELECT id FROM task_store_tasks", &[])
             .map(drop)
             .map_err(|err| format!("{err:?}")),

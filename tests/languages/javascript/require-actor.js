@@ -12,6 +12,7 @@ export const judge = {
       name: "require-actor-javascript",
       version: "0.1.0",
       summary: "A call that changes something says who makes it.",
+      phase: "request",
       wants: [],
       migrations: [],
       configSchema: undefined,

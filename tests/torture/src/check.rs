@@ -1,6 +1,7 @@
 //! What is checked after a kill, in one snapshot of the database.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::host::Recipe;
 use crate::known::{Acknowledged, Outcome, Shared};
-use crate::load::ALL;
+use crate::load::{self, ALL};
 use crate::promise::{Broken, Promise};
 
 /// How much is checked.
@@ -20,6 +21,10 @@ pub(crate) enum Depth {
     /// Everything there is, with the packs' tables, the whole chain and the whole file.
     Everything,
 }
+
+/// How often one looks whether a lock is ever free, and how long one waits in between.
+const LOOKS: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Checks a data directory again and again.
 pub(crate) struct Checker {
@@ -57,6 +62,11 @@ impl Checker {
                 std::mem::take(&mut known.broken),
             )
         };
+        // Looked at before the rows, which may be ahead of them.
+        let seen_files = match depth {
+            Depth::Quick => None,
+            Depth::Everything => Some(self.recipe.place.look()?),
+        };
         let mut db = self.open()?;
         let snapshot = db.transaction()?;
         let (first, seen) = match depth {
@@ -73,9 +83,9 @@ impl Checker {
         broken.extend(self.buried(&snapshot)?);
         let last = "SELECT coalesce(max(seq), 0) FROM core_operations";
         self.seen = snapshot.query_row(last, [], |row| row.get(0))?;
-        if depth == Depth::Everything {
+        if let Some(files) = seen_files {
             for load in ALL {
-                broken.extend(load.check(&snapshot)?);
+                broken.extend(load.check(&snapshot, &files)?);
             }
             let sound: String = snapshot.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
             if sound != "ok" {
@@ -87,10 +97,15 @@ impl Checker {
         Ok(broken)
     }
 
+    /// What files lack that were just written anew, while nobody calls.
+    pub(crate) fn rendered(&self) -> anyhow::Result<Vec<Broken>> {
+        load::shown(&self.open()?, &self.recipe.place.look()?)
+    }
+
     fn open(&self) -> anyhow::Result<Connection> {
-        let path = self.recipe.data_dir.join("tollgate.db");
+        let path = self.recipe.place.database();
         let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        db.busy_timeout(std::time::Duration::from_secs(10))?;
+        db.busy_timeout(Duration::from_secs(10))?;
         Ok(db)
     }
 
@@ -111,7 +126,7 @@ impl Checker {
             }
         }
         for (id, host) in hosts("SELECT id, host_id FROM core_envelopes WHERE closed_by = 'HOST_GONE'")? {
-            if alive.contains(&host) {
+            if alive.contains(&host) && self.keeps_its_lock(&host)? {
                 let what = format!("envelope {id} was closed as its host's end, and {host} is alive");
                 broken.push(Broken::new(Promise::Buried, what));
             }
@@ -131,7 +146,7 @@ impl Checker {
     )]
     fn alive(&self) -> anyhow::Result<HashSet<String>> {
         let mut alive = HashSet::new();
-        for entry in std::fs::read_dir(self.recipe.data_dir.join("hosts"))? {
+        for entry in std::fs::read_dir(self.recipe.place.data.join("hosts"))? {
             let entry = entry?;
             let Ok(file) = std::fs::File::open(entry.path()) else {
                 continue;
@@ -141,6 +156,25 @@ impl Checker {
             }
         }
         Ok(alive)
+    }
+
+    /// Whether a host never lets go of its lock, as the living do. Whoever takes over what a dead one noted
+    /// about files holds that one's lock for a while.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the torture looks into its own directory"
+    )]
+    fn keeps_its_lock(&self, host: &str) -> anyhow::Result<bool> {
+        for _ in 0..LOOKS {
+            let Ok(file) = std::fs::File::open(self.recipe.place.data.join("hosts").join(host)) else {
+                return Ok(false);
+            };
+            if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+                return Ok(false);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(true)
     }
 
     /// Whether the chain holds, and holds the head that was seen the last time.
@@ -218,6 +252,17 @@ const RULES: &[(Promise, &str)] = &[
                     AND json_extract(operation, '$.op_type') = 'mutation') AS recorded
                FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1))
          WHERE recorded <> mutation_count",
+    ),
+    (
+        Promise::Counted,
+        "SELECT 'envelope ' || id || ' counts ' || test_run_count || ' test runs, the ledger ' || recorded
+         FROM (SELECT id, test_run_count,
+                 (SELECT count(*) FROM core_operations WHERE envelope_id = core_envelopes.id AND op_type = 'test_run'
+                    AND coalesce(failure_class, '') <> 'refused')
+                 + (SELECT count(*) FROM core_intents WHERE json_extract(operation, '$.envelope_id') = core_envelopes.id
+                    AND json_extract(operation, '$.op_type') = 'test_run') AS recorded
+               FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1))
+         WHERE recorded <> test_run_count",
     ),
     (
         Promise::Counted,

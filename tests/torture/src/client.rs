@@ -9,8 +9,9 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::known::{Acknowledged, Outcome, Shared};
-use crate::load::{ALL, Kind, Load, Request};
+use crate::known::{Acknowledged, Known, Outcome, Shared, Told};
+use crate::load::{ALL, ENVELOPE, Kind, Load, Request};
+use crate::place::hex;
 use crate::promise::{Broken, Promise};
 
 /// Most calls in flight.
@@ -85,20 +86,43 @@ impl Client {
         }
     }
 
+    /// Asks for everything that is known, and ends the session. What is older than it was, or not there, is
+    /// noted as broken.
+    pub(crate) fn ask(mut self, shared: &Shared, last: Vec<Request>) -> anyhow::Result<()> {
+        let things = shared.known().all();
+        let ask = |thing| ALL.iter().find_map(|load| Some((*load, load.ask(thing)?)));
+        let asked: Vec<(&'static dyn Load, Request)> = things.iter().filter_map(ask).collect();
+        for (load, request) in asked
+            .into_iter()
+            .chain(last.into_iter().map(|last| (ALL[0], last)))
+        {
+            let answered = self.request(load, request);
+            let reply = self.receive()?.filter(|_| answered);
+            let reply = reply.context("a host ended while it was asked")?;
+            self.acknowledge(&reply, shared)?;
+        }
+        Ok(())
+    }
+
     fn call(&mut self, shared: &Shared) -> bool {
         let load = ALL[self.random.usize(..ALL.len())];
-        let mut request = {
+        let request = {
             let known = shared.known();
             let mut request = load.next(&mut self.random, &known);
             if request.kind == Kind::Write
                 && self.random.bool()
-                && let Some(envelope) = known.any("envelope", &mut self.random)
+                && let Some(envelope) = known.any(ENVELOPE, &mut self.random)
             {
-                request.arguments["envelope_id"] = envelope.into();
+                request.arguments["envelope_id"] = envelope.id.into();
             }
             request
         };
-        let params = json!({"name": request.tool, "arguments": request.arguments.take()});
+        self.request(load, request)
+    }
+
+    /// Whether the host still took a request.
+    fn request(&mut self, load: &'static dyn Load, request: Request) -> bool {
+        let params = json!({"name": request.tool, "arguments": request.arguments});
         let id = self.next_id;
         self.next_id += 1;
         let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
@@ -125,13 +149,18 @@ impl Client {
             .filter(|_| result["isError"] == true)
         {
             None => {
-                load.learn(&request, body, &mut known);
-                Outcome::Done(sha256(&body.to_string()))
+                learn(&request, load.told(&request, body), &mut known);
+                if body["stale"] == true {
+                    let what = format!("{} could not write files: {}", request.tool, body["warnings"]);
+                    known.broken.push(Broken::new(Promise::Serving, what));
+                }
+                Outcome::Done(hex(&Sha256::digest(body.to_string())))
             }
             Some(code) => {
                 let said = format!("{} was answered {}", request.tool, body["error"]);
-                if load.lost(code) || code == "UNKNOWN_ENVELOPE" {
-                    known.broken.push(Broken::new(Promise::Durable, said));
+                let is_lost = request.about.is_some() && load.lost(code);
+                if is_lost || code == "UNKNOWN_ENVELOPE" {
+                    known.broken.push(Broken::new(Promise::Visible, said));
                 } else if FAILURES.contains(&code) {
                     known.broken.push(Broken::new(Promise::Serving, said));
                 }
@@ -166,11 +195,20 @@ impl Client {
     }
 }
 
-fn sha256(text: &str) -> String {
-    use std::fmt::Write as _;
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+/// Remembers what a reply told, unless it is older than what was acknowledged before the call.
+fn learn(request: &Request, told: Vec<Told>, known: &mut Known) {
+    if let Some(about) = &request.about {
+        let now = told.iter().filter(|told| told.is(about)).map(|told| told.version);
+        let now = now.max();
+        if now.map_or(request.tells, |now| now < about.version) {
+            let what = format!(
+                "{} tells of {} {} as of {now:?}, and {} was acknowledged before",
+                request.tool, about.kind, about.id, about.version
+            );
+            known.broken.push(Broken::new(Promise::Visible, what));
+        }
+    }
+    for told in told {
+        known.learn(told);
+    }
 }

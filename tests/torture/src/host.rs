@@ -1,6 +1,6 @@
 //! One host process and the client that loads it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +11,14 @@ use fastrand::Rng;
 
 use crate::client::Client;
 use crate::known::Shared;
+use crate::load::Request;
+use crate::place::Place;
 
 /// How hosts are started.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
     pub(crate) server: PathBuf,
-    pub(crate) data_dir: PathBuf,
-    pub(crate) config: PathBuf,
+    pub(crate) place: Place,
 }
 
 impl Recipe {
@@ -29,8 +30,8 @@ impl Recipe {
                 command.env_remove(name);
             }
         }
-        command.arg("--config").arg(&self.config);
-        command.arg("--data-dir").arg(&self.data_dir);
+        command.arg("--config").arg(&self.place.config);
+        command.arg("--data-dir").arg(&self.place.data);
         command
     }
 
@@ -38,19 +39,23 @@ impl Recipe {
     pub(crate) fn spawn(&self) -> anyhow::Result<Child> {
         let mut command = self.command();
         command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(log(&self.data_dir)?);
+        command.stderr(self.place.log()?);
         command.spawn().context("a host could not be started")
     }
 }
 
-/// What hosts say goes into one file beside the data directory, for whoever looks for a cause.
-fn log(data_dir: &Path) -> anyhow::Result<Stdio> {
-    #[allow(clippy::disallowed_methods, reason = "the torture's own file")]
-    let file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(data_dir.with_extension("log"))?;
-    Ok(file.into())
+/// Starts a host of its own, asks it for everything that is known and then for some more, and lets it end.
+pub(crate) fn ask(recipe: &Recipe, shared: &Shared, last: Vec<Request>) -> anyhow::Result<()> {
+    let mut child = recipe.spawn()?;
+    let pipes = child.stdin.take().zip(child.stdout.take());
+    let (input, output) = pipes.context("a host without pipes")?;
+    let client = Client::begin(input, output, Rng::new())?;
+    client
+        .context("a host that nobody killed ended at its start")?
+        .ask(shared, last)?;
+    let status = child.wait()?;
+    anyhow::ensure!(status.success(), "a host that was asked ended with {status}");
+    Ok(())
 }
 
 /// A host under load.

@@ -1,4 +1,4 @@
-//! What all clients together know: ids they were told, and replies they were given.
+//! What all clients together know: things they were told of, and replies they were given.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use crate::promise::Broken;
 
-/// Ids of one kind that are remembered. Older ones make room, so that load stays on rows that others
+/// Things of one kind that are remembered. Older ones make room, so that load stays on rows that others
 /// use as well.
 const REMEMBERED: usize = 64;
 
@@ -21,9 +21,32 @@ impl Shared {
     }
 }
 
+/// A thing as a reply tells of it. Its version never becomes smaller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) kind: &'static str,
+    pub(crate) id: String,
+    pub(crate) version: i64,
+}
+
+impl Told {
+    pub(crate) fn of(kind: &'static str, id: impl Into<String>, version: i64) -> Told {
+        Told {
+            kind,
+            id: id.into(),
+            version,
+        }
+    }
+
+    /// Whether both are about one thing.
+    pub(crate) fn is(&self, other: &Told) -> bool {
+        (self.kind, &self.id) == (other.kind, &other.id)
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Known {
-    ids: HashMap<&'static str, Vec<String>>,
+    things: HashMap<&'static str, Vec<Told>>,
     /// Replies that nobody checked yet.
     pub(crate) replies: Vec<Acknowledged>,
     /// What clients themselves saw broken.
@@ -31,19 +54,28 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Remembers an id that a reply gave.
-    pub(crate) fn learn(&mut self, kind: &'static str, id: &str) {
-        let ids = self.ids.entry(kind).or_default();
-        if ids.len() == REMEMBERED {
-            ids.remove(0);
+    /// Remembers what a reply told.
+    pub(crate) fn learn(&mut self, told: Told) {
+        let things = self.things.entry(told.kind).or_default();
+        if let Some(known) = things.iter_mut().find(|known| known.is(&told)) {
+            known.version = known.version.max(told.version);
+            return;
         }
-        ids.push(id.to_owned());
+        if things.len() == REMEMBERED {
+            things.remove(0);
+        }
+        things.push(told);
     }
 
-    /// One of the ids of a kind.
-    pub(crate) fn any(&self, kind: &str, random: &mut Rng) -> Option<String> {
-        let ids = self.ids.get(kind).filter(|ids| !ids.is_empty())?;
-        ids.get(random.usize(..ids.len())).cloned()
+    /// One of the things of a kind.
+    pub(crate) fn any(&self, kind: &str, random: &mut Rng) -> Option<Told> {
+        let things = self.things.get(kind).filter(|things| !things.is_empty())?;
+        things.get(random.usize(..things.len())).cloned()
+    }
+
+    /// Everything that is remembered.
+    pub(crate) fn all(&self) -> Vec<Told> {
+        self.things.values().flatten().cloned().collect()
     }
 }
 

@@ -7,8 +7,12 @@ use std::fmt;
 pub(crate) enum Promise {
     /// A reply that says "done" is on disk.
     Durable,
+    /// What was acknowledged is what every host answers from then on, or something newer.
+    Visible,
     /// A call leaves everything or nothing, and exactly one row.
     Whole,
+    /// Files show what rows say, or what they said before.
+    Behind,
     /// No limit is passed by one, and counters say what the ledger says.
     Counted,
     /// The ledger's chain holds.
@@ -25,7 +29,11 @@ impl Promise {
     const fn text(self) -> &'static str {
         match self {
             Promise::Durable => "a reply that was sent is on disk",
+            Promise::Visible => {
+                "what was acknowledged is answered by every host, once, and never as it was before"
+            }
             Promise::Whole => "a call leaves all of its rows or none, and one row in the ledger",
+            Promise::Behind => "files are never ahead of the rows, and show all of them once written anew",
             Promise::Counted => "no limit is passed, and counters equal the ledger",
             Promise::Chained => "the ledger's chain holds",
             Promise::Sound => "the database passes SQLite's own check",

@@ -4,17 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use fastrand::Rng;
 
 use crate::check::{Checker, Depth};
-use crate::host::{Host, Recipe};
+use crate::host::{self, Host, Recipe};
 use crate::known::Shared;
-use crate::promise::Broken;
+use crate::load;
+use crate::place::Place;
+use crate::promise::{Broken, Promise};
 use crate::sabotage::Sabotage;
-
-/// Every row is looked for again, so none may be pruned meanwhile.
-const KEEP_ALL: &str = "[ledger]\nretention_envelopes = 1000000\n";
 
 /// How long a round's load runs before the kill, in milliseconds.
 const LOAD_MS: std::ops::RangeInclusive<u64> = 5..=100;
@@ -34,15 +32,12 @@ pub(crate) struct Torture {
 }
 
 impl Torture {
-    /// Starts the hosts on a directory that is empty.
-    pub(crate) fn start(server: &Path, dir: &Path, hosts: u32, seed: u64) -> anyhow::Result<Torture> {
+    /// Starts the hosts in a place that is new.
+    pub(crate) fn start(server: &Path, place: Place, hosts: u32, seed: u64) -> anyhow::Result<Torture> {
         let recipe = Recipe {
             server: std::path::absolute(server)?,
-            data_dir: dir.join("data"),
-            config: dir.join("tollgate.toml"),
+            place,
         };
-        #[allow(clippy::disallowed_methods, reason = "the torture's own directory")]
-        std::fs::write(&recipe.config, KEEP_ALL).context("the directory cannot be used")?;
         let mut torture = Torture {
             checker: Checker::new(recipe.clone()),
             recipe,
@@ -72,30 +67,35 @@ impl Torture {
         for _ in 0..victims {
             self.join()?;
         }
-        let depth = if number.is_multiple_of(THOROUGH) {
-            Depth::Everything
-        } else {
-            Depth::Quick
-        };
-        self.checker.check(&self.shared, depth)
+        if !number.is_multiple_of(THOROUGH) {
+            return self.checker.check(&self.shared, Depth::Quick);
+        }
+        host::ask(&self.recipe, &self.shared, Vec::new())?;
+        self.checker.check(&self.shared, Depth::Everything)
     }
 
-    /// Lets all hosts end by themselves, starts one more, and checks everything that was ever promised.
+    /// Lets all hosts end by themselves, asks another for everything that was ever promised, and checks it.
     pub(crate) fn finish(&mut self) -> anyhow::Result<Vec<Broken>> {
-        for host in self.hosts.drain(..) {
-            host.stop()?;
+        self.stop()?;
+        host::ask(&self.recipe, &self.shared, vec![load::render()])?;
+        let mut broken = self.checker.check(&self.shared, Depth::Everything)?;
+        broken.extend(self.checker.rendered()?);
+        Ok(broken)
+    }
+
+    /// Lets all hosts end, breaks a promise, and checks everything.
+    pub(crate) fn finish_after(&mut self, sabotage: &Sabotage) -> anyhow::Result<Vec<Broken>> {
+        self.stop()?;
+        sabotage.commit(&self.recipe.place)?;
+        // A host would put right what others left.
+        if sabotage.promise == Promise::Visible {
+            host::ask(&self.recipe, &self.shared, Vec::new())?;
         }
-        self.join()?;
         self.checker.check(&self.shared, Depth::Everything)
     }
 
-    /// Lets all hosts end, does something to the database, and checks everything.
-    pub(crate) fn finish_after(&mut self, sabotage: &Sabotage) -> anyhow::Result<Vec<Broken>> {
-        for host in self.hosts.drain(..) {
-            host.stop()?;
-        }
-        sabotage.commit(&self.recipe.data_dir.join("tollgate.db"))?;
-        self.checker.check(&self.shared, Depth::Everything)
+    fn stop(&mut self) -> anyhow::Result<()> {
+        self.hosts.drain(..).try_for_each(Host::stop)
     }
 
     /// Hosts that were killed, and replies that were checked.

@@ -1,89 +1,143 @@
 //! Breaking each promise on purpose, to see that it would be noticed.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use rusqlite::Connection;
 
+use crate::load::MARK;
+use crate::place::Place;
 use crate::promise::Promise;
 
-/// What somebody does to the database behind the hosts' backs.
+/// What somebody does behind the hosts' backs.
 pub(crate) struct Sabotage {
     /// In words.
     pub(crate) what: &'static str,
     /// What is broken by it.
     pub(crate) promise: Promise,
-    sql: &'static str,
+    deed: Deed,
 }
 
-/// Ways to break what can be seen in the database.
+/// To what it is done.
+enum Deed {
+    /// To the database, by SQL.
+    Rows(&'static str),
+    /// To a file of a workspace, which shows what never happened.
+    File,
+}
+
+/// Ways to break what can be seen.
 pub(crate) const ALL: &[Sabotage] = &[
     Sabotage {
         what: "the rows of writes are gone",
         promise: Promise::Durable,
-        sql: "DELETE FROM core_operations WHERE effect = 'write'",
+        deed: Deed::Rows("DELETE FROM core_operations WHERE effect = 'write'"),
     },
     Sabotage {
         what: "one row is gone",
         promise: Promise::Chained,
-        sql: "DELETE FROM core_operations WHERE seq = 2",
+        deed: Deed::Rows("DELETE FROM core_operations WHERE seq = 2"),
     },
     Sabotage {
         what: "rows tell of other replies",
         promise: Promise::Durable,
-        sql: "UPDATE core_operations SET result_hash = 'x' WHERE effect = 'write' AND success = 1",
+        deed: Deed::Rows(
+            "UPDATE core_operations SET result_hash = 'x' WHERE effect = 'write' AND success = 1",
+        ),
     },
     Sabotage {
         what: "one column of one row is another",
         promise: Promise::Chained,
-        sql: "UPDATE core_operations SET client = 'x' WHERE seq = 1",
+        deed: Deed::Rows("UPDATE core_operations SET client = 'x' WHERE seq = 1"),
     },
     Sabotage {
         what: "a request has two rows",
         promise: Promise::Whole,
-        sql: "UPDATE core_operations SET (connection, request_id) =
+        deed: Deed::Rows(
+            "UPDATE core_operations SET (connection, request_id) =
                 (SELECT connection, request_id FROM core_operations WHERE seq = 1) WHERE seq = 2",
+        ),
     },
     Sabotage {
         what: "a counter is one too high",
         promise: Promise::Counted,
-        sql: "UPDATE core_envelopes SET mutation_count = mutation_count + 1 WHERE id =
+        deed: Deed::Rows(
+            "UPDATE core_envelopes SET mutation_count = mutation_count + 1 WHERE id =
                 (SELECT envelope_id FROM core_operations WHERE op_type = 'mutation' AND envelope_id IS NOT NULL LIMIT 1)",
+        ),
     },
     Sabotage {
         what: "what a pack wrote is gone, and its row is not",
         promise: Promise::Whole,
-        sql: "DELETE FROM task_store_events",
+        deed: Deed::Rows("DELETE FROM task_store_events"),
+    },
+    Sabotage {
+        what: "a change of tasks is gone, and its row is not",
+        promise: Promise::Whole,
+        deed: Deed::Rows("DELETE FROM tasks_operations WHERE seq = 1"),
+    },
+    Sabotage {
+        what: "a report of tests is there twice, and has one row",
+        promise: Promise::Whole,
+        deed: Deed::Rows(
+            "INSERT INTO convergence_runs (envelope_id, workspace, command, outcome, mutations, at)
+                SELECT envelope_id, workspace, command, outcome, mutations, at FROM convergence_runs
+                WHERE command = 'torture' LIMIT 1",
+        ),
+    },
+    Sabotage {
+        what: "tasks are as they were before their last change",
+        promise: Promise::Visible,
+        deed: Deed::Rows("UPDATE tasks_roots SET revision = revision - 1 WHERE kind = 'task'"),
+    },
+    Sabotage {
+        what: "jobs have lost their logs",
+        promise: Promise::Visible,
+        deed: Deed::Rows("DELETE FROM conductor_logs"),
+    },
+    Sabotage {
+        what: "a file shows what never happened",
+        promise: Promise::Behind,
+        deed: Deed::File,
     },
     Sabotage {
         what: "an index is gone from the schema, and its pages are not",
         promise: Promise::Sound,
-        sql: "PRAGMA writable_schema = ON;
-              DELETE FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = 'task_store_tasks'",
+        deed: Deed::Rows(
+            "PRAGMA writable_schema = ON;
+             DELETE FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = 'task_store_tasks'",
+        ),
     },
     Sabotage {
         what: "an envelope is open whose host is gone",
         promise: Promise::Buried,
-        sql: "UPDATE core_envelopes SET state = 'OPEN', host_id = 'hst_gone', closed_at = NULL, closed_by = NULL",
+        deed: Deed::Rows(
+            "UPDATE core_envelopes SET state = 'OPEN', host_id = 'hst_gone', closed_at = NULL, closed_by = NULL",
+        ),
     },
 ];
 
 impl Sabotage {
-    /// Does it, past every trigger. They are there again afterwards.
-    pub(crate) fn commit(&self, database: &Path) -> anyhow::Result<()> {
-        let db = Connection::open(database)?;
-        let triggers: Vec<(String, String)> = db
-            .prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
-        for (name, _) in &triggers {
-            db.execute_batch(&format!("DROP TRIGGER {name}"))?;
-        }
-        db.execute_batch(self.sql)
-            .with_context(|| format!("sabotage: {}", self.what))?;
-        for (_, sql) in &triggers {
-            db.execute_batch(sql)?;
-        }
-        Ok(())
+    pub(crate) fn commit(&self, place: &Place) -> anyhow::Result<()> {
+        let done = match self.deed {
+            Deed::Rows(sql) => change(place, sql),
+            Deed::File => place.forge(&format!("# State\n- {MARK}{}\n", "0".repeat(16))),
+        };
+        done.with_context(|| format!("sabotage: {}", self.what))
     }
+}
+
+/// Changes the database past every trigger. They are there again afterwards.
+fn change(place: &Place, sql: &str) -> anyhow::Result<()> {
+    let db = Connection::open(place.database())?;
+    let triggers: Vec<(String, String)> = db
+        .prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    for (name, _) in &triggers {
+        db.execute_batch(&format!("DROP TRIGGER {name}"))?;
+    }
+    db.execute_batch(sql)?;
+    for (_, sql) in &triggers {
+        db.execute_batch(sql)?;
+    }
+    Ok(())
 }

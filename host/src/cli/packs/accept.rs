@@ -30,7 +30,7 @@ impl Accept {
 }
 
 /// Accepts a pack's tools. How many were not what was accepted before.
-pub(super) fn accept(database: &Database, pack: &str) -> anyhow::Result<usize> {
+pub(in crate::cli) fn accept(database: &Database, pack: &str) -> anyhow::Result<usize> {
     let session = database.write_session()?;
     session.begin_write()?;
     let accepted = session.accept_definitions(pack)?;

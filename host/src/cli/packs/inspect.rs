@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate::packs::{self, Inspection, ToolSpec};
+use tollgate::packs::{self, Inspection, Manifest, Said, ToolSpec};
+use tollgate::policies::Phase;
+use tollgate::storage::Step;
 
 use crate::cli::{self, Global, out};
 
-/// Its tools and wants are what it says when it is asked, which runs it in the sandbox: without storage,
+/// What it offers and wants is what it says when it is asked, which runs it in the sandbox: without storage,
 /// files, programs or network, in 64 MiB and 5 seconds. The rest is read from its bytes.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
@@ -22,8 +24,8 @@ pub(in crate::cli) struct Inspect {
 }
 
 impl Inspect {
-    /// Exit code 1 if it cannot be a pack here.
-    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+    /// Exit code 1 if it cannot be a pack or a policy here.
+    pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let bytes =
             packs::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?;
         let inspection = if self.is_static {
@@ -53,9 +55,30 @@ fn as_json(inspection: &Inspection) -> Value {
         "anatomy": inspection.anatomy,
         "problems": inspection.problems,
     });
-    if let Some(manifest) = &inspection.manifest {
-        let tools = |tools: &[ToolSpec]| -> Vec<Value> { tools.iter().map(tool).collect() };
-        whole["manifest"] = json!({
+    whole["kind"] = kind(inspection).into();
+    whole["manifest"] = match &inspection.manifest {
+        Some(Said::Pack(manifest)) => pack(inspection, manifest),
+        Some(Said::Policy(manifest)) => json!({
+            "name": manifest.name,
+            "version": manifest.version,
+            "summary": manifest.summary,
+            "phase": manifest.phase,
+            "wants": inspection.wanted(),
+            "migrations": manifest.migrations.iter().map(|step| &step.name).collect::<Vec<_>>(),
+            "config_schema": manifest.config_schema,
+        }),
+        None => return whole,
+    };
+    whole
+}
+
+fn kind(inspection: &Inspection) -> &'static str {
+    if inspection.is_policy() { "policy" } else { "pack" }
+}
+
+fn pack(inspection: &Inspection, manifest: &Manifest) -> Value {
+    let tools = |tools: &[ToolSpec]| -> Vec<Value> { tools.iter().map(tool).collect() };
+    json!({
             "name": manifest.name,
             "version": manifest.version,
             "summary": manifest.summary,
@@ -64,9 +87,7 @@ fn as_json(inspection: &Inspection) -> Value {
             "prompts": tools(&manifest.prompts),
             "migrations": manifest.migrations.iter().map(|step| &step.name).collect::<Vec<_>>(),
             "config_schema": manifest.config_schema,
-        });
-    }
-    whole
+    })
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -84,8 +105,9 @@ fn tool(spec: &ToolSpec) -> Value {
 }
 
 /// Everything for people, problems excepted.
-pub(super) fn tell(inspection: &Inspection) -> String {
+pub(in crate::cli) fn tell(inspection: &Inspection) -> String {
     let mut lines = vec![
+        field("kind", kind(inspection)),
         field("sha256", &inspection.sha256),
         field("bytes", &inspection.bytes.to_string()),
     ];
@@ -96,25 +118,79 @@ pub(super) fn tell(inspection: &Inspection) -> String {
         lines.push(field("imports", &anatomy.capabilities.join(", ")));
         lines.push(field("besides", &packages(&anatomy.other_imports)));
     }
-    if let Some(manifest) = &inspection.manifest {
-        lines.push(field("name", &format!("{} {}", manifest.name, manifest.version)));
-        lines.push(field("summary", &manifest.summary));
-        let steps: Vec<&str> = manifest
-            .migrations
-            .iter()
-            .map(|step| step.name.as_str())
-            .collect();
-        lines.push(field("tables", &steps.join(", ")));
-        let settings = manifest
-            .config_schema
-            .as_ref()
-            .map_or("none", |_| "its own, checked by a schema");
-        lines.push(field("settings", settings));
-        lines.push(wants(inspection));
-        lines.push(String::new());
-        lines.push(tools(manifest.tools.iter().chain(&manifest.prompts)));
+    match &inspection.manifest {
+        Some(Said::Pack(manifest)) => {
+            lines.extend(of_itself(&manifest.name, &manifest.version, &manifest.summary));
+            lines.push(tables(&manifest.migrations));
+            let settings = manifest.config_schema.as_ref();
+            lines.push(field(
+                "settings",
+                settings.map_or("none", |_| "its own, checked by a schema"),
+            ));
+            lines.push(wants(inspection));
+            lines.push(String::new());
+            lines.push(tools(manifest.tools.iter().chain(&manifest.prompts)));
+        }
+        Some(Said::Policy(manifest)) => {
+            lines.extend(of_itself(&manifest.name, &manifest.version, &manifest.summary));
+            let judges = match manifest.phase {
+                Phase::Request => "calls before they run",
+                Phase::Response => "results",
+                Phase::Both => "calls before they run, and results",
+            };
+            lines.push(field("judges", judges));
+            lines.push(tables(&manifest.migrations));
+            lines.push(wants(inspection));
+            let schema = manifest.config_schema.as_ref();
+            lines.push(schema.map_or_else(|| field("settings", ""), settings));
+        }
+        None => {}
     }
     lines.join("\n")
+}
+
+fn of_itself(name: &str, version: &str, summary: &str) -> [String; 2] {
+    [
+        field("name", &format!("{name} {version}")),
+        field("summary", summary),
+    ]
+}
+
+fn tables(steps: &[Step]) -> String {
+    let steps: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+    field("tables", &steps.join(", "))
+}
+
+/// The settings that a schema describes, one in a line.
+fn settings(schema: &Value) -> String {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let required = schema.get("required").and_then(Value::as_array);
+    let rows: Vec<Vec<String>> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, property)| {
+            let is_required = required.is_some_and(|names| names.iter().any(|required| required == name));
+            let text = |key: &str| property.get(key).and_then(Value::as_str).unwrap_or_default();
+            let default = property
+                .get("default")
+                .map(|default| format!("default {default}"));
+            let need = if is_required {
+                "required".to_owned()
+            } else {
+                default.unwrap_or_default()
+            };
+            vec![
+                name.clone(),
+                text("type").to_owned(),
+                need,
+                text("description").replace('\n', " "),
+            ]
+        })
+        .collect();
+    format!(
+        "\n{}",
+        out::table(&["SETTING", "TYPE", "NEEDED", "DESCRIPTION"], &rows)
+    )
 }
 
 /// `wasi:io` once, whatever is imported of it.

@@ -13,12 +13,15 @@ use clap::Subcommand;
 
 use super::Global;
 
+pub(super) use accept::accept;
+pub(super) use inspect::{Inspect, tell};
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Packs {
     /// Show the packs, and why one did not load
     List,
     /// Show what a component is and wants, before it is added
-    Inspect(inspect::Inspect),
+    Inspect(Inspect),
     /// Call everything that a component offers, and say all that is wrong with it
     Check(check::Check),
     /// Add a component to the configuration, with what you grant it

@@ -6,7 +6,8 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::json;
 use tollgate::builtin;
-use tollgate::config::{Config, edit};
+use tollgate::config::Config;
+use tollgate::config::edit::{self, Section};
 use tollgate::data_dir::DataDir;
 use tollgate::packs::{Downloads, Origin};
 
@@ -33,7 +34,7 @@ impl Remove {
                 None => bail!("{} has no [packs.{name}]", path.display()),
             }
         };
-        let without = edit::without_pack(&text, name)?;
+        let without = edit::without(&text, Section::Packs, name)?;
         Config::parse(&without, &path).context("what is left would not load, so nothing was changed")?;
         file::replace(&path, &without)?;
         if let Some(Origin::Https { sha256, .. }) = settings.origin(None) {

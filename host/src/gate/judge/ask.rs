@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use wasmtime::{Store, Trap};
 
-use super::super::guest::Runtime;
+use super::super::Equipment;
 use crate::artifacts::CallArtifacts;
 use crate::deadline::{Cancel, Deadline};
+use crate::liveness::Host;
 use crate::packs::Effect;
 use crate::policies::{Answer, Cause, Fault, Policy};
 use crate::progress::Progress;
@@ -19,7 +20,9 @@ use crate::storage::Session;
 
 /// Runs policies one after another on a session that it was lent.
 pub(super) struct Court<'a> {
-    runtime: &'a Runtime,
+    equipment: &'a Equipment,
+    /// This process among the others, if it is a host.
+    host: Option<Arc<Host>>,
     cancel: Cancel,
     /// Lent to one policy after another.
     pub(super) session: Option<Box<Session>>,
@@ -28,9 +31,15 @@ pub(super) struct Court<'a> {
 }
 
 impl<'a> Court<'a> {
-    pub(super) fn new(runtime: &'a Runtime, cancel: Cancel, session: Box<Session>) -> Court<'a> {
+    pub(super) fn new(
+        equipment: &'a Equipment,
+        host: Option<Arc<Host>>,
+        cancel: Cancel,
+        session: Box<Session>,
+    ) -> Court<'a> {
         Court {
-            runtime,
+            equipment,
+            host,
             cancel,
             session: Some(session),
             pages: 0,
@@ -71,7 +80,7 @@ impl<'a> Court<'a> {
         let Some(session) = self.session.take() else {
             return host_failed::<V>().said.map(|(said, _)| said);
         };
-        let equipment = &self.runtime.equipment;
+        let equipment = self.equipment;
         let deadline = Deadline::after(policy.limits.read, self.cancel.clone());
         session.enter(&policy.namespace, &deadline);
         let setup = Setup {
@@ -83,7 +92,7 @@ impl<'a> Court<'a> {
                 op_id: request.op_id.clone(),
                 envelope_id: request.envelope_id.clone(),
                 granted: Arc::clone(&policy.granted),
-                host: Some(Arc::clone(&self.runtime.host)),
+                host: self.host.clone(),
                 is_policy: true,
             },
             effect: Effect::Read,

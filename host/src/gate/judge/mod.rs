@@ -3,6 +3,7 @@
 
 mod ask;
 mod review;
+mod trial;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use super::draft::Draft;
 use super::guest::{GuestCall, Runtime, cancelled};
 use super::members::{self, Member};
 use super::{admission, arguments};
+use crate::deadline::Cancel;
 use crate::packs::{Catalog, Effect, ToolEntry};
 use crate::policies::{Decision, Hearing, Phase, Policy, Subject};
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -23,6 +25,7 @@ use crate::storage::Session;
 use ask::Court;
 
 pub(super) use review::Review;
+pub use trial::{Heard, Trial};
 
 /// A call that somebody judges.
 pub(super) struct Judging {
@@ -110,7 +113,7 @@ impl Runtime {
         }
         let cancel = guest.cancel.clone();
         let judged = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            let mut court = Court::new(self, cancel, session);
+            let mut court = self.court(cancel, session);
             let decision = court.hear(judging, guest, draft);
             (court.session, decision)
         }));
@@ -119,6 +122,13 @@ impl Runtime {
             Ok(judged) => judged,
             Err(_) => (None, Decision::Deny(panicked(&guest.context.op_id))),
         }
+    }
+}
+
+impl Runtime {
+    /// Who asks policies on a session.
+    fn court(&self, cancel: Cancel, session: Box<Session>) -> Court<'_> {
+        Court::new(&self.equipment, Some(Arc::clone(&self.host)), cancel, session)
     }
 }
 
@@ -135,20 +145,7 @@ impl Court<'_> {
         let catalog = Arc::clone(&judging.catalog);
         let chain = catalog.policies();
         let mut hearing = Hearing::default();
-        let mut request = request(guest, draft);
-        let tool = Arc::clone(&judging.tool);
-        let mut is_amended = false;
-        if let Some(text) = self.before(&judging, &tool, None, &mut request, &mut hearing) {
-            judging.arguments = serde_json::from_str(&text).unwrap_or_default();
-            judging.members = members::find(&catalog, &tool, &judging.arguments).unwrap_or_default();
-            is_amended = true;
-        }
-        let mut requests = vec![request];
-        for place in 0..judging.members.len() {
-            let (request, amended) = self.member(&mut judging, place, &requests, &mut hearing);
-            requests.extend(request);
-            is_amended |= amended;
-        }
+        let (requests, is_amended) = self.hear_all(&mut judging, request(guest, draft), &mut hearing);
         let mut decision = hearing.decision();
         if is_amended
             && let Err(err) = judging.adopt(guest, draft)
@@ -167,6 +164,30 @@ impl Court<'_> {
         }
         draft.verdicts = hearing.verdicts;
         decision
+    }
+
+    /// Judges a call and those inside it. Returns what was judged, and whether anything was amended.
+    fn hear_all(
+        &mut self,
+        judging: &mut Judging,
+        mut request: wit::Request,
+        hearing: &mut Hearing,
+    ) -> (Vec<wit::Request>, bool) {
+        let tool = Arc::clone(&judging.tool);
+        let mut is_amended = false;
+        if let Some(text) = self.before(judging, &tool, None, &mut request, hearing) {
+            judging.arguments = serde_json::from_str(&text).unwrap_or_default();
+            let members = members::find(&judging.catalog, &tool, &judging.arguments);
+            judging.members = members.unwrap_or_default();
+            is_amended = true;
+        }
+        let mut requests = vec![request];
+        for place in 0..judging.members.len() {
+            let (request, amended) = self.member(judging, place, &requests, hearing);
+            requests.extend(request);
+            is_amended |= amended;
+        }
+        (requests, is_amended)
     }
 
     /// Judges a call inside the call, and puts its arguments back if they were amended.

@@ -49,7 +49,7 @@ impl Runtime {
         let outcome = outcome(ended, review.started);
         let changes = session.take_changes();
         let reviewed = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            let mut court = Court::new(self, call.cancel.clone(), session);
+            let mut court = self.court(call.cancel.clone(), session);
             let hearing = court.review(review, &outcome, call.effect);
             (court, hearing)
         }));
@@ -59,6 +59,8 @@ impl Runtime {
         };
         if let Decision::Deny(refusal) = hearing.decision() {
             ended.result = Err(refusal);
+            // What the call kept may hold what must not leave.
+            call.artifacts.forget();
         }
         ended.verdicts = hearing.verdicts;
         ended.pages = court.pages;
@@ -88,7 +90,7 @@ fn outcome(ended: &Ended, started: Instant) -> wit::Outcome {
 }
 
 impl Court<'_> {
-    fn review(&mut self, review: &Review, outcome: &wit::Outcome, effect: Effect) -> Hearing {
+    pub(super) fn review(&mut self, review: &Review, outcome: &wit::Outcome, effect: Effect) -> Hearing {
         let mut hearing = Hearing::with_notes(review.notes.clone());
         let mut requests = review.requests.clone();
         let tools: Vec<&str> = review
@@ -106,7 +108,7 @@ impl Court<'_> {
                     judge.call_after_call(store, request, outcome)
                 })
             };
-            if effect == Effect::Write && policy.has_tables {
+            if effect == Effect::Write && policy.has_tables() {
                 self.within_quota(policy, ask)
             } else {
                 ask(self)
@@ -138,7 +140,7 @@ impl Court<'_> {
         match booked {
             Ok(()) => answer,
             Err(err) => {
-                tracing::error!(policy = policy.name, %err, "the pages of a policy could not be counted");
+                tracing::error!(policy = policy.manifest.name, %err, "the pages of a policy could not be counted");
                 host_failed()
             }
         }

@@ -2,8 +2,9 @@
 //!
 //! It judges the tools that the operator names, and `task_resolve_approval` beside them, whose answers it
 //! remembers in the transaction that gives them. An approval is for one tool with the very same arguments. Where
-//! the client can ask its user, that is a way to say yes as well.
+//! the client can ask its user, that is a way to say yes as well, unless another than who asked has to say it.
 
+mod another;
 mod store;
 
 use schemars::JsonSchema;
@@ -33,6 +34,8 @@ pub struct SideEffectApproval {
     approvers: Vec<String>,
     /// Only an answer over a connection that proves who calls counts.
     proven: bool,
+    /// Only another than who asked may answer: two pairs of eyes. The client's own user is not asked then.
+    by_another: bool,
     /// How long an approval holds, in minutes.
     minutes: u32,
     /// An approval is used up by the first call that succeeds.
@@ -45,6 +48,7 @@ impl Default for SideEffectApproval {
             ask: true,
             approvers: Vec::new(),
             proven: false,
+            by_another: false,
             minutes: 24 * 60,
             once: true,
         }
@@ -56,10 +60,16 @@ impl Policy for SideEffectApproval {
     const SUMMARY: &'static str = "A side effect waits until somebody allows it.";
     const PHASE: Phase = Phase::Both;
     const WANTS: &'static [Want] = &[Want::LedgerQuery];
-    const MIGRATIONS: &'static [Migration] = &[Migration {
-        name: "0001_init",
-        sql: include_str!("../../../../migrations/policy-side-effect-approval/0001_init.sql"),
-    }];
+    const MIGRATIONS: &'static [Migration] = &[
+        Migration {
+            name: "0001_init",
+            sql: include_str!("../../../../migrations/policy-side-effect-approval/0001_init.sql"),
+        },
+        Migration {
+            name: "0002_requests",
+            sql: include_str!("../../../../migrations/policy-side-effect-approval/0002_requests.sql"),
+        },
+    ];
 
     fn problems(&self) -> Vec<Problem> {
         if self.minutes == 0 {
@@ -81,7 +91,7 @@ impl Policy for SideEffectApproval {
             None => 1,
         };
         let denial = required(request, &key(args_hash, round));
-        if !self.ask {
+        if !self.ask || self.by_another {
             return Ok(denial.into());
         }
         Ok(Verdict::Ask(Question {
@@ -99,10 +109,22 @@ impl Policy for SideEffectApproval {
     }
 
     fn after(&self, cx: &PolicyCx<'_>, request: &Request, outcome: &Outcome) -> Result<Review, CannotJudge> {
-        if request.tool != RESOLVE || !outcome.success {
+        if !outcome.success {
             return Ok(Review::Pass);
         }
-        let Some((kind, answer)) = self.answer(request, &outcome.body) else {
+        match request.tool.as_str() {
+            REQUEST => another::note(cx, request, &outcome.body).map(|()| Review::Pass),
+            RESOLVE => self.judge(cx, request, &outcome.body),
+            _ => Ok(Review::Pass),
+        }
+    }
+}
+export_policy!(SideEffectApproval);
+
+impl SideEffectApproval {
+    /// Takes note of an answer if it counts.
+    fn judge(&self, cx: &PolicyCx<'_>, request: &Request, body: &Value) -> Result<Review, CannotJudge> {
+        let Some((kind, answer)) = self.answer(request, body) else {
             return Ok(Review::Pass);
         };
         let who = if self.proven {
@@ -118,13 +140,15 @@ impl Policy for SideEffectApproval {
                 .remediation("Let somebody answer whom the operator named.")
                 .into());
         }
+        if self.by_another
+            && let Err(denial) = another::check(cx, request, body, self.proven)?
+        {
+            return Ok(denial.into());
+        }
         store::remember(&cx.db, &kind, &answer)?;
         Ok(Review::Pass)
     }
-}
-export_policy!(SideEffectApproval);
 
-impl SideEffectApproval {
     /// Whether an answer is too old, or used up.
     fn is_over(&self, cx: &PolicyCx<'_>, request: &Request, answer: &Answer) -> Result<bool, CannotJudge> {
         if request.at >= answer.answered_at + i64::from(self.minutes) * 60_000 {
@@ -319,6 +343,25 @@ mod tests {
         assert_eq!(said(&judge, MINUTE).0, "APPROVAL_REQUIRED");
         let proven = Judge::<SideEffectApproval>::new(r#"{"ask": false, "proven": true}"#).unwrap();
         assert!(matches!(resolve(&proven, &asked, "approved", 0), Review::Deny(_)));
+    }
+
+    #[test]
+    fn the_user_of_who_asks_is_no_other() {
+        let judge = Judge::<SideEffectApproval>::new(r#"{"by_another": true}"#).unwrap();
+        let (code, asked) = said(&judge, 0);
+        assert_eq!(code, "APPROVAL_REQUIRED");
+        let mut own = asked.clone().unwrap();
+        own.arguments.insert("requested_by".to_owned(), "grace".into());
+        assert!(
+            matches!(resolve(&judge, &own, "approved", 0), Review::Deny(denial) if denial.code == "APPROVER_ASKED")
+        );
+        assert_eq!(said(&judge, MINUTE).0, "APPROVAL_REQUIRED");
+        let mut of_another = asked.unwrap();
+        of_another
+            .arguments
+            .insert("requested_by".to_owned(), "ada".into());
+        assert_eq!(resolve(&judge, &of_another, "approved", MINUTE), Review::Pass);
+        assert_eq!(said(&judge, 2 * MINUTE).0, "pass");
     }
 
     #[test]

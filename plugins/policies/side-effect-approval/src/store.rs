@@ -1,6 +1,8 @@
-//! The answers that were given.
+//! The answers that were given, and who asked.
 
 use tollgate_sdk::{Db, DbError, params};
+
+use crate::another::Person;
 
 /// An answer to a request for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,4 +47,30 @@ pub(crate) fn remember(db: &Db<'_>, kind: &str, answer: &Answer) -> Result<(), D
         params![kind, answer.args_hash, answer.round, answer.status, answer.resolved_by, answer.answered_at],
     )
     .map(drop)
+}
+
+/// Remembers who asked. Whoever asks for the same again asked nothing.
+pub(crate) fn note(db: &Db<'_>, approval: &str, asked: &Person) -> Result<(), DbError> {
+    db.execute(
+        "INSERT INTO policy_side_effect_approval_requests (approval_id, name, identity)
+         VALUES (?1, ?2, ?3) ON CONFLICT (approval_id) DO NOTHING",
+        params![approval, asked.name, asked.identity],
+    )
+    .map(drop)
+}
+
+/// Who asked, if this policy judged it.
+pub(crate) fn asked(db: &Db<'_>, approval: &str) -> Result<Option<Person>, DbError> {
+    let rows = db.query(
+        "SELECT name, identity FROM policy_side_effect_approval_requests WHERE approval_id = ?1",
+        params![approval],
+    )?;
+    rows.first()
+        .map(|row| {
+            Ok(Person {
+                name: row.get(0)?,
+                identity: row.get(1)?,
+            })
+        })
+        .transpose()
 }

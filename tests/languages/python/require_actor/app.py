@@ -14,7 +14,9 @@ class Judge(exports.Judge):
             name="require-actor-python",
             version="0.1.0",
             summary="A call that changes something says who makes it.",
+            phase=judge.Phase.REQUEST,
             wants=[],
+            migrations=[],
             config_schema=None,
         )
 

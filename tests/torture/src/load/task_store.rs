@@ -1,12 +1,13 @@
-//! The pack `task-store`: tasks made, moved and read by everybody at once.
+//! The pack `task-store`: tasks made, moved and read by everybody at once. A task is as new as its last event.
 
 use fastrand::Rng;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::{Kind, Load, Request};
-use crate::known::Known;
-use crate::promise::{Broken, Promise};
+use super::{Load, Request, text};
+use crate::known::{Known, Told};
+use crate::place::Seen;
+use crate::promise::Broken;
 
 const TASK: &str = "task";
 /// Phases that moves are tried between, legal or not.
@@ -19,11 +20,7 @@ impl Load for TaskStore {
         let by = |tool, mut arguments: Value| {
             arguments["actor"] = json!("torture");
             arguments["actor_role"] = json!("orchestrator");
-            Request {
-                tool,
-                arguments,
-                kind: Kind::Write,
-            }
+            Request::write(tool, arguments)
         };
         let create = |title: String| {
             let arguments = json!({"title": title, "spec_markdown": "# Goal\nSurvive.\n# Acceptance\n- it is there",
@@ -31,67 +28,78 @@ impl Load for TaskStore {
             by("task_create", arguments)
         };
         let Some(task) = known.any(TASK, random) else {
-            return create("The first".to_owned());
+            return create(super::word(random));
         };
         match random.u8(..20) {
-            0..5 => create(format!("Task {}", random.u32(..))),
+            0..5 => create(super::word(random)),
             5 => create(String::new()),
             6..12 => {
                 let mut phases = PHASES;
                 random.shuffle(&mut phases);
                 let [from, to, ..] = phases;
                 let arguments =
-                    json!({"task_id": task, "from_phase": from, "to_phase": to, "reason": "torture"});
-                by("task_transition", arguments)
+                    json!({"task_id": task.id, "from_phase": from, "to_phase": to, "reason": "torture"});
+                by("task_transition", arguments).about(&task)
             }
             12..14 => {
                 let arguments =
-                    json!({"task_id": task, "checkpoint_type": "note", "payload": {"n": random.u32(..)}});
-                by("task_record_checkpoint", arguments)
+                    json!({"task_id": task.id, "checkpoint_type": "note", "payload": {"n": random.u32(..)}});
+                by("task_record_checkpoint", arguments).about(&task)
             }
-            14..19 => read("task_get", json!({"task_id": task})),
-            _ => read("task_list", json!({"limit": 5})),
+            14..16 => Request::read("task_get", json!({"task_id": task.id})).about(&task),
+            16..19 => events(&task),
+            _ => Request::read("task_list", json!({"limit": 5})),
         }
     }
 
-    fn learn(&self, request: &Request, reply: &Value, known: &mut Known) {
-        if request.tool == "task_create"
-            && let Some(id) = reply["task"]["id"].as_str()
-        {
-            known.learn(TASK, id);
+    fn told(&self, request: &Request, reply: &Value) -> Vec<Told> {
+        let events = reply["events"].as_array().into_iter().flatten();
+        let mut told: Vec<Told> = events
+            .filter_map(|event| Some(Told::of(TASK, event["task_id"].as_str()?, event["id"].as_i64()?)))
+            .collect();
+        let id = match request.tool {
+            "task_create" => text(reply, "/task/id"),
+            _ => text(reply, "/task_id").or_else(|| request.arguments["task_id"].as_str()),
+        };
+        if let (Some(id), Some(version)) = (id, reply["event_id"].as_i64()) {
+            told.push(Told::of(TASK, id, version));
         }
+        told
+    }
+
+    fn ask(&self, thing: &Told) -> Option<Request> {
+        (thing.kind == TASK).then(|| events(thing))
     }
 
     fn lost(&self, code: &str) -> bool {
         code == "TASK_NOT_FOUND"
     }
 
-    fn check(&self, db: &Connection) -> rusqlite::Result<Vec<Broken>> {
-        let tasks = "SELECT (SELECT count(*) FROM task_store_tasks)
-            - (SELECT count(*) FROM core_operations WHERE tool = 'task_create' AND success = 1)";
-        let events = "SELECT (SELECT count(*) FROM task_store_events)
-            - (SELECT count(*) FROM core_operations WHERE pack = 'task-store' AND effect = 'write' AND success = 1)";
-        let mut broken = Vec::new();
-        if !super::none(db, tasks)? {
-            broken.push(Broken::new(
-                Promise::Whole,
-                "there are not as many tasks as the ledger says were created",
-            ));
-        }
-        if !super::none(db, events)? {
-            broken.push(Broken::new(
-                Promise::Whole,
-                "there are not as many events as the ledger has changes",
-            ));
-        }
-        Ok(broken)
+    fn check(&self, db: &Connection, _: &Seen) -> anyhow::Result<Vec<Broken>> {
+        let tasks = super::equal(
+            db,
+            "SELECT count(*) FROM task_store_tasks",
+            "SELECT count(*) FROM core_operations WHERE tool = 'task_create' AND success = 1",
+            "tasks, and as many as the ledger says were created",
+        )?;
+        let events = super::equal(
+            db,
+            "SELECT count(*) FROM task_store_events",
+            "SELECT count(*) FROM core_operations WHERE pack = 'task-store' AND effect = 'write' AND success = 1",
+            "events of tasks, and changes in the ledger",
+        )?;
+        let twice = super::equal(
+            db,
+            "SELECT count(*) FROM task_store_tasks",
+            "SELECT count(DISTINCT title) FROM task_store_tasks",
+            "tasks, and titles of tasks",
+        )?;
+        Ok([tasks, events, twice].into_iter().flatten().collect())
     }
 }
 
-fn read(tool: &'static str, arguments: Value) -> Request {
-    Request {
-        tool,
-        arguments,
-        kind: Kind::Read,
-    }
+/// The events of a task from the last that was acknowledged.
+fn events(task: &Told) -> Request {
+    let arguments = json!({"task_id": task.id, "after_id": (task.version - 1).max(0), "limit": 200});
+    Request::read("task_events", arguments).telling(task)
 }

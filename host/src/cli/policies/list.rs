@@ -1,55 +1,51 @@
-//! `tollgate policies`
+//! `tollgate policies list`
 
 use std::process::ExitCode;
 
-use clap::Subcommand;
 use serde_json::{Value, json};
 use tollgate::config::Config;
 use tollgate::host::Choice;
 use tollgate::packs::Catalog;
 use tollgate::policies::{Member, Mode, Phase};
 
-use super::{Global, out};
+use crate::cli::{self, Global, out};
 
 /// Tools that a line of the table names.
 const NAMED: usize = 4;
 
-#[derive(Debug, Subcommand)]
-pub(super) enum Policies {
-    /// Show the policies in the order in which they judge, which tools each judges, and why one did not load
-    List,
-}
-
-impl Policies {
-    /// Exit code 1 if a policy did not load.
-    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let Policies::List = self;
-        let config = Config::load(global.config.as_deref())?;
-        let gate = super::open_quietly(global, &config, &Choice::default()).await?;
-        let catalog = &gate.catalog();
-        let members = catalog.policies().members();
-        if global.json {
-            let policies: Vec<Value> = members.iter().map(|member| as_json(member, catalog)).collect();
-            out::print_json(&json!({ "policies": policies }));
-        } else {
-            let rows: Vec<Vec<String>> = members.iter().map(|member| row(member, catalog)).collect();
-            out::print(&out::table(
-                &[
-                    "POLICY", "ORDER", "MODE", "PHASE", "JUDGES", "SOURCE", "SHA-256", "SUMMARY",
-                ],
-                &rows,
-            ));
-            for unloaded in catalog.policies().failures() {
-                out::warn(&unloaded.to_string());
-            }
+/// Exit code 1 if a policy did not load.
+pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
+    let config = Config::load(global.config.as_deref())?;
+    let gate = cli::open_quietly(global, &config, &Choice::default()).await?;
+    let catalog = &gate.catalog();
+    let members = catalog.policies().members();
+    if global.json {
+        let policies: Vec<Value> = members.iter().map(|member| as_json(member, catalog)).collect();
+        out::print_json(&json!({ "policies": policies, "changes": catalog.policy_changes() }));
+    } else {
+        let rows: Vec<Vec<String>> = members.iter().map(|member| row(member, catalog)).collect();
+        out::print(&out::table(
+            &[
+                "POLICY", "ORDER", "MODE", "PHASE", "JUDGES", "SOURCE", "SHA-256", "SUMMARY",
+            ],
+            &rows,
+        ));
+        for unloaded in catalog.policies().failures() {
+            out::warn(&unloaded.to_string());
         }
-        let is_whole = catalog.policies().failures().next().is_none();
-        Ok(if is_whole {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        for change in catalog.policy_changes() {
+            out::warn(&format!(
+                "{change}; `tollgate policies accept {}` if that is right",
+                change.policy
+            ));
+        }
     }
+    let is_whole = catalog.policies().failures().next().is_none();
+    Ok(if is_whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// The tools and prompts that a policy judges, by name.
@@ -71,7 +67,7 @@ fn row(member: &Member, catalog: &Catalog) -> Vec<String> {
         Ok(policy) => (
             policy.origin.clone(),
             policy.hash[..12].to_owned(),
-            policy.summary.clone(),
+            policy.manifest.summary.clone(),
         ),
         Err(unloaded) => (unloaded.origin.clone(), String::new(), "not loaded".to_owned()),
     };
@@ -104,9 +100,9 @@ fn as_json(member: &Member, catalog: &Catalog) -> Value {
     });
     let more = match &member.policy {
         Ok(policy) => json!({
-            "policy": policy.name,
-            "version": policy.version,
-            "summary": policy.summary,
+            "policy": policy.manifest.name,
+            "version": policy.manifest.version,
+            "summary": policy.manifest.summary,
             "source": policy.origin,
             "sha256": policy.hash,
             "bytes": policy.size,
@@ -126,7 +122,7 @@ const fn mode(mode: Mode) -> &'static str {
     }
 }
 
-const fn phase(phase: Phase) -> &'static str {
+pub(super) const fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Request => "request",
         Phase::Response => "response",

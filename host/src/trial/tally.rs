@@ -1,0 +1,214 @@
+//! Counting what a policy said of recorded calls. Pure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::recorded::Missing;
+
+/// What a policy would have made of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "verdict")]
+pub(super) enum Would {
+    Pass,
+    /// With this code and message.
+    Deny {
+        code: String,
+        message: String,
+    },
+    /// In these places.
+    Amend {
+        places: Vec<String>,
+    },
+    /// With this question.
+    Ask {
+        message: String,
+    },
+    /// It could not judge, for this reason.
+    Fail {
+        cause: String,
+    },
+}
+
+/// A call that a policy would not simply have let pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Example {
+    /// Its id in the ledger.
+    pub op_id: String,
+    /// When it was made.
+    pub timestamp: String,
+    /// What the policy would have said.
+    #[serde(flatten)]
+    pub(super) would: Would,
+}
+
+impl Example {
+    /// What the policy would have said, in a line.
+    pub fn line(&self) -> String {
+        match &self.would {
+            Would::Pass => "pass".to_owned(),
+            Would::Deny { code, message } => format!("deny {code}: {message}"),
+            Would::Amend { places } => format!("amend {}", places.join(", ")),
+            Would::Ask { message } => format!("ask: {message}"),
+            Would::Fail { cause } => format!("not judge: {cause}"),
+        }
+    }
+}
+
+/// What a policy would have made of the calls of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ToolTally {
+    /// The tool.
+    pub tool: String,
+    /// Calls that it judged.
+    pub calls: u64,
+    /// Those that it would have denied.
+    pub denied: u64,
+    /// Those that would have run with other arguments.
+    pub amended: u64,
+    /// Those that the client's user would have been asked about.
+    pub asked: u64,
+    /// Those that it could not judge, which would have been denied.
+    pub failed: u64,
+    /// Those for which it took longer than it may, which would have been denied.
+    pub too_slow: u64,
+    /// How long the middle one took, in microseconds.
+    pub median_us: u64,
+    /// How long all but one in a hundred took, at most.
+    pub p99_us: u64,
+    /// Some of those that would not have passed.
+    pub examples: Vec<Example>,
+}
+
+/// Everything that was counted so far.
+pub(super) struct Tally {
+    /// Most examples of a tool.
+    pub(super) examples: usize,
+    /// How long a judgement may take.
+    pub(super) limit: Duration,
+    tools: BTreeMap<String, (ToolTally, Vec<u64>)>,
+    /// Calls that could not be shown to the policy.
+    pub(super) missing: BTreeMap<Missing, u64>,
+    /// Calls whose result it would have judged and which is not there.
+    pub(super) without_result: u64,
+}
+
+impl Tally {
+    pub(super) fn new(examples: usize, limit: Duration) -> Tally {
+        Tally {
+            examples,
+            limit,
+            tools: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            without_result: 0,
+        }
+    }
+
+    pub(super) fn miss(&mut self, missing: Missing) {
+        *self.missing.entry(missing).or_default() += 1;
+    }
+
+    pub(super) fn count(&mut self, tool: &str, took: Duration, example: Example) {
+        let (tally, times) = self.tools.entry(tool.to_owned()).or_default();
+        tally.calls += 1;
+        tally.too_slow += u64::from(took > self.limit);
+        times.push(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        match example.would {
+            Would::Pass => return,
+            Would::Deny { .. } => tally.denied += 1,
+            Would::Amend { .. } => tally.amended += 1,
+            Would::Ask { .. } => tally.asked += 1,
+            Would::Fail { .. } => tally.failed += 1,
+        }
+        if tally.examples.len() < self.examples {
+            tally.examples.push(example);
+        }
+    }
+
+    /// The tools by name.
+    pub(super) fn tools(self) -> Vec<ToolTally> {
+        let tools = self.tools.into_iter().map(|(tool, (tally, mut times))| {
+            times.sort_unstable();
+            ToolTally {
+                tool,
+                median_us: at(&times, 50),
+                p99_us: at(&times, 99),
+                ..tally
+            }
+        });
+        tools.collect()
+    }
+}
+
+/// The smallest of sorted numbers that so many percent are not above.
+fn at(sorted: &[u64], percent: usize) -> u64 {
+    let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(place).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn each_tool_has_its_counts_and_its_first_examples() {
+        let mut tally = Tally::new(2, Duration::from_micros(50));
+        let said = |code: &str| match code {
+            "pass" => Would::Pass,
+            "amend" => Would::Amend {
+                places: vec!["arguments.a".to_owned()],
+            },
+            "ask" => Would::Ask {
+                message: "Really?".to_owned(),
+            },
+            "fail" => Would::Fail {
+                cause: "crash".to_owned(),
+            },
+            code => Would::Deny {
+                code: code.to_owned(),
+                message: "no".to_owned(),
+            },
+        };
+        for (number, code) in ["pass", "A", "amend", "ask", "fail", "B"].iter().enumerate() {
+            let example = Example {
+                op_id: format!("op_{number}"),
+                timestamp: "t".to_owned(),
+                would: said(code),
+            };
+            let took = Duration::from_micros(10 * (number as u64 + 1));
+            tally.count(if *code == "B" { "other" } else { "one" }, took, example);
+        }
+        let mut table = String::new();
+        for tool in tally.tools() {
+            table += &format!(
+                "{}: {} calls, {} denied, {} amended, {} asked, {} failed, {} slow, {} and {} us\n",
+                tool.tool,
+                tool.calls,
+                tool.denied,
+                tool.amended,
+                tool.asked,
+                tool.failed,
+                tool.too_slow,
+                tool.median_us,
+                tool.p99_us,
+            );
+            let examples = tool
+                .examples
+                .iter()
+                .map(|example| format!("  {} {}\n", example.op_id, example.line()));
+            table += &examples.collect::<String>();
+        }
+        expect![[r#"
+            one: 5 calls, 1 denied, 1 amended, 1 asked, 1 failed, 0 slow, 30 and 50 us
+              op_1 deny A: no
+              op_2 amend arguments.a
+            other: 1 calls, 1 denied, 0 amended, 0 asked, 0 failed, 1 slow, 60 and 60 us
+              op_5 deny B: no
+        "#]]
+        .assert_eq(&table);
+        assert_eq!((at(&[], 50), at(&[1, 2], 50), at(&[1, 2], 99)), (0, 1, 2));
+    }
+}

@@ -1,0 +1,178 @@
+//! One run's directory: the data that hosts share, their configuration, and two workspaces.
+#![allow(clippy::disallowed_methods, reason = "the torture's own directory")]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use sha2::{Digest as _, Sha256};
+
+/// The workspace that packs write files to, and the one with a repository and tests.
+pub(crate) const PROJECT: &str = "project";
+pub(crate) const REPOSITORY: &str = "repository";
+
+/// A test tool that leaves a line behind each time it runs, outside of the repository.
+const TESTS: &str = "echo run >> ../ran\necho \"$$ survived\"\n";
+
+/// Where everything is.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) data: PathBuf,
+    pub(crate) config: PathBuf,
+    project: PathBuf,
+    /// A line for each time that tests ran.
+    ran: PathBuf,
+}
+
+impl Place {
+    /// Makes a place in an empty directory.
+    pub(crate) fn new(dir: &Path) -> anyhow::Result<Place> {
+        let place = Place {
+            data: dir.join("data"),
+            config: dir.join("tollgate.toml"),
+            project: dir.join(PROJECT),
+            ran: dir.join("ran"),
+        };
+        let repository = dir.join(REPOSITORY);
+        for workspace in [&place.project, &repository] {
+            std::fs::create_dir(workspace).context("the directory cannot be used")?;
+        }
+        // Every row is looked for again, so none may be pruned meanwhile.
+        let config = format!(
+            "[ledger]\nretention_envelopes = 1000000\n[artifacts]\nenabled = true\narguments = true\n\
+             [workspaces.{PROJECT}]\npath = {:?}\nwrite = [\".gsd/\"]\n\
+             [workspaces.{REPOSITORY}]\npath = {repository:?}\ngit = \"read\"\ntests.default = [\"sh\", \"tests.sh\"]\n",
+            place.project
+        );
+        std::fs::write(&place.config, config)?;
+        std::fs::write(repository.join("tests.sh"), TESTS)?;
+        for arguments in [
+            &["init", "--quiet"][..],
+            &["add", "."],
+            &[
+                "-c",
+                "user.name=Torture",
+                "-c",
+                "user.email=torture@example.org",
+                "commit",
+                "--quiet",
+                "--message=first",
+            ],
+        ] {
+            let mut git = Command::new("git");
+            let status = git.args(arguments).current_dir(&repository).stdout(Stdio::null());
+            ensure!(status.status()?.success(), "git {arguments:?} failed");
+        }
+        Ok(place)
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.data.join("tollgate.db")
+    }
+
+    /// What hosts say goes into one file beside the data directory, for whoever looks for a cause.
+    pub(crate) fn log(&self) -> anyhow::Result<Stdio> {
+        let mut options = std::fs::OpenOptions::new();
+        let file = options
+            .create(true)
+            .append(true)
+            .open(self.data.with_extension("log"))?;
+        Ok(file.into())
+    }
+
+    /// Takes over what another place compiled.
+    pub(crate) fn take_compiled(&self, other: &Place) -> anyhow::Result<()> {
+        let (from, to) = (other.data.join("cache"), self.data.join("cache"));
+        std::fs::create_dir_all(&to)?;
+        for path in [&self.data, &to] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+        }
+        for entry in std::fs::read_dir(from)? {
+            let entry = entry?;
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+        let key = "cache.key";
+        std::fs::copy(other.data.join(key), self.data.join(key))?;
+        Ok(())
+    }
+
+    /// A file of the project that shows what never happened.
+    pub(crate) fn forge(&self, text: &str) -> anyhow::Result<()> {
+        Ok(std::fs::write(self.project.join(".gsd/STATE.md"), text)?)
+    }
+
+    /// What can be seen outside of the database.
+    pub(crate) fn look(&self) -> anyhow::Result<Seen> {
+        let mut files = Vec::new();
+        read(&self.project, &mut files)?;
+        Ok(Seen {
+            files,
+            test_runs: lines(&self.ran)?,
+            place: self.clone(),
+        })
+    }
+}
+
+/// What was there before a look into the database.
+pub(crate) struct Seen {
+    /// Files of the project, path and content.
+    pub(crate) files: Vec<(String, String)>,
+    /// How often tests had run.
+    pub(crate) test_runs: i64,
+    place: Place,
+}
+
+impl Seen {
+    /// How often tests have run now, after the look into the database.
+    pub(crate) fn test_runs_now(&self) -> anyhow::Result<i64> {
+        lines(&self.place.ran)
+    }
+
+    /// Files of artifacts: name, hash and size.
+    pub(crate) fn artifacts(&self) -> anyhow::Result<Vec<(String, String, u64)>> {
+        let mut found = Vec::new();
+        let Ok(entries) = std::fs::read_dir(self.place.data.join("artifacts")) else {
+            return Ok(found);
+        };
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Others are not whole yet, or never became so.
+            if name.len() == 64 {
+                let content = std::fs::read(entry.path())?;
+                let size = u64::try_from(content.len())?;
+                found.push((name, hex(&Sha256::digest(content)), size));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+fn lines(path: &Path) -> anyhow::Result<i64> {
+    let text = std::fs::read(path).unwrap_or_default();
+    Ok(i64::try_from(text.iter().filter(|byte| **byte == b'\n').count())?)
+}
+
+/// All files below a directory. One that is replaced meanwhile may be gone when it is read.
+fn read(dir: &Path, files: &mut Vec<(String, String)>) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            read(&path, files)?;
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            files.push((path.to_string_lossy().into_owned(), text));
+        }
+    }
+    Ok(())
+}
