@@ -32,6 +32,7 @@ mod policies;
 mod programs;
 mod project;
 mod python;
+mod questions;
 mod record;
 mod reload;
 mod resources;

@@ -2,7 +2,7 @@
 
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
-use crate::{reproduce, test, torture};
+use crate::{conformance, reproduce, test, torture};
 
 /// How often hosts are killed.
 const ROUNDS: &str = "200";
@@ -40,6 +40,8 @@ pub(crate) fn all() -> anyhow::Result<()> {
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     step("tests");
     test::all(None)?;
+    step("conformance");
+    conformance::all()?;
     step("reproducible components");
     reproduce::check()?;
     step("torture, of itself");

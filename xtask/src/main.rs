@@ -4,6 +4,7 @@ mod bench;
 mod bundle;
 mod check;
 mod components;
+mod conformance;
 mod fuzz;
 mod languages;
 mod python;
@@ -50,6 +51,8 @@ enum Task {
     Ci,
     /// Build a component twice from nothing, in two places, and compare the bytes
     Reproduce,
+    /// Run MCP's conformance suite, the Inspector's lint and the Python client
+    Conformance,
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Task::Test { filter } => test::all(filter.as_deref()),
         Task::Ci => check::all(),
         Task::Reproduce => reproduce::check(),
+        Task::Conformance => conformance::all(),
         Task::Torture { flags } => torture::all(&flags),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Languages => languages::test(),

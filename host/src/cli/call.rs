@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::config::Config;
 use tollgate::deadline::Cancel;
-use tollgate::gate::{self, Caller};
+use tollgate::gate::{self, Answers, Caller};
 use tollgate::host::Choice;
 use tollgate::progress::Progress;
 
@@ -41,6 +41,7 @@ impl Call {
             },
             cancel: Cancel::default(),
             progress: Progress::default(),
+            answers: Answers::default(),
         };
         let outcome = gate.call(call).await?;
         gate.catch_up().await;

@@ -247,6 +247,7 @@ impl From<Refusals> for ToolError {
                 })
                 .collect(),
             context,
+            asking: None,
         }
     }
 }
