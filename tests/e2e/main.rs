@@ -36,6 +36,7 @@ mod policy_trials;
 mod programs;
 mod project;
 mod python;
+mod questions;
 mod record;
 mod reload;
 mod resources;

@@ -8,17 +8,23 @@ use super::manifest::ToolSpec;
 const MAX_DESCRIPTION: usize = 1 << 10;
 /// Largest schema, in bytes of JSON.
 const MAX_SCHEMA: usize = 16 << 10;
+/// Longest name of a tool: clients put their own before it.
+const MAX_NAME: usize = 40;
+/// Longest of its other names, which no client lists.
+const MAX_ALIAS: usize = 64;
 /// Deepest nesting of objects and arrays in an input schema.
 const MAX_DEPTH: usize = 5;
 
 /// Everything about a tool that some client would refuse.
 pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
     let mut problems = Vec::new();
-    for name in std::iter::once(&tool.name).chain(&tool.aliases) {
-        if !is_tool_name(name) {
+    let aliases = tool.aliases.iter().map(|alias| (alias, MAX_ALIAS));
+    for (name, longest) in std::iter::once((&tool.name, MAX_NAME)).chain(aliases) {
+        if !is_tool_name(name, longest) {
             problems.push(format!(
-                "the name {:?} does not match ^[a-z][a-z0-9_]{{0,39}}$",
-                crate::text::cut(name, 64)
+                "the name {:?} does not match ^[a-z][a-z0-9_]{{0,{}}}$",
+                crate::text::cut(name, 80),
+                longest - 1
             ));
         }
     }
@@ -52,8 +58,8 @@ pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
         .collect()
 }
 
-fn is_tool_name(name: &str) -> bool {
-    name.len() <= 40
+fn is_tool_name(name: &str, longest: usize) -> bool {
+    name.len() <= longest
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name
             .chars()
