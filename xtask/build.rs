@@ -1,5 +1,7 @@
-//! Makes components of the modules that are written by hand, in WebAssembly's own text. It is done here
-//! because what it takes would otherwise change how the host's dependencies are built.
+//! Makes components of the modules that are written by hand, in WebAssembly's own text, and a page of the
+//! interfaces. It is done here because what it takes would otherwise change how the host's dependencies are built.
+
+mod wit_page;
 
 use std::path::Path;
 
@@ -24,6 +26,7 @@ fn main() -> anyhow::Result<()> {
         let name = text.file_stem().unwrap_or_default().to_string_lossy();
         std::fs::write(Path::new(&out).join(format!("{name}.wasm")), component)?;
     }
+    std::fs::write(Path::new(&out).join("wit.md"), wit_page::page(interfaces)?)?;
     Ok(())
 }
 

@@ -5,13 +5,54 @@ use thiserror::Error;
 use crate::ToolError;
 
 /// Most artifacts that a component keeps in one call.
+///
+/// ```
+/// # use tollgate_sdk::artifacts::MOST;
+/// assert_eq!(MOST, 32);
+/// ```
 pub const MOST: u32 = 32;
 /// Most bytes of one.
+///
+/// ```
+/// # use tollgate_sdk::artifacts::MOST_BYTES;
+/// let log = vec![b'x'; 3 << 20];
+/// let end = &log[log.len().saturating_sub(MOST_BYTES)..];
+/// assert_eq!(end.len(), 1 << 20);
+/// ```
 pub const MOST_BYTES: usize = 1 << 20;
 /// Most bytes of all of a call.
+///
+/// ```
+/// # use tollgate_sdk::artifacts::{MOST_BYTES, MOST_BYTES_TOGETHER};
+/// assert_eq!(MOST_BYTES_TOGETHER / MOST_BYTES, 8);
+/// ```
 pub const MOST_BYTES_TOGETHER: usize = 8 << 20;
 
 /// What content is. The operator chooses which kinds are kept.
+///
+/// ```
+/// # use tollgate_sdk::{ArtifactKind, Cx, Effect, Pack, Tool, ToolError, Want, native::Session, tools};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Check {}
+/// # #[derive(serde::Serialize, schemars::JsonSchema)]
+/// # struct Checked { log: Option<String> }
+/// impl Tool for Check {
+/// #     const NAME: &'static str = "notes_check";
+/// #     const TITLE: &'static str = "Check";
+/// #     const EFFECT: Effect = Effect::Write;
+/// #     type Output = Checked;
+///     // …
+///     fn run(self, cx: &Cx<'_>) -> Result<Checked, ToolError> {
+///         let log = cx.keep_artifact(ArtifactKind::Log, b"12 notes, 3 without a title")?;
+///         Ok(Checked { log })
+///     }
+/// }
+/// # const PACK: Pack = Pack { name: "notes", wants: &[Want::Artifacts], tools: tools![Check], ..Pack::EMPTY };
+/// # let session = Session::new(&PACK);
+/// session.keep_artifacts();
+/// assert!(session.call("notes_check", "{}").is_ok());
+/// assert_eq!(session.artifacts()[0].content, b"12 notes, 3 without a title");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArtifactKind {
     /// What a program printed, and text like it.
@@ -21,6 +62,12 @@ pub enum ArtifactKind {
 }
 
 /// Why content is not kept.
+///
+/// ```
+/// # use tollgate_sdk::{ArtifactError, ToolError};
+/// let refusal = ToolError::from(ArtifactError::TooMany(32));
+/// assert_eq!(refusal.code, "ARTIFACTS_TOO_LARGE");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ArtifactError {
     /// The pack was not granted artifacts.
@@ -58,6 +105,7 @@ impl From<ArtifactError> for ToolError {
 
 /// What one call has kept so far, held to the limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct Allowance {
     count: u32,
     bytes: usize,

@@ -6,6 +6,12 @@ use thiserror::Error;
 use crate::{Host, NextCall, ToolError};
 
 /// One counter with its limit, in whole units.
+///
+/// ```
+/// # use tollgate_sdk::Counter;
+/// let approvals = Counter { name: "approvals".to_owned(), used: 2, limit: Some(5) };
+/// assert_eq!(approvals.limit.map(|limit| limit - approvals.used), Some(3));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
     /// `mutations`, `test_runs`, or the name of a configured budget.
@@ -17,6 +23,16 @@ pub struct Counter {
 }
 
 /// The envelope around a call.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+///
+/// session.set_envelope(Some("env_1"));
+/// let envelope = cx.budget().current().expect("the call belongs to one");
+/// assert_eq!(envelope.counter("mutations").map(|counter| counter.used), Some(0));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Envelope {
     /// `env_…`
@@ -36,6 +52,12 @@ impl Envelope {
 }
 
 /// Why a reservation failed.
+///
+/// ```
+/// # use tollgate_sdk::{BudgetError, ToolError};
+/// let refusal = ToolError::from(BudgetError::NoEnvelope);
+/// assert_eq!(refusal.next_call.map(|call| call.tool).as_deref(), Some("envelope_open"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BudgetError {
     /// The call belongs to no open envelope.
@@ -81,12 +103,54 @@ impl From<BudgetError> for ToolError {
 }
 
 /// Units set aside, as a backend keeps them. Dropping it gives all of them back.
+///
+/// ```
+/// use tollgate_sdk::BudgetError;
+/// use tollgate_sdk::budget::Reserved;
+///
+/// /// What a backend of one's own could hand out.
+/// struct Free;
+///
+/// impl Reserved for Free {
+///     fn commit(self: Box<Self>, _used: u64) -> Result<(), BudgetError> {
+///         Ok(())
+///     }
+/// }
+/// # assert!(Box::new(Free).commit(1).is_ok());
+/// ```
 pub trait Reserved {
     /// Books `used` units and gives back the rest.
     fn commit(self: Box<Self>, used: u64) -> Result<(), BudgetError>;
 }
 
 /// Units set aside until committed. Dropping it gives all of them back.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Effect, Hints, Pack, Tool, ToolError, Want, native::Session, tools};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Ask {}
+/// # #[derive(serde::Serialize, schemars::JsonSchema)]
+/// # struct Asked {}
+/// impl Tool for Ask {
+/// #     const NAME: &'static str = "approvals_ask";
+/// #     const TITLE: &'static str = "Ask";
+/// #     const EFFECT: Effect = Effect::Write;
+/// #     type Output = Asked;
+///     // …
+///     fn run(self, cx: &Cx<'_>) -> Result<Asked, ToolError> {
+///         let approval = cx.budget().reserve("approvals", 1)?;
+///         // An error from here on would drop the reservation, and nothing would be used.
+///         approval.commit(1)?;
+///         Ok(Asked {})
+///     }
+/// }
+/// # const PACK: Pack = Pack { name: "approvals", wants: &[Want::Budget("approvals")], tools: tools![Ask], ..Pack::EMPTY };
+/// # let session = Session::new(&PACK);
+/// # session.set_envelope(Some("env_1"));
+/// session.set_budget("approvals", 1);
+/// assert!(session.call("approvals_ask", "{}").is_ok());
+/// assert_eq!(session.call("approvals_ask", "{}").unwrap_err().code, "BUDGET_EXHAUSTED");
+/// ```
 #[must_use = "dropping a reservation gives it back"]
 pub struct Reservation<'a>(Box<dyn Reserved + 'a>);
 
@@ -99,6 +163,15 @@ impl Reservation<'_> {
 }
 
 /// Budgets, as far as a call may use them. [`Cx::budget`](crate::Cx::budget) hands it out.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+///
+/// assert_eq!(cx.budget().current(), None, "the call belongs to no envelope");
+/// assert!(cx.budget().reserve("approvals", 1).is_err());
+/// ```
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {
     host: &'a dyn Host,

@@ -3,6 +3,12 @@
 use serde_json::Value;
 
 /// JSON with the keys of every object sorted, so that equal values have equal text.
+///
+/// ```
+/// # use tollgate_sdk::canonical_json;
+/// let (one, other) = (serde_json::json!({"a": 1, "b": 2}), serde_json::json!({"b": 2, "a": 1}));
+/// assert_eq!(canonical_json(&one), canonical_json(&other));
+/// ```
 #[must_use]
 pub fn canonical_json(value: &Value) -> String {
     let mut out = String::new();

@@ -10,6 +10,23 @@ use crate::{
 };
 
 /// One call's storage, workspaces, clock, ids, log and configuration.
+///
+/// ```
+/// use tollgate_sdk::{Cx, ToolError, params};
+///
+/// fn remember(cx: &Cx<'_>, text: &str) -> Result<u64, ToolError> {
+///     Ok(cx.db.execute(
+///         "INSERT INTO notes_notes (text, at) VALUES (?1, ?2)",
+///         params![text, cx.now()],
+///     )?)
+/// }
+/// # use tollgate_sdk::{CallInfo, Pack, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+/// # session.sql("CREATE TABLE notes_notes (text TEXT, at TEXT)");
+/// assert_eq!(remember(&cx, "the build needs protoc")?, 1);
+/// # Ok::<(), ToolError>(())
+/// ```
 pub struct Cx<'a> {
     /// The pack's own tables.
     pub db: Db<'a>,

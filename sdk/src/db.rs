@@ -6,6 +6,12 @@ use crate::Host;
 use crate::host::Transaction;
 
 /// One SQL value.
+///
+/// ```
+/// # use tollgate_sdk::{Value, params};
+/// let values: &[Value] = params!["text", 7, true, None::<i64>];
+/// assert_eq!(values, [Value::Text("text".to_owned()), Value::Integer(7), Value::Integer(1), Value::Null]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// SQL NULL.
@@ -21,6 +27,12 @@ pub enum Value {
 }
 
 /// Why a statement did not run. Its effects, if any, are undone.
+///
+/// ```
+/// # use tollgate_sdk::{DbError, ToolError};
+/// // `?` makes a refusal of it in a tool.
+/// assert_eq!(ToolError::from(DbError::Full).code, "STORAGE_FULL");
+/// ```
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum DbError {
     /// The statement is malformed, out of reach or not allowed.
@@ -58,6 +70,26 @@ pub enum DbError {
 }
 
 /// The values of one row in the order of the select list.
+///
+/// ```
+/// use tollgate_sdk::{DbError, Row};
+///
+/// struct Note {
+///     id: i64,
+///     tags: Vec<String>,
+/// }
+///
+/// impl TryFrom<Row> for Note {
+///     type Error = DbError;
+///
+///     fn try_from(row: Row) -> Result<Note, DbError> {
+///         Ok(Note { id: row.get(0)?, tags: row.json(1)? })
+///     }
+/// }
+/// # let note = Note::try_from(Row::new(tollgate_sdk::params![1, r#"["a"]"#].to_vec()))?;
+/// # assert_eq!((note.id, note.tags), (1, vec!["a".to_owned()]));
+/// # Ok::<(), DbError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row(Vec<Value>);
 
@@ -86,6 +118,18 @@ impl Row {
 }
 
 /// The tables of the pack, during one call.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Pack, params, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+/// # session.sql("CREATE TABLE notes_notes (id INTEGER PRIMARY KEY, text TEXT)");
+/// cx.db.execute("INSERT INTO notes_notes (text) VALUES (?1)", params!["hello"])?;
+/// let row = cx.db.query_row("SELECT text FROM notes_notes WHERE id = ?1", params![1])?;
+/// let text: Option<String> = row.map(|row| row.get(0)).transpose()?;
+/// assert_eq!(text.as_deref(), Some("hello"));
+/// # Ok::<(), tollgate_sdk::DbError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Db<'a> {
     storage: Storage<'a>,
@@ -151,18 +195,51 @@ impl<'a> Db<'a> {
 }
 
 /// A type that can be a parameter.
+///
+/// ```
+/// use tollgate_sdk::{ToValue, Value, params};
+///
+/// struct Celsius(f64);
+///
+/// impl ToValue for Celsius {
+///     fn to_value(&self) -> Value {
+///         Value::Real(self.0)
+///     }
+/// }
+/// assert_eq!(params![Celsius(21.5)], &[Value::Real(21.5)]);
+/// ```
 pub trait ToValue {
     /// The SQL value.
     fn to_value(&self) -> Value;
 }
 
 /// A type that a column can be read as.
+///
+/// ```
+/// use tollgate_sdk::{FromValue, Row, Value};
+///
+/// #[derive(Debug, PartialEq)]
+/// struct Celsius(f64);
+///
+/// impl FromValue for Celsius {
+///     fn from_value(value: &Value) -> Option<Celsius> {
+///         f64::from_value(value).map(Celsius)
+///     }
+/// }
+/// assert_eq!(Row::new(vec![Value::Real(21.5)]).get(0), Ok(Celsius(21.5)));
+/// ```
 pub trait FromValue: Sized {
     /// The typed value, or `None` if the column holds something else.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
 /// Parameters of a statement: `params![id, state]`.
+///
+/// ```
+/// # use tollgate_sdk::{Value, params};
+/// let (id, state) = ("note_1", Some("open"));
+/// assert_eq!(params![id, state], &[Value::Text("note_1".to_owned()), Value::Text("open".to_owned())]);
+/// ```
 #[macro_export]
 macro_rules! params {
     ($($value:expr),* $(,)?) => {

@@ -7,6 +7,18 @@ use serde_json::{Map, Value};
 use crate::{Asking, DbError};
 
 /// A refused or failed call, as the caller sees it under `"error"`.
+///
+/// ```
+/// use tollgate_sdk::{Blocker, NextCall, ToolError};
+///
+/// let refusal = ToolError::new("NOT_READY", "the note cannot be published")
+///     .remediation("Remove what is named in blockers, and call again.")
+///     .blocker(Blocker::new("NO_TITLE", "it has no title").field("title"))
+///     .blocker(Blocker::new("NO_REVIEW", "nobody read it"))
+///     .context("note", "note_1")
+///     .next_call(NextCall::new("note_review", serde_json::json!({"id": "note_1"})));
+/// assert_eq!(refusal.to_string(), "NOT_READY: the note cannot be published");
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolError {
     /// Stable UPPER_SNAKE.
@@ -28,6 +40,14 @@ pub struct ToolError {
 }
 
 /// One reason why a call was refused.
+///
+/// ```
+/// # use tollgate_sdk::{Blocker, NextCall};
+/// let blocker = Blocker::new("NO_TITLE", "it has no title")
+///     .field("title")
+///     .next_call(NextCall::new("note_title", serde_json::json!({"id": "note_1"})));
+/// assert_eq!(blocker.field.as_deref(), Some("title"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Blocker {
     /// Stable UPPER_SNAKE.
@@ -43,6 +63,12 @@ pub struct Blocker {
 }
 
 /// A call that is ready to run.
+///
+/// ```
+/// # use tollgate_sdk::NextCall;
+/// let call = NextCall::new("note_list", serde_json::json!({"limit": 5}));
+/// assert_eq!(call.arguments["limit"], 5);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NextCall {
     /// The tool's name.

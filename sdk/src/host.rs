@@ -9,6 +9,33 @@ use crate::{
 
 /// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable
 /// side of it; a pack never calls it itself.
+///
+/// ```
+/// use tollgate_sdk::{CallInfo, Cx, DbError, Host, Level, Row, Transaction, Value};
+///
+/// /// A host without storage.
+/// struct Nothing;
+///
+/// impl Host for Nothing {
+///     fn query(&self, _: &str, _: &[Value]) -> Result<Vec<Row>, DbError> {
+///         Ok(Vec::new())
+///     }
+///     fn execute(&self, _: &str, _: &[Value]) -> Result<u64, DbError> {
+///         Err(DbError::ReadOnly)
+///     }
+///     fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError> {
+///         Err(DbError::ReadOnly)
+///     }
+///     fn now_ms(&self) -> i64 {
+///         0
+///     }
+///     fn new_id(&self, prefix: &str) -> String {
+///         format!("{prefix}_1")
+///     }
+///     fn log(&self, _: Level, _: &str) {}
+/// }
+/// assert!(Cx::new(&Nothing, &CallInfo::default()).workspaces().is_empty());
+/// ```
 pub trait Host {
     /// Runs a statement that returns rows.
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError>;
@@ -92,6 +119,19 @@ pub trait Host {
 }
 
 /// Storage inside a transaction of a `Run` tool.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Pack, params, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+/// # session.sql("CREATE TABLE notes_notes (text TEXT)");
+/// // A `Run` tool gets one around a closure. An error would undo what is in it.
+/// let changed = cx.transaction(|db| {
+///     db.execute("INSERT INTO notes_notes (text) VALUES (?1)", params!["hello"])
+/// })?;
+/// assert_eq!(changed, 1);
+/// # Ok::<(), tollgate_sdk::DbError>(())
+/// ```
 pub trait Transaction {
     /// Like [`Host::query`].
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError>;
@@ -102,6 +142,14 @@ pub trait Transaction {
 }
 
 /// How much an operator should care about a line.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Level, Pack, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+///
+/// cx.log(Level::Warn, "the clock of the build server is late");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// For who writes the pack.
@@ -115,6 +163,13 @@ pub enum Level {
 }
 
 /// What the host knows about a call beside its arguments.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
+/// let call = CallInfo { client: Some("an editor".to_owned()), ..CallInfo::default() };
+/// let session = Session::new(&Pack::EMPTY);
+/// assert_eq!(Cx::new(session.backend(), &call).client(), Some("an editor"));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct CallInfo {
     /// The operation's id in the ledger.

@@ -5,6 +5,17 @@ use thiserror::Error;
 use crate::{Effect, Host, ToolError};
 
 /// Names and fingerprints that describe what a call did. Never content.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Event, Pack, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+///
+/// let event = Event::new("note.published").changed(["notes/note_1"]).note("by Ada");
+/// cx.ledger().append(&event)?;
+/// assert_eq!(session.events(), [event]);
+/// # Ok::<(), tollgate_sdk::LedgerError>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
     /// A dotted type such as `task.created`.
@@ -72,6 +83,18 @@ impl Event {
 
 /// Which operations to return; absent fields do not restrict. Without an envelope or a fingerprint only
 /// the newest 10,000 operations are looked at.
+///
+/// ```
+/// # use tollgate_sdk::OperationFilter;
+/// let failures = OperationFilter {
+///     tool: Some("note_publish".to_owned()),
+///     success: Some(false),
+///     newest_first: true,
+///     limit: 10,
+///     ..OperationFilter::default()
+/// };
+/// # assert_eq!(failures.limit, 10);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperationFilter {
     /// Of this envelope.
@@ -103,6 +126,19 @@ pub struct OperationFilter {
 }
 
 /// One past operation.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Operation, OperationFilter, Pack, Want, native::Session};
+/// # const PACK: Pack = Pack { wants: &[Want::LedgerQuery], ..Pack::EMPTY };
+/// # let (session, call) = (Session::new(&PACK), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+///
+/// let before = Operation { tool: "note_publish".to_owned(), success: Some(true), ..Operation::default() };
+/// session.set_operations(vec![before.clone()]);
+/// let found = cx.ledger().query(&OperationFilter { limit: 10, ..OperationFilter::default() })?;
+/// assert_eq!(found, [before]);
+/// # Ok::<(), tollgate_sdk::LedgerError>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operation {
     /// Its place in the ledger.
@@ -138,6 +174,15 @@ pub struct Operation {
 }
 
 /// Why a request to the ledger failed.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, LedgerError, OperationFilter, Pack, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+///
+/// // This pack does not ask for `Want::LedgerQuery`.
+/// assert_eq!(cx.ledger().query(&OperationFilter::default()), Err(LedgerError::Denied));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LedgerError {
     /// The component was not granted queries, or is a policy that would append.
@@ -175,6 +220,15 @@ impl From<LedgerError> for ToolError {
 }
 
 /// The ledger, as far as a call may use it. [`Cx::ledger`](crate::Cx::ledger) hands it out.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Event, Pack, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+///
+/// cx.ledger().append(&Event::new("note.read").changed(["notes/note_1"]))?;
+/// # Ok::<(), tollgate_sdk::ToolError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Ledger<'a> {
     host: &'a dyn Host,

@@ -1,18 +1,23 @@
-//! What a Tollgate pack is written against: tools, storage, errors, and a native test backend.
+//! What Tollgate's packs and policies are written against: tools, storage, errors, verdicts, and a native
+//! backend to test them with.
 //!
-//! A tool is its argument struct. Its fields are the parameters, its doc comments the
-//! descriptions, and [`Tool::run`] does the work:
+//! # A pack
+//!
+//! A pack offers tools. A tool is its argument struct: its fields are the parameters, its doc comments what
+//! agents read, and [`Tool::run`] does the work with what [`Cx`] gives it. Errors are [`ToolError`]s, and take
+//! back every row of the call.
 //!
 //! ```
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
-//! use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
+//! use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, params, tools};
 //!
-//! /// Greet somebody by name.
+//! /// Greet somebody by name, and remember it.
 //! #[derive(Deserialize, JsonSchema)]
 //! #[serde(deny_unknown_fields)]
 //! struct Greet {
 //!     /// Who to greet.
+//!     #[schemars(length(min = 1, max = 100))]
 //!     name: String,
 //! }
 //!
@@ -26,10 +31,18 @@
 //! impl Tool for Greet {
 //!     const NAME: &'static str = "hello_greet";
 //!     const TITLE: &'static str = "Greet";
-//!     const EFFECT: Effect = Effect::Read;
+//!     const EFFECT: Effect = Effect::Write;
 //!     type Output = Greeting;
 //!
-//!     fn run(self, _cx: &Cx<'_>) -> Result<Greeting, ToolError> {
+//!     fn run(self, cx: &Cx<'_>) -> Result<Greeting, ToolError> {
+//!         if self.name == "nobody" {
+//!             return Err(ToolError::new("NOBODY_THERE", "there is nobody to greet")
+//!                 .remediation("Name somebody."));
+//!         }
+//!         cx.db.execute(
+//!             "INSERT INTO hello_greetings (name, at) VALUES (?1, ?2)",
+//!             params![self.name, cx.now()],
+//!         )?;
 //!         Ok(Greeting { text: format!("Hello, {}", self.name) })
 //!     }
 //! }
@@ -39,14 +52,75 @@
 //!     version: "0.1.0",
 //!     summary: "Greetings.",
 //!     tools: tools![Greet],
+//!     migrations: &[Migration {
+//!         name: "0001_init",
+//!         sql: "CREATE TABLE hello_greetings (name TEXT NOT NULL, at TEXT NOT NULL);",
+//!     }],
 //!     ..Pack::EMPTY
 //! };
 //! tollgate_sdk::export_pack!(PACK);
 //!
+//! // Natively, calls go over SQLite with the same rules, a fixed clock and counted ids.
 //! let session = tollgate_sdk::native::Session::new(&PACK);
 //! let reply = session.call("hello_greet", r#"{"name": "Ada"}"#).unwrap();
 //! assert_eq!(reply.structured, r#"{"text":"Hello, Ada"}"#);
+//! let refusal = session.call("hello_greet", r#"{"name": "nobody"}"#).unwrap_err();
+//! assert_eq!(refusal.code, "NOBODY_THERE");
+//! assert_eq!(session.sql("SELECT name FROM hello_greetings").len(), 1);
 //! ```
+//!
+//! # A policy
+//!
+//! A policy judges calls, before they run and when their result is there. It is its settings; see [`policy`].
+//!
+//! ```
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use tollgate_sdk::native::Judge;
+//! use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Request, Verdict};
+//!
+//! /// Greets only whom the operator knows.
+//! #[derive(Deserialize, JsonSchema)]
+//! #[serde(deny_unknown_fields)]
+//! struct Known {
+//!     /// Who may be greeted.
+//!     names: Vec<String>,
+//! }
+//!
+//! impl Policy for Known {
+//!     const NAME: &'static str = "known";
+//!     const SUMMARY: &'static str = "Strangers are not greeted.";
+//!     const PHASE: Phase = Phase::Request;
+//!
+//!     fn before(&self, _: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
+//!         let name = request.arguments.get("name").and_then(|name| name.as_str());
+//!         if name.is_some_and(|name| self.names.iter().any(|known| known == name)) {
+//!             return Ok(Verdict::Pass);
+//!         }
+//!         Ok(Denial::new("STRANGER", "nobody knows them").remediation("Greet somebody else.").into())
+//!     }
+//! }
+//! tollgate_sdk::export_policy!(Known);
+//!
+//! let judge = Judge::<Known>::new(r#"{"names": ["Ada"]}"#).unwrap();
+//! assert!(judge.before(&Request::of("hello_greet", r#"{"name": "Bob"}"#)).is_denied());
+//! ```
+//!
+//! # From here to a running host
+//!
+//! `tollgate new pack NAME` and `tollgate new policy NAME` make a crate of this shape. `cargo build --release
+//! --target wasm32-wasip2` makes a component of it, and `tollgate packs check FILE` tries that in the host.
+//!
+//! | what for | what |
+//! |---|---|
+//! | tools and their tables | [`Tool`], [`tools!`], [`Effect`], [`Hints`], [`Tier`], [`Pack`] |
+//! | SQL | [`Db`], [`Row`], [`params!`], [`Migration`], [`id!`], [`text_enum!`], [`Timestamp`] |
+//! | refusals | [`ToolError`], [`Blocker`], [`NextCall`] |
+//! | files and programs | [`Workspace`], [`Command`], [`Want`] |
+//! | ledger, budgets, artifacts | [`Ledger`], [`Budget`], [`Cx::keep_artifact`] |
+//! | prompts | [`Prompt`], [`prompts!`] |
+//! | policies | [`policy`] |
+//! | tests | [`native`] |
 #![warn(missing_docs)]
 
 pub mod artifacts;
@@ -71,6 +145,8 @@ mod tool;
 pub mod workspace;
 
 pub mod policy;
+// Hidden modules are what hosts and the native backend share.
+#[doc(hidden)]
 pub mod sql;
 
 #[cfg(target_family = "wasm")]
@@ -79,10 +155,16 @@ pub mod guest;
 #[cfg(not(target_family = "wasm"))]
 pub mod native;
 #[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
 pub mod permit;
 #[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
 pub mod stale;
 #[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
+pub mod surface;
+#[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
 pub mod tree;
 
 pub use artifacts::{ArtifactError, ArtifactKind};
@@ -90,6 +172,7 @@ pub use ask::{Action, Answer, AnsweredBy, Asking, Question};
 pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};
 pub use canonical::canonical_json;
 #[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
 pub use capture::Capture;
 pub use content::{Content, Media};
 pub use cx::Cx;

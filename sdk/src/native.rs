@@ -36,12 +36,50 @@ use crate::{
 };
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Pack, native::{EPOCH_MS, Session}};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+///
+/// assert_eq!(cx.now().as_ms(), EPOCH_MS);
+/// session.advance_ms(60_000);
+/// assert_eq!(cx.now().as_ms(), EPOCH_MS + 60_000);
+/// ```
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
 
 /// The host process, as packs see it.
 const SESSION_ID: &str = "00000000-0000-7000-8000-000000000000";
 
 /// A pack over an in-memory or file database.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Clear {}
+/// # #[derive(serde::Serialize, schemars::JsonSchema)]
+/// # struct Cleared {}
+/// # impl Tool for Clear {
+/// #     const NAME: &'static str = "notes_clear";
+/// #     const TITLE: &'static str = "Throw all notes away";
+/// #     const EFFECT: Effect = Effect::Write;
+/// #     const TIER: Tier = Tier::Full;
+/// #     const HINTS: Hints = Hints::DESTRUCTIVE;
+/// #     type Output = Cleared;
+/// #     fn run(self, _: &Cx<'_>) -> Result<Cleared, ToolError> { Ok(Cleared {}) }
+/// #     // …
+/// # }
+/// # use tollgate_sdk::native::Session;
+/// const PACK: Pack = Pack { name: "notes", tools: tools![Clear], ..Pack::EMPTY };
+/// let session = Session::new(&PACK);
+/// let log = session.script(
+///     r#"
+///     notes_clear {}
+///     notes_clear {"all": true}
+///     "#,
+/// );
+/// assert!(log.trim().starts_with("ok {}"), "{log}");
+/// ```
 pub struct Session {
     pack: &'static Pack,
     backend: Sqlite,

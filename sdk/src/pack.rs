@@ -3,6 +3,20 @@
 use crate::{Entry, GitAccess, PromptEntry};
 
 /// A tool pack: its name, what it wants, its tables and its tools.
+///
+/// ```
+/// use tollgate_sdk::{Migration, Pack, Want};
+///
+/// const PACK: Pack = Pack {
+///     name: "release-notes",
+///     version: "0.1.0",
+///     summary: "Notes of what was released.",
+///     wants: &[Want::WorkspaceWrite("notes/")],
+///     migrations: &[Migration { name: "0001_init", sql: "CREATE TABLE release_notes_notes (text TEXT NOT NULL);" }],
+///     ..Pack::EMPTY
+/// };
+/// assert_eq!(PACK.table_prefix(), "release_notes_");
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Pack {
     /// `^[a-z][a-z0-9-]{0,31}$`. Its tables start with this name, `-` becoming `_`.
@@ -65,6 +79,16 @@ impl Pack {
 }
 
 /// A capability beyond storage of the pack's own, clock, ids and log.
+///
+/// ```
+/// # use tollgate_sdk::{GitAccess, Pack, Want};
+/// const PACK: Pack = Pack {
+///     name: "release-notes",
+///     wants: &[Want::WorkspaceRead("*"), Want::WorkspaceWrite("notes/"), Want::Git(GitAccess::Read)],
+///     ..Pack::EMPTY
+/// };
+/// # assert_eq!(PACK.wants.len(), 3);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
     /// Reads the named workspaces, `*` being all of them.
@@ -97,16 +121,32 @@ pub enum ClientPart {
 }
 
 /// One step of a pack's schema.
+///
+/// ```
+/// # use tollgate_sdk::Migration;
+/// const SECOND: Migration = Migration {
+///     name: "0002_author",
+///     sql: "ALTER TABLE notes_notes ADD COLUMN author TEXT;",
+/// };
+/// # assert_eq!(SECOND.name, "0002_author");
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
     /// `NNNN_name`, the file's name without its ending.
     pub name: &'static str,
-    /// The SQL, in the subset that [`crate::sql`] describes.
+    /// The SQL, in the subset that SQLite and PostgreSQL share.
     pub sql: &'static str,
 }
 
 /// Makes a [`Migration`] from a file, for instance
 /// `migration!("../../../migrations/work", "0001_init")`.
+///
+/// ```
+/// # use tollgate_sdk::{Migration, migration};
+/// // The file is named from where this source file is.
+/// const FIRST: Migration = migration!("../../migrations/convergence", "0001_init");
+/// assert!(FIRST.sql.contains("CREATE TABLE convergence_"));
+/// ```
 #[macro_export]
 macro_rules! migration {
     ($folder:literal, $name:literal) => {
@@ -118,6 +158,12 @@ macro_rules! migration {
 }
 
 /// Exports a [`Pack`] from a component. On a native target, where packs are tested, it does nothing.
+///
+/// ```
+/// # use tollgate_sdk::Pack;
+/// pub const PACK: Pack = Pack { name: "notes", ..Pack::EMPTY };
+/// tollgate_sdk::export_pack!(PACK);
+/// ```
 #[macro_export]
 macro_rules! export_pack {
     ($pack:path) => {

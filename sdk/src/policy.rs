@@ -36,6 +36,8 @@
 //! assert_eq!(judge.before(&Request::of("task_get", r#"{}"#)).verdict, Verdict::Pass);
 //! ```
 
+mod verdict;
+
 use std::cell::RefCell;
 use std::ops::Deref;
 
@@ -43,9 +45,22 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{Cx, Effect, Migration, NextCall, Want, canonical_json};
+use crate::{Cx, Effect, Migration, Want, canonical_json};
+
+pub use verdict::{Denial, Note, Problem, Question, Review, Verdict};
 
 /// What of a call a policy judges.
+///
+/// ```
+/// # use tollgate_sdk::policy::{Phase, Policy};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Quiet {}
+/// impl Policy for Quiet {
+///     const NAME: &'static str = "quiet";
+///     const SUMMARY: &'static str = "Judges no result.";
+///     const PHASE: Phase = Phase::Request;
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// The call, before it runs: `before`.
@@ -58,6 +73,40 @@ pub enum Phase {
 
 /// A policy. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`; give settings that
 /// may be left out a `#[serde(default)]`.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use tollgate_sdk::native::Judge;
+/// use tollgate_sdk::policy::{CannotJudge, Denial, Outcome, Phase, Policy, PolicyCx, Problem, Request, Review};
+///
+/// /// Keeps results small.
+/// #[derive(Deserialize, JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Small {
+///     /// Most bytes of a result.
+///     bytes: usize,
+/// }
+///
+/// impl Policy for Small {
+///     const NAME: &'static str = "small";
+///     const SUMMARY: &'static str = "Results are small.";
+///     const PHASE: Phase = Phase::Response;
+///
+///     fn problems(&self) -> Vec<Problem> {
+///         let none = (self.bytes == 0).then(|| Problem::new("bytes", "must be at least 1"));
+///         none.into_iter().collect()
+///     }
+///
+///     fn after(&self, _: &PolicyCx<'_>, _: &Request, outcome: &Outcome) -> Result<Review, CannotJudge> {
+///         Ok(match outcome.body.to_string().len() {
+///             bytes if bytes > self.bytes => Denial::new("TOO_MUCH", format!("{bytes} bytes")).into(),
+///             _ => Review::Pass,
+///         })
+///     }
+/// }
+/// assert_eq!(Judge::<Small>::new(r#"{"bytes": 0}"#).err().map(|problems| problems.len()), Some(1));
+/// ```
 pub trait Policy: DeserializeOwned + JsonSchema {
     /// `^[a-z][a-z0-9-]{0,31}$`. Its tables start with `policy_` and it, `-` becoming `_`.
     const NAME: &'static str;
@@ -95,6 +144,15 @@ pub trait Policy: DeserializeOwned + JsonSchema {
 }
 
 /// A call to be judged.
+///
+/// ```
+/// # use tollgate_sdk::policy::Request;
+/// let request = Request {
+///     identity: Some("ada".to_owned()),
+///     ..Request::of("note_publish", r#"{"actor": "somebody else"}"#)
+/// };
+/// assert_eq!(request.actor(), Some("ada"), "what is proven counts more than what is claimed");
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The operation's id in the ledger.
@@ -172,6 +230,18 @@ impl Request {
 }
 
 /// How a judged call ended.
+///
+/// ```
+/// # use tollgate_sdk::policy::Outcome;
+/// let outcome = Outcome {
+///     success: true,
+///     error_code: None,
+///     body: serde_json::json!({"notes": []}),
+///     text: None,
+///     duration_ms: 3,
+/// };
+/// # assert!(outcome.success);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// Whether it succeeded.
@@ -186,120 +256,16 @@ pub struct Outcome {
     pub duration_ms: u64,
 }
 
-/// What one policy leaves for those after it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// What it is about.
-    pub key: String,
-    /// What is said.
-    pub value: String,
-}
-
-/// Why a call must not run, or its result must not leave.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Denial {
-    /// Stable UPPER_SNAKE.
-    pub code: String,
-    /// One sentence.
-    pub reason: String,
-    /// What the caller can do.
-    pub remediation: String,
-    /// The call that helps.
-    pub next_call: Option<NextCall>,
-}
-
-impl Denial {
-    /// A denial with a code and a sentence.
-    #[must_use]
-    pub fn new(code: impl Into<String>, reason: impl Into<String>) -> Denial {
-        Denial {
-            code: code.into(),
-            reason: reason.into(),
-            remediation: String::new(),
-            next_call: None,
-        }
-    }
-
-    /// Says what the caller can do.
-    #[must_use]
-    pub fn remediation(mut self, remediation: impl Into<String>) -> Denial {
-        self.remediation = remediation.into();
-        self
-    }
-
-    /// Names the call that helps.
-    #[must_use]
-    pub fn next_call(mut self, call: NextCall) -> Denial {
-        self.next_call = Some(call);
-        self
-    }
-}
-
-/// What a person is asked before a call runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Question {
-    /// What is about to happen, in one or two sentences.
-    pub message: String,
-    /// What the caller is told when nobody can be asked or the answer is no.
-    pub otherwise: Denial,
-}
-
-/// A verdict before the call.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// It may run.
-    Pass,
-    /// It runs with these arguments instead, which are validated again.
-    Amend(Map<String, Value>),
-    /// It must not run.
-    Deny(Denial),
-    /// It runs if the client's user agrees.
-    Ask(Question),
-}
-
-impl From<Denial> for Verdict {
-    fn from(denial: Denial) -> Verdict {
-        Verdict::Deny(denial)
-    }
-}
-
-/// A verdict on a result.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Review {
-    /// It may leave.
-    Pass,
-    /// It must not: the call's changes are undone and its result is withheld.
-    Deny(Denial),
-}
-
-impl From<Denial> for Review {
-    fn from(denial: Denial) -> Review {
-        Review::Deny(denial)
-    }
-}
-
-/// A mistake in a policy's settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// The key, dotted.
-    pub key: String,
-    /// What is wrong with it.
-    pub message: String,
-}
-
-impl Problem {
-    /// A mistake under a key.
-    #[must_use]
-    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Problem {
-        Problem {
-            key: key.into(),
-            message: message.into(),
-        }
-    }
-}
-
 /// Why a call could not be judged: made from any error by `?`. The call is denied, unless the
 /// operator lets the policy fail open.
+///
+/// ```
+/// # use tollgate_sdk::policy::CannotJudge;
+/// fn minutes(text: &str) -> Result<u32, CannotJudge> {
+///     Ok(text.parse::<u32>()?)
+/// }
+/// assert!(minutes("many").is_err());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CannotJudge(pub String);
 
@@ -310,6 +276,18 @@ impl<E: std::error::Error> From<E> for CannotJudge {
 }
 
 /// What a policy works with: everything of [`Cx`], and notes for the policies after it.
+///
+/// ```
+/// use tollgate_sdk::policy::{CannotJudge, PolicyCx, Request, Verdict};
+///
+/// fn before(cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
+///     let row = cx.db.query_row("SELECT count(id) FROM policy_quota_calls", &[])?;
+///     let calls: i64 = row.map_or(Ok(0), |row| row.get(0))?;
+///     cx.note("calls", calls.to_string());
+///     Ok(Verdict::Pass)
+/// }
+/// # let _ = before;
+/// ```
 pub struct PolicyCx<'a> {
     cx: Cx<'a>,
     notes: RefCell<Vec<Note>>,
@@ -360,6 +338,18 @@ pub(crate) fn settings<P: Policy>(text: &str) -> Result<P, Vec<Problem>> {
 
 /// Exports a [`Policy`] from a component. On a native target, where policies are tested, it does
 /// nothing.
+///
+/// ```
+/// # use tollgate_sdk::policy::{Phase, Policy};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Quiet {}
+/// # impl Policy for Quiet {
+/// #     const NAME: &'static str = "quiet";
+/// #     const SUMMARY: &'static str = "Says nothing.";
+/// #     const PHASE: Phase = Phase::Both;
+/// # }
+/// tollgate_sdk::export_policy!(Quiet);
+/// ```
 #[macro_export]
 macro_rules! export_policy {
     ($policy:path) => {

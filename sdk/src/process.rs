@@ -8,9 +8,25 @@ use thiserror::Error;
 use crate::{TestCommand, ToolError};
 
 /// Most bytes of one stream that come back, as the host clamps it.
+///
+/// ```
+/// # use tollgate_sdk::{Command, process::MAX_OUTPUT};
+/// let command = Command::new("cargo").args(["test"]).output_limit(MAX_OUTPUT);
+/// # assert_eq!(command.output_limit, 1 << 20);
+/// ```
 pub const MAX_OUTPUT: u32 = 1 << 20;
 
 /// What to run: a program and its arguments, never a shell.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use tollgate_sdk::Command;
+/// let command = Command::new("git")
+///     .args(["commit", "--file", "-"])
+///     .stdin("Say hello\n")
+///     .timeout(Duration::from_secs(5));
+/// # assert_eq!(command.arguments.len(), 3);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// A program the pack was granted, by name.
@@ -74,6 +90,18 @@ impl Command {
 }
 
 /// How a process ended.
+///
+/// ```
+/// # use tollgate_sdk::Ending;
+/// fn told(ending: Ending) -> String {
+///     match ending {
+///         Ending::Exited(code) => format!("exit code {code}"),
+///         Ending::Signalled(signal) => format!("signal {signal}"),
+///         Ending::TimedOut => "no time left".to_owned(),
+///     }
+/// }
+/// assert_eq!(told(Ending::Exited(1)), "exit code 1");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// It exited with this code.
@@ -85,6 +113,12 @@ pub enum Ending {
 }
 
 /// What a stream held.
+///
+/// ```
+/// # use tollgate_sdk::Output;
+/// let output = Output { bytes: b"headtail".to_vec(), total: 1_000 };
+/// assert_eq!(output.text(), "head\n[992 bytes cut]\ntail");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// All of it, or the first and the last half of the limit with nothing in between.
@@ -117,6 +151,33 @@ impl Output {
 }
 
 /// What a process did.
+///
+/// ```
+/// # use tollgate_sdk::{Command, Cx, Effect, Pack, Tool, ToolError, Want, native::{Session, Workspace}, tools};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Hello {}
+/// # #[derive(serde::Serialize, schemars::JsonSchema)]
+/// # struct Said { text: String }
+/// impl Tool for Hello {
+/// #     const NAME: &'static str = "hello_say";
+/// #     const TITLE: &'static str = "Say hello";
+/// #     const EFFECT: Effect = Effect::Run;
+/// #     type Output = Said;
+///     // …
+///     fn run(self, cx: &Cx<'_>) -> Result<Said, ToolError> {
+///         let outcome = cx.workspace("main")?.run(&Command::new("echo").args(["hello"]))?;
+///         if !outcome.succeeded() {
+///             return Err(ToolError::new("NOT_SAID", outcome.stderr.text()));
+///         }
+///         Ok(Said { text: outcome.stdout.text().trim().to_owned() })
+///     }
+/// }
+/// # const PACK: Pack = Pack {
+/// #     name: "hello", wants: &[Want::WorkspaceRead("*"), Want::Process("echo")], tools: tools![Hello], ..Pack::EMPTY
+/// # };
+/// # let session = Session::new(&PACK).workspace(Workspace::new("main", &std::env::temp_dir())).allow_program("echo");
+/// assert_eq!(session.call("hello_say", "{}").unwrap().structured, r#"{"text":"hello"}"#);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// How it ended.
@@ -140,6 +201,12 @@ impl Outcome {
 }
 
 /// Why nothing was run.
+///
+/// ```
+/// # use tollgate_sdk::{ProcessError, ToolError};
+/// let refusal = ToolError::from(ProcessError::NotStarted("there is no program `protoc`".to_owned()));
+/// assert_eq!(refusal.code, "PROCESS_NOT_STARTED");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProcessError {
     /// The pack may not run this, or not in a tool of this effect.

@@ -10,6 +10,32 @@ use crate::{Content, Cx, Reply, ToolError, schema};
 
 /// A prompt. The struct's fields are its arguments, which are texts; their doc comments, and the
 /// struct's own, are what clients show. It may read storage and change nothing.
+///
+/// ```
+/// use tollgate_sdk::{Cx, Prompt, ToolError};
+///
+/// /// Write down what was learned.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Learn {
+///     /// About what.
+///     topic: String,
+/// }
+///
+/// impl Prompt for Learn {
+///     const NAME: &'static str = "notes_learn";
+///     const TITLE: &'static str = "Write down what was learned";
+///
+///     fn say(self, _: &Cx<'_>) -> Result<String, ToolError> {
+///         Ok(format!("Keep with notes_add what you learned about {}.", self.topic))
+///     }
+/// }
+/// # const PACK: tollgate_sdk::Pack = tollgate_sdk::Pack { prompts: tollgate_sdk::prompts![Learn], ..tollgate_sdk::Pack::EMPTY };
+/// let session = tollgate_sdk::native::Session::new(&PACK);
+/// let said = session.prompt("notes_learn", r#"{"topic": "builds"}"#)?;
+/// assert_eq!(said, "Keep with notes_add what you learned about builds.");
+/// # Ok::<(), ToolError>(())
+/// ```
 pub trait Prompt: DeserializeOwned + JsonSchema {
     /// `^[a-z][a-z0-9_]{0,39}$`, and no tool's name.
     const NAME: &'static str;
@@ -26,6 +52,30 @@ pub trait Prompt: DeserializeOwned + JsonSchema {
 }
 
 /// One row of a pack's prompt table.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Prompt, ToolError};
+/// #
+/// # /// Write down what was learned.
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # #[serde(deny_unknown_fields)]
+/// # struct Learn {
+/// #     /// About what.
+/// #     topic: String,
+/// # }
+/// #
+/// # impl Prompt for Learn {
+/// #     const NAME: &'static str = "notes_learn";
+/// #     const TITLE: &'static str = "Write down what was learned";
+/// #
+/// #     fn say(self, _: &Cx<'_>) -> Result<String, ToolError> {
+/// #         Ok(format!("Keep with notes_add what you learned about {}.", self.topic))
+/// #     }
+/// # }
+/// # use tollgate_sdk::PromptEntry;
+/// const ENTRY: PromptEntry = PromptEntry::of::<Learn>();
+/// assert_eq!(ENTRY.description(), "Write down what was learned.");
+/// ```
 #[derive(Clone, Copy)]
 pub struct PromptEntry {
     /// See [`Prompt::NAME`].
@@ -39,6 +89,30 @@ pub struct PromptEntry {
 }
 
 /// One argument of a prompt.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Prompt, ToolError};
+/// #
+/// # /// Write down what was learned.
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # #[serde(deny_unknown_fields)]
+/// # struct Learn {
+/// #     /// About what.
+/// #     topic: String,
+/// # }
+/// #
+/// # impl Prompt for Learn {
+/// #     const NAME: &'static str = "notes_learn";
+/// #     const TITLE: &'static str = "Write down what was learned";
+/// #
+/// #     fn say(self, _: &Cx<'_>) -> Result<String, ToolError> {
+/// #         Ok(format!("Keep with notes_add what you learned about {}.", self.topic))
+/// #     }
+/// # }
+/// # use tollgate_sdk::{PromptArgument, PromptEntry};
+/// let about = PromptArgument { name: "topic".to_owned(), description: "About what.".to_owned(), required: true };
+/// assert_eq!(PromptEntry::of::<Learn>().arguments(), [about]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptArgument {
     /// Its name.
@@ -122,6 +196,30 @@ fn call<P: Prompt>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
 }
 
 /// Makes a pack's prompt table: `prompts![PlanJob, ExecuteJob]`.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Prompt, ToolError};
+/// #
+/// # /// Write down what was learned.
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # #[serde(deny_unknown_fields)]
+/// # struct Learn {
+/// #     /// About what.
+/// #     topic: String,
+/// # }
+/// #
+/// # impl Prompt for Learn {
+/// #     const NAME: &'static str = "notes_learn";
+/// #     const TITLE: &'static str = "Write down what was learned";
+/// #
+/// #     fn say(self, _: &Cx<'_>) -> Result<String, ToolError> {
+/// #         Ok(format!("Keep with notes_add what you learned about {}.", self.topic))
+/// #     }
+/// # }
+/// # use tollgate_sdk::{Pack, prompts};
+/// const PACK: Pack = Pack { name: "notes", prompts: prompts![Learn], ..Pack::EMPTY };
+/// assert!(PACK.prompt("notes_learn").is_some());
+/// ```
 #[macro_export]
 macro_rules! prompts {
     ($($prompt:ty),+ $(,)?) => {

@@ -6,18 +6,56 @@ use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::{Map, Value, json};
 
 /// The schema of a tool's arguments. Its `description` is the struct's doc comment.
+///
+/// ```
+/// # use tollgate_sdk::input_schema;
+/// /// Keep a note.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Add {
+///     /// What to remember.
+///     text: Option<String>,
+/// }
+/// let schema = input_schema::<Add>();
+/// assert_eq!(schema["description"], "Keep a note.");
+/// assert_eq!(schema["properties"]["text"]["type"], "string");
+/// ```
 #[must_use]
 pub fn input_schema<T: JsonSchema>() -> Value {
     generate::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
 /// The schema of a tool's structured reply.
+///
+/// ```
+/// # use tollgate_sdk::output_schema;
+/// /// What is kept.
+/// #[derive(serde::Serialize, schemars::JsonSchema)]
+/// struct Kept {
+///     /// How many notes.
+///     notes: u32,
+/// }
+/// assert_eq!(output_schema::<Kept>()["required"][0], "notes");
+/// ```
 #[must_use]
 pub fn output_schema<T: JsonSchema>() -> Value {
     generate::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
 /// The schema of a pack's `config` table, for [`Pack::config_schema`](crate::Pack::config_schema).
+///
+/// ```
+/// # use tollgate_sdk::{Pack, config_schema};
+/// /// What the operator sets.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Settings {
+///     /// How many notes are kept.
+///     max_notes: u32,
+/// }
+/// const PACK: Pack = Pack { config_schema: Some(config_schema::<Settings>), ..Pack::EMPTY };
+/// # assert!(PACK.config_schema.is_some());
+/// ```
 #[must_use]
 pub fn config_schema<T: JsonSchema>() -> Value {
     input_schema::<T>()

@@ -3,6 +3,13 @@
 use thiserror::Error;
 
 /// An identifier with its own type, made with [`id!`](crate::id).
+///
+/// ```
+/// use tollgate_sdk::{Id, id};
+///
+/// id!(/** A note. */ NoteId, "note");
+/// assert_eq!(NoteId::PREFIX, "note");
+/// ```
 pub trait Id {
     /// What the text starts with, before the underscore.
     const PREFIX: &'static str;
@@ -11,6 +18,15 @@ pub trait Id {
 }
 
 /// Text that names no variant of an enum.
+///
+/// ```
+/// tollgate_sdk::text_enum! {
+///     /// Where a note stands.
+///     pub enum State { Draft = "draft", Published = "published" }
+/// }
+/// let err = "lost".parse::<State>().unwrap_err();
+/// assert_eq!(err.to_string(), "`lost` is none of draft, published");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{text}` is none of {legal}")]
 pub struct ParseTextError {
@@ -21,6 +37,20 @@ pub struct ParseTextError {
 }
 
 /// Makes an identifier type: `id!(/// A task. TaskId, "tsk");`
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
+/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let cx = Cx::new(session.backend(), &call);
+///
+/// tollgate_sdk::id!(
+///     /// A note.
+///     NoteId,
+///     "note"
+/// );
+/// let id: NoteId = cx.new_id();
+/// assert!(id.as_str().starts_with("note_"));
+/// ```
 #[macro_export]
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident, $prefix:literal) => {
@@ -79,6 +109,16 @@ macro_rules! id {
 /// Makes an enum that is text: `text_enum! { pub enum Phase { Draft = "draft", Done = "done" } }`.
 ///
 /// It gets `ALL`, `as_str`, `FromStr`, `Display`, serde, a plain string schema, and columns.
+///
+/// ```
+/// tollgate_sdk::text_enum! {
+///     /// Where a note stands.
+///     pub enum State { Draft = "draft", Published = "published" }
+/// }
+/// assert_eq!(State::ALL.len(), 2);
+/// assert_eq!("draft".parse(), Ok(State::Draft));
+/// assert_eq!(serde_json::to_string(&State::Published).unwrap(), r#""published""#);
+/// ```
 #[macro_export]
 macro_rules! text_enum {
     ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {

@@ -11,6 +11,12 @@ use time::{OffsetDateTime, UtcOffset};
 use crate::{FromValue, ToValue, Value};
 
 /// An instant with millisecond precision, UTC. In JSON and in SQL it is RFC 3339 text.
+///
+/// ```
+/// # use tollgate_sdk::Timestamp;
+/// let start = Timestamp::parse("2026-11-20T23:53:30Z").unwrap();
+/// assert_eq!(start.plus_ms(1_500).to_string(), "2026-11-20T23:53:31.500Z");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 

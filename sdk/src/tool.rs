@@ -10,6 +10,11 @@ use serde_json::Value;
 use crate::{Content, Cx, ToolError, schema};
 
 /// How the host runs a tool, and what it may do.
+///
+/// ```
+/// # use tollgate_sdk::Effect;
+/// assert_eq!(serde_json::to_string(&Effect::Read).unwrap(), r#""read""#);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -22,6 +27,24 @@ pub enum Effect {
 }
 
 /// In which listing a tool appears. Every tool can be called whatever its tier.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Clear {}
+/// # #[derive(serde::Serialize, schemars::JsonSchema)]
+/// # struct Cleared {}
+/// impl Tool for Clear {
+///     const NAME: &'static str = "notes_clear";
+///     const TITLE: &'static str = "Throw all notes away";
+///     const EFFECT: Effect = Effect::Write;
+///     const TIER: Tier = Tier::Full;
+///     const HINTS: Hints = Hints::DESTRUCTIVE;
+///     type Output = Cleared;
+/// #     fn run(self, _: &Cx<'_>) -> Result<Cleared, ToolError> { Ok(Cleared {}) }
+///     // …
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
     /// Daily tools, listed by default.
@@ -33,6 +56,25 @@ pub enum Tier {
 }
 
 /// What clients are told about a tool beside its effect.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Clear {}
+/// # #[derive(serde::Serialize, schemars::JsonSchema)]
+/// # struct Cleared {}
+/// impl Tool for Clear {
+///     const NAME: &'static str = "notes_clear";
+///     const TITLE: &'static str = "Throw all notes away";
+///     const EFFECT: Effect = Effect::Write;
+///     const TIER: Tier = Tier::Full;
+///     const HINTS: Hints = Hints::DESTRUCTIVE;
+///     type Output = Cleared;
+/// #     fn run(self, _: &Cx<'_>) -> Result<Cleared, ToolError> { Ok(Cleared {}) }
+///     // …
+/// }
+/// assert!(Clear::HINTS.destructive && !Clear::HINTS.idempotent);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
     /// It may delete or overwrite what was there.
@@ -68,6 +110,46 @@ impl Hints {
 
 /// A tool. The struct's fields are its parameters; their doc comments, and the struct's own, are
 /// what clients read. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`.
+///
+/// ```
+/// use tollgate_sdk::{Cx, Effect, Tool, ToolError};
+///
+/// /// Add numbers.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Add {
+///     /// The numbers.
+///     numbers: Vec<i64>,
+/// }
+///
+/// /// What they make.
+/// #[derive(serde::Serialize, schemars::JsonSchema)]
+/// struct Sum {
+///     /// The sum.
+///     sum: i64,
+/// }
+///
+/// impl Tool for Add {
+///     const NAME: &'static str = "sum_add";
+///     const TITLE: &'static str = "Add numbers";
+///     const EFFECT: Effect = Effect::Read;
+///     type Output = Sum;
+///
+///     fn run(self, _: &Cx<'_>) -> Result<Sum, ToolError> {
+///         let sum = self.numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number));
+///         let too_large = || ToolError::new("TOO_LARGE", "the sum is too large").remediation("Add less.");
+///         Ok(Sum { sum: sum.ok_or_else(too_large)? })
+///     }
+///
+///     fn text(output: &Sum) -> Option<String> {
+///         Some(format!("= {}", output.sum))
+///     }
+/// }
+/// # const PACK: tollgate_sdk::Pack = tollgate_sdk::Pack { tools: tollgate_sdk::tools![Add], ..tollgate_sdk::Pack::EMPTY };
+/// let reply = tollgate_sdk::native::Session::new(&PACK).call("sum_add", r#"{"numbers": [1, 2]}"#)?;
+/// assert_eq!(reply.text.as_deref(), Some("= 3"));
+/// # Ok::<(), ToolError>(())
+/// ```
 pub trait Tool: DeserializeOwned + JsonSchema {
     /// `family_verb`, `^[a-z][a-z0-9_]{0,39}$`.
     const NAME: &'static str;
@@ -100,6 +182,29 @@ pub trait Tool: DeserializeOwned + JsonSchema {
 }
 
 /// A successful reply, serialised.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Clear {}
+/// # #[derive(serde::Serialize, schemars::JsonSchema)]
+/// # struct Cleared {}
+/// # impl Tool for Clear {
+/// #     const NAME: &'static str = "notes_clear";
+/// #     const TITLE: &'static str = "Throw all notes away";
+/// #     const EFFECT: Effect = Effect::Write;
+/// #     const TIER: Tier = Tier::Full;
+/// #     const HINTS: Hints = Hints::DESTRUCTIVE;
+/// #     type Output = Cleared;
+/// #     fn run(self, _: &Cx<'_>) -> Result<Cleared, ToolError> { Ok(Cleared {}) }
+/// #     // …
+/// # }
+/// # const PACK: Pack = Pack { tools: tools![Clear], ..Pack::EMPTY };
+/// # let session = tollgate_sdk::native::Session::new(&PACK);
+/// let reply = session.call("notes_clear", "{}")?;
+/// assert_eq!(reply.structured, "{}");
+/// # Ok::<(), ToolError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// A JSON object.
@@ -111,6 +216,26 @@ pub struct Reply {
 }
 
 /// One row of a pack's tool table.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Clear {}
+/// # #[derive(serde::Serialize, schemars::JsonSchema)]
+/// # struct Cleared {}
+/// # impl Tool for Clear {
+/// #     const NAME: &'static str = "notes_clear";
+/// #     const TITLE: &'static str = "Throw all notes away";
+/// #     const EFFECT: Effect = Effect::Write;
+/// #     const TIER: Tier = Tier::Full;
+/// #     const HINTS: Hints = Hints::DESTRUCTIVE;
+/// #     type Output = Cleared;
+/// #     fn run(self, _: &Cx<'_>) -> Result<Cleared, ToolError> { Ok(Cleared {}) }
+/// #     // …
+/// # }
+/// const ENTRY: Entry = Entry::of::<Clear>();
+/// assert_eq!((ENTRY.name, ENTRY.effect), ("notes_clear", Effect::Write));
+/// ```
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// See [`Tool::NAME`].
@@ -184,6 +309,26 @@ fn call<T: Tool>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
 }
 
 /// Makes a pack's tool table: `tools![CreateTask, ListTasks]`.
+///
+/// ```
+/// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Clear {}
+/// # #[derive(serde::Serialize, schemars::JsonSchema)]
+/// # struct Cleared {}
+/// # impl Tool for Clear {
+/// #     const NAME: &'static str = "notes_clear";
+/// #     const TITLE: &'static str = "Throw all notes away";
+/// #     const EFFECT: Effect = Effect::Write;
+/// #     const TIER: Tier = Tier::Full;
+/// #     const HINTS: Hints = Hints::DESTRUCTIVE;
+/// #     type Output = Cleared;
+/// #     fn run(self, _: &Cx<'_>) -> Result<Cleared, ToolError> { Ok(Cleared {}) }
+/// #     // …
+/// # }
+/// const PACK: Pack = Pack { name: "notes", tools: tools![Clear], ..Pack::EMPTY };
+/// assert!(PACK.tool("notes_clear").is_some());
+/// ```
 #[macro_export]
 macro_rules! tools {
     ($($tool:ty),+ $(,)?) => {

@@ -6,13 +6,48 @@ use crate::process::{Command, Outcome, ProcessError};
 use crate::{Host, ToolError};
 
 /// Most entries of one listing, as the host clamps it.
+///
+/// ```
+/// # use tollgate_sdk::{FileEntry, Workspace, WorkspaceError, workspace::MAX_ENTRIES};
+/// fn whole(workspace: &Workspace<'_>, directory: &str) -> Result<Vec<FileEntry>, WorkspaceError> {
+///     let mut all: Vec<FileEntry> = Vec::new();
+///     loop {
+///         let after = all.last().and_then(|entry| entry.path.rsplit('/').next()).map(str::to_owned);
+///         let next = workspace.list(directory, after.as_deref(), MAX_ENTRIES)?;
+///         if next.is_empty() {
+///             return Ok(all);
+///         }
+///         all.extend(next);
+///     }
+/// }
+/// # let _ = whole;
+/// ```
 pub const MAX_ENTRIES: u32 = 1_000;
 /// Most bytes of one read, as the host clamps it.
+///
+/// ```
+/// # use tollgate_sdk::{Workspace, WorkspaceError, workspace::MAX_READ};
+/// fn start(workspace: &Workspace<'_>, path: &str) -> Result<Vec<u8>, WorkspaceError> {
+///     workspace.read_at(path, 0, MAX_READ)
+/// }
+/// # let _ = start;
+/// ```
 pub const MAX_READ: u32 = 1 << 20;
 /// Most bytes of one write.
+///
+/// ```
+/// # use tollgate_sdk::MAX_WRITE;
+/// let report = "x".repeat(100);
+/// assert!(report.len() <= MAX_WRITE);
+/// ```
 pub const MAX_WRITE: usize = 2 << 20;
 
 /// What may be done with git.
+///
+/// ```
+/// # use tollgate_sdk::GitAccess;
+/// assert!(GitAccess::Write > GitAccess::Read, "who may write may read");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GitAccess {
     /// Commands that only read.
@@ -22,6 +57,12 @@ pub enum GitAccess {
 }
 
 /// A command the operator registered.
+///
+/// ```
+/// # use tollgate_sdk::{Command, TestCommand};
+/// let test = TestCommand { name: "default".to_owned(), argv: vec!["cargo".to_owned(), "test".to_owned()] };
+/// assert_eq!(Command::test(&test).program, "cargo");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestCommand {
     /// `default`, or another name.
@@ -31,6 +72,12 @@ pub struct TestCommand {
 }
 
 /// What the pack may do in a workspace.
+///
+/// ```
+/// # use tollgate_sdk::WorkspaceInfo;
+/// let info = WorkspaceInfo { write_prefixes: vec!["notes/".to_owned()], ..WorkspaceInfo::default() };
+/// assert!(info.may_write("notes/today.md") && !info.may_write("src/lib.rs"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspaceInfo {
     /// Its name.
@@ -60,6 +107,12 @@ impl WorkspaceInfo {
 
 /// Whether a prefix grants a path: `.` all, a directory with a slash at its end what is below it, and
 /// anything else itself.
+///
+/// ```
+/// # use tollgate_sdk::workspace::covers;
+/// assert!(covers(".", "src/lib.rs") && covers("notes/", "notes/a.md") && covers("TODO.md", "TODO.md"));
+/// assert!(!covers("notes/", "notes") && !covers("notes/", "notesbook/a.md"));
+/// ```
 #[must_use]
 pub fn covers(prefix: &str, path: &str) -> bool {
     let prefix = prefix.strip_prefix("./").unwrap_or(prefix);
@@ -71,6 +124,14 @@ pub fn covers(prefix: &str, path: &str) -> bool {
 }
 
 /// What a path is.
+///
+/// ```
+/// # use tollgate_sdk::{FileEntry, FileKind};
+/// fn files(entries: &[FileEntry]) -> impl Iterator<Item = &FileEntry> {
+///     entries.iter().filter(|entry| entry.kind == FileKind::File)
+/// }
+/// # assert_eq!(files(&[]).count(), 0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -86,6 +147,12 @@ pub enum FileKind {
 }
 
 /// One directory entry or path.
+///
+/// ```
+/// # use tollgate_sdk::{FileEntry, FileKind};
+/// let entry = FileEntry { path: "notes/a.md".to_owned(), kind: FileKind::File, size: 12, modified_ms: 0 };
+/// assert!(entry.path.ends_with(".md"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {
     /// Relative to the workspace's root. It may hold line ends.
@@ -99,6 +166,12 @@ pub struct FileEntry {
 }
 
 /// Why an access to a workspace failed.
+///
+/// ```
+/// # use tollgate_sdk::{ToolError, WorkspaceError};
+/// let refusal = ToolError::from(WorkspaceError::NotFound("notes/a.md".to_owned()));
+/// assert_eq!(refusal.code, "FILE_NOT_FOUND");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WorkspaceError {
     /// No workspace of this name, or it was not granted.
@@ -155,6 +228,24 @@ impl From<WorkspaceError> for ToolError {
 }
 
 /// One workspace, as far as the pack may use it. [`Cx::workspace`](crate::Cx::workspace) opens it.
+///
+/// ```
+/// use tollgate_sdk::{Cx, ToolError};
+///
+/// fn headline(cx: &Cx<'_>) -> Result<String, ToolError> {
+///     let readme = cx.workspace("main")?.read("README.md", 64 << 10)?;
+///     Ok(String::from_utf8_lossy(&readme).lines().next().unwrap_or_default().to_owned())
+/// }
+/// # use tollgate_sdk::{CallInfo, Pack, Want, native::{Session, Workspace}};
+/// # const PACK: Pack = Pack { wants: &[Want::WorkspaceRead("*")], ..Pack::EMPTY };
+/// # let folder = tempfile::tempdir().unwrap();
+/// # std::fs::write(folder.path().join("README.md"), "# Hello\n").unwrap();
+/// # let session = Session::new(&PACK).workspace(Workspace::new("main", folder.path()));
+/// # let call = CallInfo::default();
+/// # let cx = Cx::new(session.backend(), &call);
+/// assert_eq!(headline(&cx)?, "# Hello");
+/// # Ok::<(), ToolError>(())
+/// ```
 pub struct Workspace<'a> {
     host: &'a dyn Host,
     info: WorkspaceInfo,

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod artifacts;
+mod authors;
 mod boundary;
 mod budgets;
 mod cancellation;

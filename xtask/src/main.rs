@@ -6,6 +6,7 @@ mod check;
 mod components;
 mod conformance;
 mod deny;
+mod docs;
 mod fuzz;
 mod languages;
 mod python;
@@ -50,6 +51,8 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci,
+    /// Write the pages that are made of other files
+    Docs,
     /// Check licences, sources and versions of what is depended on
     Deny,
     /// Build a component twice from nothing, in two places, and compare the bytes
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Task::Serve { flags } => run::serve(&flags),
         Task::Test { filter } => test::all(filter.as_deref()).map(drop),
         Task::Ci => check::all(),
+        Task::Docs => docs::write(),
         Task::Deny => deny::check().map(|came_to| run::say(&came_to)),
         Task::Reproduce => reproduce::check().map(drop),
         Task::Conformance => conformance::all().map(drop),

@@ -8,6 +8,7 @@ mod envelopes;
 mod file;
 mod init;
 mod ledger;
+mod new;
 mod out;
 mod packs;
 mod policies;
@@ -102,6 +103,9 @@ enum Command {
     Policies(policies::Policies),
     /// Write a configuration to start from
     Init(init::Init),
+    /// Make a crate to start from
+    #[command(subcommand)]
+    New(new::New),
     /// Check everything, and say how what is wrong is put right
     Doctor(doctor::Doctor),
     /// Connect MCP clients
@@ -201,6 +205,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Packs(packs) => packs.run(global).await,
         Command::Policies(policies) => policies.run(global).await,
         Command::Init(init) => init.run(global),
+        Command::New(new) => new.run(global),
         Command::Doctor(doctor) => doctor.run(global).await,
         Command::Clients(clients) => clients.run(global),
         Command::Ledger(ledger) => ledger.run(global).await,

@@ -18,7 +18,7 @@ const MAX_LINE: usize = 200;
 /// Longest instructions, in bytes.
 const MAX_INSTRUCTIONS: usize = 4 << 10;
 /// Names that belong to the host; tables of policies start with `policy_`.
-const RESERVED: &[&str] = &["core", "policy", "sqlite", "tollgate"];
+pub(crate) const RESERVED: &[&str] = &["core", "policy", "sqlite", "tollgate"];
 
 /// How the host runs a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -200,7 +200,7 @@ impl Manifest {
 }
 
 /// Whether one name's tables could start with the other's prefix.
-pub(super) fn prefixes_clash(one: &str, other: &str) -> bool {
+pub(crate) fn prefixes_clash(one: &str, other: &str) -> bool {
     let prefix = |name: &str| format!("{}_", name.replace('-', "_"));
     let (one, other) = (prefix(one), prefix(other));
     one.starts_with(&other) || other.starts_with(&one)

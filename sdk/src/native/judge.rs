@@ -9,6 +9,23 @@ use crate::policy::{
 use crate::{CallInfo, Cx, Pack};
 
 /// A policy with its settings, over an in-memory database.
+///
+/// ```
+/// # use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Request, Verdict};
+/// # use tollgate_sdk::native::Judge;
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Closed { tools: Vec<String> }
+/// # impl Policy for Closed {
+/// #     const NAME: &'static str = "closed";
+/// #     const SUMMARY: &'static str = "Some tools are closed.";
+/// #     const PHASE: Phase = Phase::Request;
+/// #     fn before(&self, _: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
+/// #         Ok(if self.tools.contains(&request.tool) { Denial::new("CLOSED", "it is closed").into() } else { Verdict::Pass })
+/// #     }
+/// # }
+/// let judge = Judge::<Closed>::new(r#"{"tools": ["note_publish"]}"#).unwrap();
+/// assert!(judge.before(&Request::of("note_publish", "{}")).is_denied());
+/// ```
 pub struct Judge<P: Policy> {
     session: Session,
     settings: String,
@@ -16,6 +33,13 @@ pub struct Judge<P: Policy> {
 }
 
 /// What a policy said of a call, and the notes it left.
+///
+/// ```
+/// # use tollgate_sdk::native::Judged;
+/// # use tollgate_sdk::policy::Verdict;
+/// let judged = Judged { verdict: Verdict::Pass, notes: Vec::new() };
+/// assert!(!judged.is_denied());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged<V> {
     /// Its verdict.

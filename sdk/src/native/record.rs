@@ -29,6 +29,16 @@ pub(super) struct Record {
 }
 
 /// Content that a call kept.
+///
+/// ```
+/// # use tollgate_sdk::ArtifactKind;
+/// # use tollgate_sdk::native::Artifact;
+/// fn logs(artifacts: &[Artifact]) -> impl Iterator<Item = &[u8]> {
+///     let logs = artifacts.iter().filter(|artifact| artifact.kind == ArtifactKind::Log);
+///     logs.map(|log| log.content.as_slice())
+/// }
+/// # assert_eq!(logs(&[]).count(), 0);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     /// `art_…`

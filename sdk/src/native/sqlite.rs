@@ -16,6 +16,15 @@ use crate::{
 };
 
 /// SQLite as a [`Host`], with a clock that stands still within a call and ids that are counted.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
+/// let session = Session::new(&Pack::EMPTY);
+/// // For testing a function that takes a context, without a tool around it.
+/// let call = CallInfo::default();
+/// let cx = Cx::new(session.backend(), &call);
+/// assert_eq!(cx.envelope_id(), None);
+/// ```
 pub struct Sqlite {
     pub(super) db: Connection,
     pub(super) now: Cell<i64>,

@@ -15,6 +15,16 @@ use crate::{
 };
 
 /// A directory as an operator registers it: read-only without tests and git, until more is allowed.
+///
+/// ```
+/// # use tollgate_sdk::{GitAccess, native::Workspace};
+/// let folder = tempfile::tempdir().unwrap();
+/// let workspace = Workspace::new("main", folder.path())
+///     .write("notes/")
+///     .git(GitAccess::Read)
+///     .test("default", &["cargo", "test"]);
+/// # let _ = workspace;
+/// ```
 #[derive(Debug, Clone)]
 pub struct Workspace {
     info: WorkspaceInfo,

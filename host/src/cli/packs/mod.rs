@@ -2,6 +2,7 @@
 
 mod accept;
 mod add;
+mod check;
 mod inspect;
 mod list;
 mod remove;
@@ -21,6 +22,8 @@ pub(super) enum Packs {
     List,
     /// Show what a component is and wants, before it is added
     Inspect(Inspect),
+    /// Call everything that a component offers, and say all that is wrong with it
+    Check(check::Check),
     /// Add a component to the configuration, with what you grant it
     Add(add::Add),
     /// Accept the tools of a pack as they are now
@@ -34,6 +37,7 @@ impl Packs {
         match self {
             Packs::List => list::run(global).await,
             Packs::Inspect(inspect) => inspect.run(global).await,
+            Packs::Check(check) => check.run(global).await,
             Packs::Add(add) => add.run(global).await,
             Packs::Accept(accept) => accept.run(global),
             Packs::Remove(remove) => remove.run(global),

@@ -1,0 +1,62 @@
+//! A folder that is there with all its files, or not at all.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use thiserror::Error;
+use tollgate::scaffold::File;
+
+/// Something has the name already.
+#[derive(Debug, Error)]
+#[error("{} is there already; name another folder with --path", .0.display())]
+pub(super) struct Taken(PathBuf);
+
+/// Whether a folder can be made. A link that leads nowhere is in the way too.
+pub(super) fn check_free(folder: &Path) -> Result<(), Taken> {
+    match folder.symlink_metadata() {
+        Ok(_) => Err(Taken(folder.to_owned())),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Makes a folder with files, which are the user's own as far as their umask lets others in. They are
+/// written beside it and take its name when they are complete; nobody else's files can be under it then,
+/// because only an empty folder gives way.
+pub(super) fn make(folder: &Path, files: &[File], pins: &[(&str, String)], umask: u32) -> anyhow::Result<()> {
+    let folder = std::path::absolute(folder)?;
+    let parent = folder
+        .parent()
+        .context("a folder has to be made in another one")?;
+    std::fs::create_dir_all(parent).with_context(|| format!("{} cannot be made", parent.display()))?;
+    let made = tempfile::Builder::new()
+        .prefix(".tollgate-new-")
+        .tempdir_in(parent)
+        .with_context(|| format!("nothing can be written in {}", parent.display()))?;
+    let files = files.iter().map(|file| (file.path, file.text.as_str()));
+    let pins = pins.iter().map(|(path, text)| (*path, text.as_str()));
+    for (path, text) in files.chain(pins) {
+        write(made.path(), path, text, umask).with_context(|| format!("{path} cannot be written"))?;
+    }
+    let shared = std::fs::Permissions::from_mode(0o777 & !umask);
+    std::fs::set_permissions(made.path(), shared)?;
+    std::fs::rename(made.path(), &folder)
+        .with_context(|| format!("{} cannot be made; nothing was changed", folder.display()))?;
+    // It has another name now, under which there is nothing to throw away.
+    let _ = made.keep();
+    Ok(())
+}
+
+#[allow(clippy::disallowed_methods, reason = "the folder is this command's own")]
+fn write(root: &Path, path: &str, text: &str, umask: u32) -> anyhow::Result<()> {
+    let file = root.join(path);
+    let folders = file.ancestors().skip(1).take_while(|folder| *folder != root);
+    let folders: Vec<&Path> = folders.collect();
+    for folder in folders.into_iter().rev().filter(|folder| !folder.is_dir()) {
+        std::fs::create_dir(folder)?;
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777 & !umask))?;
+    }
+    std::fs::write(&file, text)?;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666 & !umask))?;
+    Ok(())
+}

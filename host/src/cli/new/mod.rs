@@ -1,0 +1,95 @@
+//! `tollgate new`
+
+mod folder;
+mod sdk;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tollgate::scaffold::{self, Kind, Name};
+
+use super::{Global, out};
+use sdk::Checkout;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum New {
+    /// Make a crate with tools, settings, tables and tests
+    Pack(Crate),
+    /// Make a crate with a policy, its settings, tests and cases
+    Policy(Crate),
+}
+
+/// Nothing that is there is changed.
+#[derive(Debug, Args)]
+pub(super) struct Crate {
+    /// What it is called: small letters, digits and `-`
+    name: String,
+    /// The folder to make [default: the name, in the current directory]
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+    /// The checkout of Tollgate whose SDK it uses [default: the one that this program, or the new folder, is in]
+    #[arg(long, env = "TOLLGATE_SDK", value_name = "CHECKOUT")]
+    sdk: Option<PathBuf>,
+}
+
+impl New {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        match self {
+            New::Pack(new) => new.run(Kind::Pack, global),
+            New::Policy(new) => new.run(Kind::Policy, global),
+        }
+    }
+}
+
+impl Crate {
+    fn run(self, kind: Kind, global: &Global) -> anyhow::Result<ExitCode> {
+        let folder = self.path.clone().unwrap_or_else(|| PathBuf::from(&self.name));
+        let name = Name::new(&self.name, kind);
+        let free = folder::check_free(&folder);
+        let checkout = Checkout::find(self.sdk.as_deref(), &folder);
+        let (name, checkout) = match (name, free, checkout) {
+            (Ok(name), Ok(()), Ok(checkout)) => (name, checkout),
+            (name, free, checkout) => {
+                let problems = [
+                    name.err().map(|bad| bad.to_string()),
+                    free.err().map(|err| err.to_string()),
+                    checkout.err().map(|err| err.to_string()),
+                ];
+                let problems: Vec<String> = problems.into_iter().flatten().collect();
+                anyhow::bail!("{}; nothing was made", problems.join("; "));
+            }
+        };
+        let files = scaffold::files(kind, &name, &checkout.text);
+        folder::make(&folder, &files, &checkout.pins, global.umask)?;
+        if global.json {
+            let pins = checkout.pins.iter().map(|(path, _)| *path);
+            let paths: Vec<&str> = files.iter().map(|file| file.path).chain(pins).collect();
+            let folder = std::path::absolute(&folder)?;
+            out::print_json(&json!({ "made": folder, "files": paths, "checkout": checkout.text }));
+        } else {
+            out::print(&next(kind, &name, &folder));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What to do with it.
+fn next(kind: Kind, name: &Name, folder: &Path) -> String {
+    let component = format!("target/wasm32-wasip2/release/{}.wasm", name.snake());
+    let lines = [
+        format!(
+            "made the {} {} in {}; next:",
+            kind.as_str(),
+            name.as_str(),
+            folder.display()
+        ),
+        format!("  cd {}", folder.display()),
+        "  cargo test".to_owned(),
+        "  cargo build --release --target wasm32-wasip2".to_owned(),
+        format!("  tollgate packs check {component}"),
+        "README.md goes on from there".to_owned(),
+    ];
+    lines.join("\n")
+}

@@ -1,0 +1,214 @@
+//! What a listed tool must keep to, so that no client refuses the whole list, and what it should keep to, so
+//! that whoever reads the list understands it. The host holds components to the first when it loads them;
+//! tests of packs and `tollgate packs check` look for both.
+
+use serde_json::{Map, Value};
+
+use crate::Effect;
+
+/// Longest name of a tool and longest title, in bytes.
+const LONGEST_NAME: usize = 40;
+/// Longest alias of a tool, which no client lists.
+const LONGEST_ALIAS: usize = 64;
+/// Longest description, in bytes.
+const LONGEST_DESCRIPTION: usize = 1 << 10;
+/// Largest schema, in bytes of JSON.
+const LARGEST_SCHEMA: usize = 16 << 10;
+/// Deepest nesting of objects and arrays in a schema.
+const DEEPEST: usize = 5;
+/// What some client refuses the whole list for.
+const BANNED: [&str; 7] = ["$ref", "$schema", "$defs", "oneOf", "anyOf", "allOf", "not"];
+
+/// A tool as clients see it.
+#[derive(Debug, Clone)]
+pub struct Surface<'a> {
+    /// Its name, and after it its aliases.
+    pub names: Vec<&'a str>,
+    /// For people.
+    pub title: &'a str,
+    /// For agents.
+    pub description: &'a str,
+    /// How it is run.
+    pub effect: Effect,
+    /// It may delete or overwrite.
+    pub destructive: bool,
+    /// Its arguments' JSON Schema.
+    pub input: &'a Map<String, Value>,
+    /// Its reply's JSON Schema.
+    pub output: &'a Map<String, Value>,
+}
+
+/// What is wrong with a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// What some client refuses.
+    pub refused: Vec<String>,
+    /// What somebody does not understand.
+    pub unclear: Vec<String>,
+}
+
+/// Everything that is wrong with a tool.
+#[must_use]
+pub fn faults(tool: &Surface<'_>) -> Faults {
+    let mut faults = Faults::default();
+    let longest = std::iter::once(LONGEST_NAME).chain(std::iter::repeat(LONGEST_ALIAS));
+    for (name, longest) in tool.names.iter().zip(longest) {
+        if !is_name(name, longest) {
+            let start = &name[..name.floor_char_boundary(80)];
+            let more = longest - 1;
+            faults.refuse(format!(
+                "the name {start:?} does not match ^[a-z][a-z0-9_]{{0,{more}}}$"
+            ));
+        }
+    }
+    if tool.title.is_empty() {
+        faults.refuse("it has no title".to_owned());
+    } else if tool.title.len() > LONGEST_NAME {
+        faults.unclear(format!(
+            "its title {:?} is longer than {LONGEST_NAME} bytes",
+            tool.title
+        ));
+    }
+    if tool.description.is_empty() {
+        faults.refuse("it has no description".to_owned());
+    }
+    let length = tool.description.len();
+    if length > LONGEST_DESCRIPTION {
+        faults.refuse(format!(
+            "its description has {length} bytes, more than {LONGEST_DESCRIPTION}"
+        ));
+    }
+    if tool.effect == Effect::Read && tool.destructive {
+        faults.unclear("it reads and calls itself destructive".to_owned());
+    }
+    if tool.input.get("additionalProperties") != Some(&Value::Bool(false)) {
+        faults.unclear("it takes arguments that it does not know".to_owned());
+    }
+    for (side, schema) in [("input", tool.input), ("output", tool.output)] {
+        let size = serde_json::to_string(schema).map_or(0, |text| text.len());
+        if size > LARGEST_SCHEMA {
+            faults.refuse(format!(
+                "its {side} schema has {size} bytes, more than {LARGEST_SCHEMA}"
+            ));
+        }
+        if schema.get("type").and_then(Value::as_str) != Some("object") {
+            faults.refuse(format!("its {side} schema is not of type object"));
+        }
+        faults.walk(schema, side, 0);
+    }
+    faults
+}
+
+fn is_name(name: &str, longest: usize) -> bool {
+    name.len() <= longest
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+impl Faults {
+    /// All of them, the grave ones first.
+    pub fn into_all(self) -> impl Iterator<Item = String> {
+        self.refused.into_iter().chain(self.unclear)
+    }
+
+    fn refuse(&mut self, fault: String) {
+        self.refused.push(fault);
+    }
+
+    fn unclear(&mut self, fault: String) {
+        self.unclear.push(fault);
+    }
+
+    fn walk(&mut self, schema: &Map<String, Value>, path: &str, depth: usize) {
+        if depth > DEEPEST {
+            return self.refuse(format!("{path} is nested deeper than {DEEPEST}"));
+        }
+        for banned in BANNED.iter().filter(|key| schema.contains_key(**key)) {
+            self.refuse(format!("{path} uses {banned}"));
+        }
+        if schema.contains_key("const") {
+            self.unclear(format!("{path} uses const"));
+        }
+        match schema.get("type") {
+            Some(Value::String(kind)) if kind == "array" => match schema.get("items") {
+                Some(Value::Object(items)) => self.walk(items, &format!("{path}[]"), depth + 1),
+                _ => self.refuse(format!("{path} is an array without items")),
+            },
+            Some(Value::String(_)) => {}
+            Some(_) => self.refuse(format!("{path} has several types")),
+            None => self.refuse(format!("{path} has no type")),
+        }
+        let Some(Value::Object(properties)) = schema.get("properties") else {
+            return;
+        };
+        for (name, property) in properties {
+            let path = format!("{path}.{name}");
+            let Value::Object(property) = property else {
+                self.refuse(format!("{path} has no type"));
+                continue;
+            };
+            let description = property.get("description").and_then(Value::as_str);
+            if description.is_none_or(str::is_empty) {
+                self.unclear(format!("{path} has no description"));
+            }
+            self.walk(property, &path, depth + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let input = object(json!({"type": "object", "anyOf": [], "properties": {
+            "a": {"type": ["string", "null"]}, "b": {"type": "array"}, "c": true, "d": {"type": "string", "const": "d"}
+        }}));
+        let mut deep = json!({"type": "integer"});
+        for _ in 0..6 {
+            deep = json!({"type": "array", "items": deep, "description": "Rows."});
+        }
+        let output = object(json!({"type": "array", "items": {"$ref": "#/x"}, "properties": {"rows": deep}}));
+        let description = "x".repeat(2_000);
+        let told = faults(&Surface {
+            names: vec!["Bad Name", "fine_name"],
+            title: "",
+            description: &description,
+            effect: Effect::Read,
+            destructive: true,
+            input: &input,
+            output: &output,
+        });
+        let told = [told.refused.join("\n"), told.unclear.join("\n")].join("\n--\n");
+        expect![[r#"
+            the name "Bad Name" does not match ^[a-z][a-z0-9_]{0,39}$
+            it has no title
+            its description has 2000 bytes, more than 1024
+            input uses anyOf
+            input.a has several types
+            input.b is an array without items
+            input.c has no type
+            its output schema is not of type object
+            output[] uses $ref
+            output[] has no type
+            output.rows[][][][][] is nested deeper than 5
+            --
+            it reads and calls itself destructive
+            it takes arguments that it does not know
+            input.a has no description
+            input.b has no description
+            input.d has no description
+            input.d uses const"#]]
+        .assert_eq(&told);
+    }
+}

@@ -1,0 +1,305 @@
+//! What authors have: crates to start from, and checks of what they build.
+#![allow(clippy::disallowed_methods, reason = "the tests make files and start Cargo")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, guest};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The folder that this is a checkout of.
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .unwrap()
+}
+
+fn succeeded(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// Cargo in a crate that was made, with what this checkout has of other crates. What it builds of them is
+/// kept from run to run.
+fn cargo(folder: &Path, arguments: &[&str]) -> Output {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    for (name, _) in std::env::vars_os() {
+        // What Cargo tells tests of this workspace is not for another one.
+        if name.to_string_lossy().starts_with("CARGO_") && name != "CARGO_HOME" {
+            command.env_remove(name);
+        }
+    }
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors");
+    command
+        .current_dir(folder)
+        .args(arguments)
+        .arg("--offline")
+        .env("CARGO_TARGET_DIR", target)
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap()
+}
+
+/// Makes a crate of a kind, tests it natively, and builds its component.
+fn built(place: &Place, kind: &str, name: &str) -> PathBuf {
+    let folder = place.path().join(name);
+    let sdk = checkout();
+    let made = place.run(&["new", kind, name, "--path", path(&folder), "--sdk", path(&sdk)]);
+    let said = succeeded(&made);
+    assert!(
+        said.contains("cargo test") && said.contains("tollgate packs check"),
+        "{said}"
+    );
+    let tested = cargo(&folder, &["test"]);
+    let said = succeeded(&tested);
+    assert!(said.contains("2 passed"), "{said}");
+    succeeded(&cargo(
+        &folder,
+        &["build", "--release", "--target", "wasm32-wasip2"],
+    ));
+    let file = format!("wasm32-wasip2/release/{}.wasm", name.replace('-', "_"));
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors").join(file)
+}
+
+fn check(place: &Place, file: &Path, more: &[&str]) -> (i32, Value) {
+    let arguments = [&["--json", "packs", "check", path(file)], more].concat();
+    let output = place.run(&arguments);
+    let report =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    (output.status.code().unwrap(), report)
+}
+
+#[test]
+fn a_new_pack_builds_passes_its_tests_and_works_in_the_host() {
+    let place = Place::new();
+    let component = built(&place, "pack", "field-notes");
+    let (code, report) = check(&place, &component, &[]);
+    assert_eq!(
+        (code, &report["problems"], &report["notes"]),
+        (0, &json!([]), &json!([])),
+        "{report:#}"
+    );
+    assert_eq!(report["name"], "field-notes");
+    let outcomes: Vec<&Value> = report["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| &call["outcome"])
+        .collect();
+    assert!(
+        outcomes.len() >= 2 && outcomes.iter().all(|outcome| *outcome == "ok"),
+        "{report:#}"
+    );
+
+    succeeded(&place.run(&["packs", "add", path(&component)]));
+    let (code, note) = place.call("field_notes_add", &json!({"text": "the build needs protoc"}));
+    assert_eq!((code, &note["text"]), (0, &json!("the build needs protoc")));
+    let (_, listed) = place.call("field_notes_list", &json!({}));
+    assert_eq!(listed["notes"], json!([note]));
+}
+
+#[test]
+fn a_new_policy_builds_passes_its_tests_and_judges_in_the_host() {
+    let place = Place::new();
+    let component = built(&place, "policy", "release-freeze");
+    let (code, report) = check(
+        &place,
+        &component,
+        &["--settings", r#"{"reason": "release day"}"#],
+    );
+    assert_eq!((code, &report["problems"]), (0, &json!([])), "{report:#}");
+    let outcomes: Vec<&Value> = report["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| &call["outcome"])
+        .collect();
+    assert_eq!(outcomes, ["let through", "denied FROZEN"]);
+
+    let judged = Place::with(&format!(
+        "[policies.release-freeze]\nsource = {component:?}\nconfig = {{ reason = \"release day\", except = [\"ada\"] }}\n"
+    ));
+    let (code, refusal) = judged.call("envelope_open", &json!({}));
+    assert_eq!((code, &refusal["error"]["code"]), (1, &json!("FROZEN")));
+    assert_eq!(judged.call("envelope_list", &json!({})).0, 0);
+}
+
+#[test]
+fn a_crate_is_made_whole_or_not_at_all() {
+    let place = Place::new();
+    let sdk = checkout();
+    let there = place.path().join("there");
+    std::fs::create_dir(&there).unwrap();
+    std::fs::write(there.join("mine"), "mine").unwrap();
+    let nowhere = place.path().join("nowhere");
+    let refused = place.run(&[
+        "new",
+        "pack",
+        "fn",
+        "--path",
+        path(&there),
+        "--sdk",
+        path(&nowhere),
+    ]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = text(&refused.stderr);
+    for problem in [
+        "it cannot be called \"fn\"",
+        "is there already",
+        "there is no Tollgate SDK in",
+        "nothing was made",
+    ] {
+        assert!(said.contains(problem), "{problem}: {said}");
+    }
+    let read_only = place.path().join("locked");
+    std::fs::create_dir(&read_only).unwrap();
+    let inside_a_file = there.join("mine/crate");
+    for folder in [&there, &inside_a_file] {
+        let output = place.run(&[
+            "new",
+            "policy",
+            "freeze",
+            "--path",
+            path(folder),
+            "--sdk",
+            path(&sdk),
+        ]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    }
+    let left = std::fs::read_dir(&there)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["mine"]);
+
+    // The folder `sdk` names its checkout too, and a checkout is found from inside it.
+    let made = place.path().join("made");
+    let arguments = [
+        "--json",
+        "new",
+        "policy",
+        "freeze",
+        "--path",
+        path(&made),
+        "--sdk",
+    ];
+    let output = place.run(&[&arguments[..], &[path(&sdk.join("sdk"))]].concat());
+    let told: Value = serde_json::from_str(&succeeded(&output)).unwrap();
+    assert_eq!(told["checkout"], path(&sdk));
+    for file in told["files"].as_array().unwrap() {
+        assert!(made.join(file.as_str().unwrap()).is_file(), "{file}");
+    }
+    let again = place.run(&[
+        "new",
+        "policy",
+        "freeze",
+        "--path",
+        path(&made),
+        "--sdk",
+        path(&sdk),
+    ]);
+    assert!(text(&again.stderr).contains("is there already"));
+}
+
+#[test]
+fn every_built_in_pack_holds_its_own_check() {
+    let place = Place::new();
+    let components = checkout().join("target/components");
+    for pack in tollgate::builtin::names() {
+        let (code, report) = check(&place, &components.join(format!("{pack}.wasm")), &[]);
+        assert_eq!((code, &report["problems"]), (0, &json!([])), "{pack}: {report:#}");
+        let tools: std::collections::BTreeSet<&str> = report["calls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|call| call["tool"].as_str())
+            .collect();
+        let inspected = place.run(&[
+            "--json",
+            "packs",
+            "inspect",
+            path(&components.join(format!("{pack}.wasm"))),
+        ]);
+        let inspected: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+        let named = ["tools", "prompts"].map(|kind| inspected["manifest"][kind].as_array().unwrap().len());
+        assert_eq!(
+            tools.len(),
+            named.iter().sum::<usize>(),
+            "{pack}: everything was called"
+        );
+    }
+}
+
+#[test]
+fn what_misbehaves_is_told_at_once() {
+    let place = Place::new();
+    let problems = |name: &str, more: &[&str]| {
+        let (code, report) = check(&place, &guest(name), more);
+        assert_eq!(code, 1, "{name}: {report:#}");
+        let problems = report["problems"].as_array().unwrap().iter();
+        let lines = problems.map(|finding| {
+            format!(
+                "{}: {}",
+                finding["about"].as_str().unwrap(),
+                finding["found"].as_str().unwrap()
+            )
+        });
+        lines.collect::<Vec<String>>().join("\n")
+    };
+    let sloppy = problems("sloppy", &[]);
+    assert!(
+        sloppy.contains("no title") && sloppy.contains("no description"),
+        "{sloppy}"
+    );
+    let liar = problems("liar", &[]);
+    for lie in [
+        "liar_list: it failed with BAD_REPLY",
+        "liar_surrogate: it failed with BAD_REPLY",
+        "liar_bytes: it failed with GUEST_TRAPPED",
+        "liar_refuse: its error FINE does not say what to do about it",
+        "liar_refuse: output.result has no description",
+    ] {
+        assert!(liar.contains(lie), "{lie}\n{liar}");
+    }
+    for (deed, cause) in [("trap", "crashed"), ("loop", "ran out of time")] {
+        let settings = json!({ "before": deed }).to_string();
+        let villain = problems("villain", &["--settings", &settings]);
+        assert!(
+            villain.contains("it did not judge envelope_list") && villain.contains(cause),
+            "{villain}"
+        );
+    }
+    let villain = problems("villain", &["--settings", r#"{"dislikes": ["a", "b"]}"#]);
+    assert!(
+        villain.contains("config].a: is not to its liking") && villain.contains("config].b"),
+        "{villain}"
+    );
+    let broken = place.path().join("broken.wasm");
+    std::fs::write(&broken, b"\0asm\x01\0\0\0").unwrap();
+    let (code, report) = check(&place, &broken, &[]);
+    assert_eq!(code, 1);
+    assert!(
+        report["problems"][0]["found"]
+            .as_str()
+            .unwrap()
+            .contains("core module"),
+        "{report:#}"
+    );
+    // Nothing of it was done to the user's own data.
+    assert!(!place.data().join("tollgate.db").exists());
+}
