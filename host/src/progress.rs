@@ -1,4 +1,4 @@
-//! How far a call is, told to its client at a bounded rate.
+//! What a call tells its client meanwhile: how far it is, and what its component logs, at a bounded rate.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ const NARRATION: Duration = Duration::from_secs(1);
 const MAX_MESSAGE: usize = 200;
 /// Notes that wait to be sent before more are dropped.
 const WAITING: usize = 8;
+/// Most lines of a log that one call sends.
+const MAX_LINES: u32 = 100;
 
 /// One note for a client. `done` grows from note to note.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,10 +29,54 @@ pub struct Note {
     pub message: String,
 }
 
-/// Where a call's notes go. By default nobody listens.
+/// How much a line of a log matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// For who looks for a fault.
+    Debug,
+    /// Good to know.
+    Info,
+    /// Perhaps a fault.
+    Warning,
+    /// A fault.
+    Error,
+}
+
+/// One line of a component's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Whose it is.
+    pub pack: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// Something for the client of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Word {
+    /// How far the call is.
+    Note(Note),
+    /// What its component logs.
+    Line(Line),
+}
+
+/// What a client wants to hear while a call runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// How far it is.
+    pub notes: bool,
+    /// What its component logs that matters at least this much.
+    pub lines: Option<Severity>,
+}
+
+/// Where a call's notes and lines go. By default nobody listens.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
-    listener: Option<mpsc::Sender<Note>>,
+    listener: Option<mpsc::Sender<Word>>,
+    wanted: Wanted,
+    lines: u32,
     last: Option<Instant>,
     done: u64,
     total: Option<u64>,
@@ -39,14 +85,32 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A call's progress, and its notes.
-    pub fn listened() -> (Progress, mpsc::Receiver<Note>) {
-        let (sender, notes) = mpsc::channel(WAITING);
+    /// A call's progress, and what its client wants to hear of it.
+    pub fn listened(wanted: Wanted) -> (Progress, mpsc::Receiver<Word>) {
+        let (sender, words) = mpsc::channel(WAITING);
         let progress = Progress {
-            listener: Some(sender),
+            listener: (wanted != Wanted::default()).then_some(sender),
+            wanted,
             ..Progress::default()
         };
-        (progress, notes)
+        (progress, words)
+    }
+
+    /// Passes on what the call's component logs, if its client wants to know.
+    pub fn log(&mut self, severity: Severity, pack: &str, text: &str) {
+        let Some(listener) = &self.listener else { return };
+        if self.wanted.lines.is_none_or(|least| severity < least) || self.lines >= MAX_LINES {
+            return;
+        }
+        let line = Line {
+            severity,
+            pack: pack.to_owned(),
+            text: text.to_owned(),
+        };
+        // A client that does not take its lines misses some. The operator's log has them all.
+        if listener.try_send(Word::Line(line)).is_ok() {
+            self.lines += 1;
+        }
     }
 
     /// Tells how far the call is, unless it told that just now.
@@ -62,7 +126,9 @@ impl Progress {
     /// Sends a note, if the last one was long enough ago. Clients want each note to be further than
     /// the one before: those that are not go half of what is left of a unit.
     fn note(&mut self, pace: Duration, message: &str) {
-        let Some(listener) = &self.listener else { return };
+        let Some(listener) = self.listener.as_ref().filter(|_| self.wanted.notes) else {
+            return;
+        };
         if self.last.is_some_and(|last| last.elapsed() < pace) {
             return;
         }
@@ -74,7 +140,7 @@ impl Progress {
             message: text::clean(text::cut(message, MAX_MESSAGE)),
         };
         // A client that does not take its notes misses some.
-        if listener.try_send(note).is_ok() {
+        if listener.try_send(Word::Note(note)).is_ok() {
             self.last = Some(Instant::now());
             self.repeats = self.repeats.saturating_add(1);
         }
@@ -105,7 +171,7 @@ impl<'a> Narrator<'a> {
 
 impl Sink for Narrator<'_> {
     fn bytes(&mut self, _stream: Stream, bytes: &[u8]) {
-        if self.progress.listener.is_none() {
+        if !self.progress.wanted.notes {
             return;
         }
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -122,7 +188,7 @@ impl Sink for Narrator<'_> {
     }
 
     fn tick(&mut self) {
-        if self.started.elapsed() < NARRATION || self.progress.listener.is_none() {
+        if self.started.elapsed() < NARRATION || !self.progress.wanted.notes {
             return;
         }
         let message = format!(
@@ -141,17 +207,45 @@ mod tests {
 
     #[test]
     fn notes_grow_even_if_the_count_does_not() {
-        let (mut progress, mut notes) = Progress::listened();
+        let wanted = Wanted {
+            notes: true,
+            lines: None,
+        };
+        let (mut progress, mut words) = Progress::listened(wanted);
         for done in [1, 1, 0, 2, 2] {
             progress.last = None;
             progress.tell(done, Some(4), "one\ntwo");
         }
         // Too soon after the last.
         progress.tell(3, Some(4), "dropped");
+        progress.log(Severity::Error, "pack", "not wanted");
         let mut seen = Vec::new();
-        while let Ok(note) = notes.try_recv() {
+        while let Ok(word) = words.try_recv() {
+            let Word::Note(note) = word else {
+                panic!("{word:?}")
+            };
             seen.push(note.done);
         }
         assert_eq!(seen, [1.0, 1.5, 1.75, 2.0, 2.5]);
+    }
+
+    #[test]
+    fn lines_are_those_that_matter_and_not_too_many() {
+        let wanted = Wanted {
+            notes: false,
+            lines: Some(Severity::Warning),
+        };
+        let (mut progress, mut words) = Progress::listened(wanted);
+        progress.tell(1, None, "not wanted");
+        progress.log(Severity::Info, "pack", "too little");
+        let mut heard = 0;
+        for _ in 0..2 * MAX_LINES {
+            progress.log(Severity::Error, "pack", "a fault");
+            while let Ok(Word::Line(line)) = words.try_recv() {
+                assert_eq!((line.severity, line.text.as_str()), (Severity::Error, "a fault"));
+                heard += 1;
+            }
+        }
+        assert_eq!(heard, MAX_LINES);
     }
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, Timestamp,
+    Answer, ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, Timestamp,
     ToolError, Workspace, WorkspaceError,
 };
 
@@ -117,6 +117,16 @@ impl<'a> Cx<'a> {
     /// Whether [`keep_rows`](Cx::keep_rows) was called.
     pub(crate) fn keeps_rows(&self) -> bool {
         self.keep_rows.get()
+    }
+
+    /// What the user answered to the question of this key, if this call comes again after it asked.
+    pub fn answer(&self, key: &str) -> Option<&Answer> {
+        self.call.answers.iter().find(|answer| answer.key == key)
+    }
+
+    /// What this call wanted to know when it comes again; see [`ToolError::remember`].
+    pub fn remembered(&self) -> Option<&str> {
+        self.call.remembered.as_deref()
     }
 
     /// The operation's id in the ledger.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::DbError;
+use crate::{Asking, DbError};
 
 /// A refused or failed call, as the caller sees it under `"error"`.
 ///
@@ -34,6 +34,9 @@ pub struct ToolError {
     /// A call that is ready to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_call: Option<NextCall>,
+    /// What the user could say that would lift it; see [`ToolError::ask`].
+    #[serde(skip)]
+    pub asking: Option<Box<Asking>>,
 }
 
 /// One reason why a call was refused.
@@ -84,6 +87,7 @@ impl ToolError {
             blockers: Vec::new(),
             context: Map::new(),
             next_call: None,
+            asking: None,
         }
     }
 

@@ -6,9 +6,10 @@ use serde_json::Value as Json;
 
 use crate::budget::Reserved;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, CallInfo, Command, Cx, DbError, Effect, Envelope, Event,
-    FileEntry, GitAccess, Host, LedgerError, Level, Migration, NextCall, Operation, OperationFilter, Outcome,
-    Pack, ProcessError, Row, Tier, ToolError, Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
+    ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
+    Event, FileEntry, GitAccess, Host, LedgerError, Level, Migration, NextCall, Operation, OperationFilter,
+    Outcome, Pack, ProcessError, Row, Tier, ToolError, Transaction, Value, Want, WorkspaceError,
+    WorkspaceInfo,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -31,6 +32,7 @@ pub mod bindings {
     });
 }
 
+mod ask;
 mod process;
 mod record;
 mod workspace;
@@ -59,6 +61,8 @@ impl<E: Exported> wit::Guest for E {
             client: cx.client,
             config: cx.config,
             session_id: cx.session_id,
+            answers: cx.answers.into_iter().map(ask::answer).collect(),
+            remembered: cx.remembered,
         };
         let run = E::PACK.tool(&tool).map(|entry| entry.call);
         let Some(run) = run.or_else(|| E::PACK.prompt(&tool).map(|entry| entry.call)) else {
@@ -73,6 +77,7 @@ impl<E: Exported> wit::Guest for E {
             Ok(reply) => Ok(wit::Reply {
                 structured: reply.structured,
                 text: reply.text,
+                content: reply.content.into_iter().map(ask::content).collect(),
             }),
             Err(err) => Err(wire_error(err, cx.keeps_rows())),
         }
@@ -158,6 +163,8 @@ fn wire_want(want: &Want) -> component::Want {
         Want::LedgerQuery => component::Want::LedgerQuery,
         Want::Budget(name) => component::Want::Budget(name.to_owned()),
         Want::Artifacts => component::Want::Artifacts,
+        Want::Client(ClientPart::Model) => component::Want::Client(component::ClientPart::Model),
+        Want::Client(ClientPart::Roots) => component::Want::Client(component::ClientPart::Roots),
     }
 }
 
@@ -179,6 +186,7 @@ fn wire_error(err: ToolError, keep_rows: bool) -> wit::ToolError {
         context: Json::Object(err.context).to_string(),
         next_call: err.next_call.map(wire_next_call),
         keep_rows,
+        asking: err.asking.map(|asking| ask::asking(*asking)),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::budget::Reserved;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, LedgerError,
-    Operation, OperationFilter, Outcome, ProcessError, Row, Value, WorkspaceError, WorkspaceInfo,
+    Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
+    LedgerError, Operation, OperationFilter, Outcome, ProcessError, Row, Value, WorkspaceError,
+    WorkspaceInfo,
 };
 
 /// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable
@@ -183,4 +184,8 @@ pub struct CallInfo {
     pub config: String,
     /// The host process, as a UUID that is the same for all its calls.
     pub session_id: String,
+    /// What the user answered, in a call that comes again after it asked.
+    pub answers: Vec<Answer>,
+    /// What the call wanted to know when it comes again.
+    pub remembered: Option<String>,
 }

@@ -124,10 +124,12 @@
 #![warn(missing_docs)]
 
 pub mod artifacts;
+mod ask;
 pub mod budget;
 mod canonical;
 #[cfg(not(target_family = "wasm"))]
 mod capture;
+mod content;
 mod cx;
 mod db;
 mod error;
@@ -166,17 +168,19 @@ pub mod surface;
 pub mod tree;
 
 pub use artifacts::{ArtifactError, ArtifactKind};
+pub use ask::{Action, Answer, AnsweredBy, Asking, Question};
 pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};
 pub use canonical::canonical_json;
 #[cfg(not(target_family = "wasm"))]
 #[doc(hidden)]
 pub use capture::Capture;
+pub use content::{Content, Media};
 pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};
 pub use host::{CallInfo, Host, Level, Transaction};
 pub use ledger::{Event, Ledger, LedgerError, Operation, OperationFilter};
-pub use pack::{Migration, Pack, Want};
+pub use pack::{ClientPart, Migration, Pack, Want};
 pub use process::{Command, Ending, Outcome, Output, ProcessError};
 pub use prompt::{Prompt, PromptArgument, PromptEntry};
 pub use schema::{config_schema, input_schema, output_schema};

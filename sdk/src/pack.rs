@@ -107,6 +107,17 @@ pub enum Want {
     Budget(&'static str),
     /// Keeps artifacts with its operations.
     Artifacts,
+    /// Asks the client for more than a form that its user fills in; see [`Question`](crate::Question).
+    Client(ClientPart),
+}
+
+/// What of a client a pack may want to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientPart {
+    /// Its model, at its user's expense.
+    Model,
+    /// The names of its folders.
+    Roots,
 }
 
 /// One step of a pack's schema.

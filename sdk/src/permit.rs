@@ -34,7 +34,7 @@ impl Asked {
                 Want::Process(program) => asked.programs.push(program.to_owned()),
                 Want::Tests => asked.tests = true,
                 Want::Git(access) => asked.git = asked.git.max(Some(access)),
-                Want::LedgerQuery | Want::Budget(_) | Want::Artifacts => {}
+                Want::LedgerQuery | Want::Budget(_) | Want::Artifacts | Want::Client(_) => {}
             }
         }
         asked

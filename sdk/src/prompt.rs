@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{Cx, Reply, ToolError, schema};
+use crate::{Content, Cx, Reply, ToolError, schema};
 
 /// A prompt. The struct's fields are its arguments, which are texts; their doc comments, and the
 /// struct's own, are what clients show. It may read storage and change nothing.
@@ -44,6 +44,11 @@ pub trait Prompt: DeserializeOwned + JsonSchema {
 
     /// What it says to the model.
     fn say(self, cx: &Cx<'_>) -> Result<String, ToolError>;
+
+    /// What it shows before that.
+    fn show(&self, _cx: &Cx<'_>) -> Vec<Content> {
+        Vec::new()
+    }
 }
 
 /// One row of a pack's prompt table.
@@ -181,10 +186,12 @@ fn call<P: Prompt>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
         )
         .remediation("Give the arguments that the prompt lists, as text.")
     })?;
+    let content = prompt.show(cx);
     let text = prompt.say(cx)?;
     Ok(Reply {
         structured: json!({"prompt": P::NAME}).to_string(),
         text: Some(text),
+        content,
     })
 }
 

@@ -8,6 +8,8 @@ use crate::Effect;
 
 /// Longest name of a tool and longest title, in bytes.
 const LONGEST_NAME: usize = 40;
+/// Longest alias of a tool, which no client lists.
+const LONGEST_ALIAS: usize = 64;
 /// Longest description, in bytes.
 const LONGEST_DESCRIPTION: usize = 1 << 10;
 /// Largest schema, in bytes of JSON.
@@ -20,7 +22,7 @@ const BANNED: [&str; 7] = ["$ref", "$schema", "$defs", "oneOf", "anyOf", "allOf"
 /// A tool as clients see it.
 #[derive(Debug, Clone)]
 pub struct Surface<'a> {
-    /// Its name and its aliases.
+    /// Its name, and after it its aliases.
     pub names: Vec<&'a str>,
     /// For people.
     pub title: &'a str,
@@ -49,11 +51,15 @@ pub struct Faults {
 #[must_use]
 pub fn faults(tool: &Surface<'_>) -> Faults {
     let mut faults = Faults::default();
-    for name in tool.names.iter().filter(|name| !is_name(name)) {
-        let start = &name[..name.floor_char_boundary(64)];
-        faults.refuse(format!(
-            "the name {start:?} does not match ^[a-z][a-z0-9_]{{0,39}}$"
-        ));
+    let longest = std::iter::once(LONGEST_NAME).chain(std::iter::repeat(LONGEST_ALIAS));
+    for (name, longest) in tool.names.iter().zip(longest) {
+        if !is_name(name, longest) {
+            let start = &name[..name.floor_char_boundary(80)];
+            let more = longest - 1;
+            faults.refuse(format!(
+                "the name {start:?} does not match ^[a-z][a-z0-9_]{{0,{more}}}$"
+            ));
+        }
     }
     if tool.title.is_empty() {
         faults.refuse("it has no title".to_owned());
@@ -93,8 +99,8 @@ pub fn faults(tool: &Surface<'_>) -> Faults {
     faults
 }
 
-fn is_name(name: &str) -> bool {
-    name.len() <= LONGEST_NAME
+fn is_name(name: &str, longest: usize) -> bool {
+    name.len() <= longest
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name
             .chars()

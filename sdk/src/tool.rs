@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cx, ToolError, schema};
+use crate::{Content, Cx, ToolError, schema};
 
 /// How the host runs a tool, and what it may do.
 ///
@@ -174,6 +174,11 @@ pub trait Tool: DeserializeOwned + JsonSchema {
     fn text(_output: &Self::Output) -> Option<String> {
         None
     }
+
+    /// What they see after the text.
+    fn content(_output: &Self::Output) -> Vec<Content> {
+        Vec::new()
+    }
 }
 
 /// A successful reply, serialised.
@@ -206,6 +211,8 @@ pub struct Reply {
     pub structured: String,
     /// From [`Tool::text`].
     pub text: Option<String>,
+    /// From [`Tool::content`].
+    pub content: Vec<Content>,
 }
 
 /// One row of a pack's tool table.
@@ -287,14 +294,18 @@ fn call<T: Tool>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
         .remediation("Compare the arguments with the tool's input schema.")
     })?;
     let output = tool.run(cx)?;
-    let text = T::text(&output);
+    let (text, content) = (T::text(&output), T::content(&output));
     let structured = serde_json::to_string(&output).map_err(|err| {
         ToolError::new(
             "INTERNAL",
             format!("the reply of {} could not be written: {err}", T::NAME),
         )
     })?;
-    Ok(Reply { structured, text })
+    Ok(Reply {
+        structured,
+        text,
+        content,
+    })
 }
 
 /// Makes a pack's tool table: `tools![CreateTask, ListTasks]`.

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{HttpServer, Place};
+use crate::harness::{HttpServer, Place, until};
 use crate::http::{NEWEST, post, stateless};
+use crate::http_auth::{ADA, BOB, place_with_tokens};
 
 const ASKING: &str = r#"
     [policies.ask]
@@ -73,22 +74,49 @@ fn a_client_of_the_older_era_is_asked_meanwhile() {
     );
 }
 
-/// One request of the newer era, with what is added to its parameters.
+/// One request of the newer era, with what is added to its parameters: the result.
 async fn call(server: &HttpServer, capabilities: &Value, arguments: Value, added: &Value) -> Value {
-    let mut params = json!({"name": "task_list", "arguments": arguments});
+    let reply = send(server, &[], capabilities, arguments, added).await;
+    assert!(reply["error"].is_null(), "{reply:#}");
+    reply["result"].clone()
+}
+
+/// The same with more headers, and the whole reply.
+async fn send(
+    server: &HttpServer,
+    headers: &[(&str, &str)],
+    capabilities: &Value,
+    arguments: Value,
+    added: &Value,
+) -> Value {
+    request(server, headers, capabilities, ("task_list", arguments), added).await
+}
+
+/// The same for any tool.
+pub(crate) async fn request(
+    server: &HttpServer,
+    headers: &[(&str, &str)],
+    capabilities: &Value,
+    (tool, arguments): (&str, Value),
+    added: &Value,
+) -> Value {
+    let mut params = json!({"name": tool, "arguments": arguments});
     for (name, value) in added.as_object().into_iter().flatten() {
         params[name.as_str()] = value.clone();
     }
     let mut body: Value = serde_json::from_slice(&stateless("tools/call", params)).unwrap();
     body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
-    let headers = [NEWEST, ("mcp-method", "tools/call"), ("mcp-name", "task_list")];
+    let headers = [
+        headers,
+        &[NEWEST, ("mcp-method", "tools/call"), ("mcp-name", tool)],
+    ]
+    .concat();
     let (status, text) = post(server, &headers, body.to_string().into_bytes()).await;
     assert_eq!(status, 200, "{text}");
     let json = text
         .lines()
         .find_map(|line| line.strip_prefix("data: ").filter(|data| data.starts_with('{')));
-    let reply: Value = serde_json::from_str(json.unwrap_or(&text)).unwrap();
-    reply["result"].clone()
+    serde_json::from_str(json.unwrap_or(&text)).unwrap()
 }
 
 fn with_answer(question: &Value, answer: Value) -> Value {
@@ -114,20 +142,24 @@ async fn a_client_of_the_newer_era_asks_and_comes_again() {
     assert_ne!(agreed["isError"], true, "{agreed:#}");
     assert!(agreed["structuredContent"]["tasks"].is_array(), "{agreed:#}");
     // A yes is to one call with these arguments.
-    let other = call(
-        &server,
-        &can,
-        json!({"limit": 1}),
-        &with_answer(&question, yes.clone()),
-    )
-    .await;
-    assert!(is_question(&other), "{other:#}");
+    let answered = with_answer(&question, yes.clone());
+    let other = send(&server, &[], &can, json!({"limit": 1}), &answered).await;
+    assert_eq!(other["error"]["code"], -32602, "{other:#}");
     let mut forged = question.clone();
     let state = question["requestState"].as_str().unwrap();
     let flipped = if state.ends_with('A') { "B" } else { "A" };
     forged["requestState"] = format!("{}{flipped}", &state[..state.len() - 1]).into();
-    let forged = call(&server, &can, json!({}), &with_answer(&forged, yes)).await;
-    assert!(is_question(&forged), "{forged:#}");
+    let forged = send(&server, &[], &can, json!({}), &with_answer(&forged, yes.clone())).await;
+    assert_eq!(forged["error"]["code"], -32602, "{forged:#}");
+    // An answer to what was never asked is none.
+    let unasked = call(
+        &server,
+        &can,
+        json!({}),
+        &json!({"inputResponses": {"allow": yes}}),
+    )
+    .await;
+    assert!(is_question(&unasked), "{unasked:#}");
     let declined = call(
         &server,
         &can,
@@ -167,4 +199,27 @@ async fn where_nobody_can_be_asked_the_refusal_says_what_to_do() {
     }
     let (code, printed) = place.call("task_list", &json!({}));
     assert_eq!((code, &printed["error"]["code"]), (1, &json!("NOT_ALLOWED")));
+}
+
+#[tokio::test]
+async fn nobody_answers_what_somebody_else_was_asked() {
+    let place = place_with_tokens(&format!("[server.auth]\ntoken_file = \"tokens\"\n{ASKING}"));
+    let server = place.serve_http(&[]);
+    let can = json!({"elicitation": {"form": {}}});
+    let [ada, bob] = [ADA, BOB].map(|token| format!("Bearer {token}"));
+    let [ada, bob] = [&ada, &bob].map(|token| ("authorization", token.as_str()));
+    let asked = send(&server, &[ada], &can, json!({}), &json!({})).await;
+    let yes = with_answer(
+        &asked["result"],
+        json!({"action": "accept", "content": {"allow": true}}),
+    );
+    let stolen = send(&server, &[bob], &can, json!({}), &yes).await;
+    assert_eq!(stolen["error"]["code"], -32602, "{stolen:#}");
+    let agreed = send(&server, &[ada], &can, json!({}), &yes).await;
+    assert!(
+        agreed["result"]["structuredContent"]["tasks"].is_array(),
+        "{agreed:#}"
+    );
+    let rows = ["task_list NOT_ALLOWED none", "task_list ok yes"];
+    until(async || answers(&place) == rows).await;
 }

@@ -6,15 +6,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::harness::{HttpServer, Place, Session};
+use crate::harness::{HttpServer, Place, Session, until};
 use crate::http::{NEWEST, stateless};
 use crate::issuer::{Issuer, forged, now};
 
-const ADA: &str = "ada-0123456789abcdef0123456789abcdef";
-const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
+pub(crate) const ADA: &str = "ada-0123456789abcdef0123456789abcdef";
+pub(crate) const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
 
 /// A place whose token file knows Ada and Bob.
-fn place_with_tokens(config: &str) -> Place {
+pub(crate) fn place_with_tokens(config: &str) -> Place {
     let place = Place::with(config);
     let mut file = std::fs::OpenOptions::new();
     let mut file = file
@@ -132,6 +132,21 @@ async fn envelopes_and_operations_exist_for_their_owner_alone() {
         task_create "UNKNOWN_ENVELOPE"
     "#]]
     .assert_eq(&answers);
+
+    // Nor does he write into her envelope by calls that are refused before anybody looks at it.
+    let unread = bob
+        .refused("task_list", json!({"envelope_id": id, "limit": "x"}))
+        .await;
+    assert_eq!(unread["code"], "INVALID_ARGUMENTS");
+    let his = "FROM core_operations WHERE actor = 'token:bob'";
+    until(async || {
+        place.sql(&format!(
+            "SELECT count(*) {his} AND error_code = 'INVALID_ARGUMENTS'"
+        )) == ["1"]
+    })
+    .await;
+    let named = place.sql(&format!("SELECT tool {his} AND envelope_id IS NOT NULL"));
+    assert_eq!(named, Vec::<String>::new());
 
     let listed = bob.ok("envelope_list", json!({})).await;
     assert_eq!(listed["envelopes"], json!([]));

@@ -37,6 +37,7 @@ mod policy_trials;
 mod programs;
 mod project;
 mod python;
+mod questions;
 mod record;
 mod reload;
 mod resources;

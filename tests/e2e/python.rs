@@ -1,26 +1,29 @@
 //! The Python client, in both eras of the protocol.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::Place;
+use crate::harness::{Place, terminate};
 
-fn drive(mode: &str) {
+/// Lets the client do its work.
+fn drive(mode: &str, server: &[&OsStr]) {
     let python =
         std::env::var_os("TOLLGATE_TEST_PYTHON").expect("`cargo xtask test` sets TOLLGATE_TEST_PYTHON");
-    let place = Place::new();
     let output = Command::new(python)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/python/client.py"))
-        .arg(env!("CARGO_BIN_EXE_tollgate"))
-        .arg(place.data())
         .arg(mode)
+        .args(server)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let ledger = place.ledger();
+}
+
+/// Looks at what the ledger has of it.
+fn check(place: &Place) {
     assert_eq!(
-        ledger,
+        place.ledger(),
         [
             "task_create write ok",
             "task_get read ok",
@@ -29,12 +32,39 @@ fn drive(mode: &str) {
     );
 }
 
+fn over_stdio(mode: &str) {
+    let place = Place::new();
+    let data = place.data();
+    drive(mode, &[env!("CARGO_BIN_EXE_tollgate").as_ref(), data.as_os_str()]);
+    check(&place);
+}
+
+fn over_http(mode: &str) {
+    let place = Place::new();
+    let mut server = place.serve_http(&["--tier", "full"]);
+    drive(mode, &[server.url.as_ref()]);
+    // Rows of reads wait for company, at most until the end.
+    terminate(server.pid());
+    assert!(server.wait().success());
+    check(&place);
+}
+
 #[test]
 fn the_handshake_era() {
-    drive("legacy");
+    over_stdio("legacy");
 }
 
 #[test]
 fn the_stateless_era() {
-    drive("2026-07-28");
+    over_stdio("2026-07-28");
+}
+
+#[test]
+fn the_handshake_era_over_http() {
+    over_http("legacy");
+}
+
+#[test]
+fn the_stateless_era_over_http() {
+    over_http("2026-07-28");
 }

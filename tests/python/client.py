@@ -1,4 +1,4 @@
-"""Drives tollgate with the Python client: client.py TOLLGATE DATA_DIR MODE."""
+"""Drives tollgate with the Python client: client.py MODE URL, or client.py MODE TOLLGATE DATA_DIR."""
 
 import asyncio
 import sys
@@ -7,8 +7,10 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 
-async def main(tollgate: str, data_dir: str, mode: str) -> None:
-    server = StdioServerParameters(command=tollgate, args=["--data-dir", data_dir, "serve", "--tier", "full"])
+async def main(mode: str, target: str, *data_dir: str) -> None:
+    server = target
+    if data_dir:
+        server = StdioServerParameters(command=target, args=["--data-dir", *data_dir, "serve", "--tier", "full"])
     async with Client(server, mode=mode) as client:
         page = await client.list_tools()
         tools = page.tools

@@ -2,7 +2,7 @@
 
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
-use crate::{deny, fuzz, reproduce, test, torture};
+use crate::{conformance, deny, fuzz, reproduce, test, torture};
 
 /// How often hosts are killed.
 const ROUNDS: &str = "200";
@@ -44,6 +44,8 @@ pub(crate) fn all() -> anyhow::Result<()> {
     step("tests");
     summary.push(("tests", test::all(None)?));
     summary.push(("fuzzing", fuzz::replayed()?));
+    step("conformance");
+    summary.push(("conformance", conformance::all()?));
     step("reproducible components");
     summary.push(("reproduction", reproduce::check()?));
     step("torture, of itself");

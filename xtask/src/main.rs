@@ -4,6 +4,7 @@ mod bench;
 mod bundle;
 mod check;
 mod components;
+mod conformance;
 mod deny;
 mod docs;
 mod fuzz;
@@ -56,6 +57,8 @@ enum Task {
     Deny,
     /// Build a component twice from nothing, in two places, and compare the bytes
     Reproduce,
+    /// Run MCP's conformance suite, the Inspector's lint and the Python client
+    Conformance,
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Task::Docs => docs::write(),
         Task::Deny => deny::check().map(|came_to| run::say(&came_to)),
         Task::Reproduce => reproduce::check().map(drop),
+        Task::Conformance => conformance::all().map(drop),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Languages => languages::test(),

@@ -9,7 +9,7 @@ use tollgate_sdk::{GitAccess, TestCommand, ToolError, WorkspaceInfo};
 
 use crate::config::Config;
 use crate::deadline::Cancel;
-use crate::gate::{Call, Caller, Gate, Generation, Reply};
+use crate::gate::{Answers, Call, Caller, Gate, Generation, Reply};
 use crate::host::{Authority, Site};
 use crate::packs::{self, Catalog, Loader, Origin, Selection, Tables};
 use crate::policies;
@@ -132,6 +132,7 @@ pub(super) async fn call(gate: &Gate, name: &str, arguments: Map<String, Value>)
         },
         cancel: Cancel::default(),
         progress: Progress::default(),
+        answers: Answers::default(),
     };
     let outcome = match gate.catalog().find_prompt(name) {
         Some(_) => gate.prompt(call).await?,

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tollgate::config::Config;
 use tollgate::deadline::Cancel;
-use tollgate::gate::{self, Caller};
+use tollgate::gate::{self, Answers, Caller};
 use tollgate::host::Choice;
 use tollgate::progress::Progress;
 
@@ -40,6 +40,7 @@ impl Call {
             },
             cancel: Cancel::default(),
             progress: Progress::default(),
+            answers: Answers::default(),
         };
         let outcome = gate.call(call).await?;
         gate.catch_up().await;

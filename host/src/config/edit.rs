@@ -136,11 +136,13 @@ fn fill(table: &mut dyn TableLike, entry: &Entry) -> Result<(), EditError> {
         ledger,
         artifacts,
         budgets,
+        client,
     } = &entry.grants;
     let lists = [
         ("workspaces", workspaces),
         ("process", process),
         ("budgets", budgets),
+        ("client", client),
     ];
     let lists = lists
         .into_iter()

@@ -117,6 +117,7 @@ pub(super) const KEYS: &[Key] = &[
     key("packs.*.grants.ledger", Kind::Bool),
     key("packs.*.grants.artifacts", Kind::Bool),
     key("packs.*.grants.budgets", Kind::Texts),
+    key("packs.*.grants.client", Kind::Texts),
     key("packs.*.limits", Kind::Table),
     key("packs.*.limits.memory_mib", Kind::Count(4096)),
     key("packs.*.limits.storage_mib", Kind::Count(1 << 20)),

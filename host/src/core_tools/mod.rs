@@ -190,7 +190,11 @@ fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     let text = T::text(&output);
     let structured = serde_json::to_string(&output)
         .map_err(|err| ToolError::new("HOST_FAILED", format!("the reply could not be written: {err}")))?;
-    Ok(Reply { structured, text })
+    Ok(Reply {
+        structured,
+        text,
+        content: Vec::new(),
+    })
 }
 
 /// A failure of the host's own storage, as the caller sees it.

@@ -128,6 +128,9 @@ fn reach(pack: &Pack) -> String {
             .iter()
             .map(|budget| format!("budget {budget}")),
     );
+    let parts = [("models", pack.granted.model), ("folders", pack.granted.roots)];
+    let parts = parts.into_iter().filter(|(_, is_granted)| *is_granted);
+    reach.extend(parts.map(|(part, _)| format!("clients' {part}")));
     if reach.is_empty() {
         return "granted nothing".to_owned();
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use thiserror::Error;
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{Answer, Asking, ToolError};
 
 use super::consent::{Consent, Pending};
 use super::mutation::Mutation;
@@ -33,6 +33,28 @@ pub struct Call {
     pub cancel: Cancel,
     /// Tells the caller how far it is.
     pub progress: Progress,
+    /// What was answered, if the call comes again after it asked.
+    pub answers: Answers,
+}
+
+/// What comes with a call that asked before.
+#[derive(Debug, Clone, Default)]
+pub struct Answers {
+    /// What the client's user said to a policy's question.
+    pub consent: Option<Consent>,
+    /// What was answered to the tool's own questions.
+    pub answers: Vec<Answer>,
+    /// What the tool remembered.
+    pub remembered: Option<String>,
+}
+
+/// What a call asks that was refused for want of an answer. It can come again with one.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// A policy asks whether the call may run.
+    Policy(Pending),
+    /// The tool asks.
+    Tool(Asking),
 }
 
 /// Who calls, as far as the host knows.
@@ -48,8 +70,6 @@ pub struct Caller {
     pub stateful: bool,
     /// The client's id of the request.
     pub request_id: Option<String>,
-    /// What its user said when asked about this very call.
-    pub consent: Option<Consent>,
 }
 
 /// What became of a call that reached the gate.
@@ -71,8 +91,8 @@ pub struct Outcome {
     pub mutation: Option<Mutation>,
     /// Why files in workspaces are not what the call wanted them to be, though it is committed.
     pub stale: Vec<String>,
-    /// What the client's user is to be asked; the call was refused, and can come again with the answer.
-    pub question: Option<Pending>,
+    /// What the client is to be asked, if that could change the outcome.
+    pub asked: Option<Asked>,
 }
 
 /// A call that never reached the gate, because it names no tool.

@@ -49,6 +49,7 @@ impl Gate {
             },
             cancel: Cancel::default(),
             progress: Progress::default(),
+            answers: Default::default(),
         };
         let refusal = match self.call(call).await {
             Ok(outcome) => outcome.result.err().map(|err| err.to_string()),

@@ -9,7 +9,6 @@ use tollgate_sdk::ToolError;
 
 use super::{Reply, Settled};
 use crate::artifacts::{Artifact, ArtifactKind, CallArtifacts};
-use crate::auth::Identity;
 use crate::envelope::Charge;
 use crate::hash;
 use crate::policies::Verdict;
@@ -19,8 +18,6 @@ use crate::storage::{OpType, Operation};
 #[derive(Clone)]
 pub(super) struct Draft {
     pub(super) started: Instant,
-    /// Who calls, which decides whose envelopes there are.
-    pub(super) identity: Option<Identity>,
     pub(super) charge: Charge,
     pub(super) operation: Operation,
     pub(super) recording: Recording,
@@ -76,7 +73,7 @@ impl Draft {
         operation.mutation_fingerprint = mutation.map(|mutation| mutation.fingerprint.clone());
         operation.changed_paths = mutation.and_then(|mutation| serde_json::to_string(&mutation.changed).ok());
         let done = settled.result.as_ref().ok().filter(|_| refusal.is_none());
-        operation.result_hash = done.map(|reply| hash::sha256_hex(reply.json.as_bytes()));
+        operation.result_hash = done.map(|reply| reply.hash());
         let code = refusal.map(|err| err.code.as_str());
         operation.error_code = code.map(str::to_owned);
         let mut said = self.verdicts.iter().chain(&settled.verdicts);

@@ -9,6 +9,7 @@ use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Store, Trap};
 
+use super::ask;
 use super::draft::Draft;
 use super::judge::{Judging, Review};
 use super::reply::{self, Reply};
@@ -193,8 +194,12 @@ impl Runtime {
             catalog: &call.generation.catalog,
         };
         let result = (tool.call)(&cx, &call.arguments).and_then(|reply| {
-            let (structured, text) = (reply.structured, reply.text);
-            reply::read(core_tools::PACK, wit::Reply { structured, text })
+            let said = wit::Reply {
+                structured: reply.structured,
+                text: reply.text,
+                content: Vec::new(),
+            };
+            reply::read(core_tools::PACK, said)
         });
         (session, result)
     }
@@ -237,10 +242,10 @@ impl Runtime {
             Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => Err(cancelled(call)),
             Ok(Err(err)) if err.keep_rows && call.effect == Effect::Write => Ok(Reply {
                 held_back: std::mem::take(&mut state.held_back).into(),
-                refusal: Some(Box::new(read_error(err))),
+                refusal: Some(Box::new(read_error(err, pack))),
                 ..Reply::default()
             }),
-            Ok(Err(err)) => Err(read_error(err)),
+            Ok(Err(err)) => Err(read_error(err, pack)),
             Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
         };
         let additions = std::mem::take(&mut state.additions);
@@ -341,7 +346,7 @@ pub(super) fn cancelled(call: &GuestCall) -> ToolError {
         .context("tool", call.tool.as_str())
 }
 
-fn read_error(said: wit::ToolError) -> ToolError {
+fn read_error(said: wit::ToolError, pack: &Pack) -> ToolError {
     let context = serde_json::from_str(&said.context).unwrap_or_default();
     ToolError {
         code: text::code(&said.code),
@@ -360,6 +365,10 @@ fn read_error(said: wit::ToolError) -> ToolError {
             .collect(),
         context,
         next_call: said.next_call.and_then(next_call),
+        asking: said
+            .asking
+            .and_then(|asking| ask::read(asking, &pack.granted))
+            .map(Box::new),
     }
 }
 

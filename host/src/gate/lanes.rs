@@ -409,7 +409,7 @@ impl Reader {
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);
         };
-        let is_visible = session.is_visible(envelope, draft.identity.as_ref())?;
+        let is_visible = session.is_visible(envelope, draft.operation.identity.as_ref())?;
         let Some(standing) = session.standing(envelope)?.filter(|_| is_visible) else {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         };

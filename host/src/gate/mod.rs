@@ -5,6 +5,7 @@
 
 mod admission;
 mod arguments;
+mod ask;
 mod backlog;
 mod call;
 mod catch_up;
@@ -31,6 +32,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
+use tokio::sync::broadcast;
 use tokio_util::task::TaskTracker;
 use tollgate_sdk::{Timestamp, ToolError};
 
@@ -52,7 +54,7 @@ use judge::Judging;
 use lanes::{Judged, Lanes};
 use settled::{Settled, answer};
 
-pub use call::{Call, Caller, Outcome, UnknownTool};
+pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
 pub use consent::{Consent, Pending};
 pub use generation::Generation;
 pub use judge::{Heard, Trial};
@@ -62,6 +64,8 @@ pub use reply::Reply;
 
 /// Where the key for questions to clients' users is, in the data directory.
 const CONSENT_KEY: &str = "consent.key";
+/// Changes that wait for a listener before it is told that it missed some.
+const CHANGES: usize = 256;
 
 /// What calls run with.
 #[derive(Clone)]
@@ -87,6 +91,8 @@ pub struct Gate {
     /// Seals what clients' users are asked.
     consent_key: [u8; 32],
     reloads: Reloads,
+    /// The packs of calls that may have changed something.
+    changes: broadcast::Sender<Arc<str>>,
     /// This process, as packs know it.
     session_id: String,
     /// Let go last: what is queued is written before this process counts as gone.
@@ -123,6 +129,7 @@ impl Gate {
             clock,
             artifacts,
             reloads: Reloads::default(),
+            changes: broadcast::Sender::new(CHANGES),
             host,
         })
     }
@@ -159,6 +166,11 @@ impl Gate {
         &self.consent_key
     }
 
+    /// The names of packs, each time a call of theirs that writes or runs went well.
+    pub fn changes(&self) -> broadcast::Receiver<Arc<str>> {
+        self.changes.subscribe()
+    }
+
     /// A new connection's id.
     pub fn new_connection(&self) -> String {
         self.clock.new_id("con")
@@ -188,11 +200,11 @@ impl Gate {
     }
 
     /// The one path.
-    async fn pass(&self, generation: &Arc<Generation>, tool: &Arc<ToolEntry>, call: Call) -> Outcome {
+    async fn pass(&self, generation: &Arc<Generation>, tool: &Arc<ToolEntry>, mut call: Call) -> Outcome {
         let _unanswered = self.calls.token();
         // Without a connection that lasts there is nothing to remember, and nobody to forget it.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
-        let consent = call.caller.consent.clone();
+        let consent = call.answers.consent.take();
         let (draft, admitted) = self.admit(generation, tool, call);
         let op_id = draft.operation.op_id.clone();
         let envelope_id = draft.operation.envelope_id.clone();
@@ -207,6 +219,14 @@ impl Gate {
         }
         let duration = started.elapsed();
         tool.meter.count(settled.refusal().is_none(), duration);
+        if tool.spec.effect != Effect::Read && settled.refusal().is_none() {
+            self.announce(tool);
+        }
+        let mut result = answer(settled.result);
+        let asked = settled.question.map(Asked::Policy).or_else(|| {
+            let asking = result.as_mut().err()?.asking.take()?;
+            Some(Asked::Tool(*asking))
+        });
         Outcome {
             op_id,
             duration,
@@ -215,8 +235,8 @@ impl Gate {
             budgets: settled.budgets,
             mutation: settled.mutation,
             stale: settled.stale,
-            question: settled.question,
-            result: answer(settled.result),
+            asked,
+            result,
         }
     }
 
@@ -311,6 +331,14 @@ impl Gate {
         let _ = stored.await;
     }
 
+    /// Tells who listens that a call may have changed something.
+    fn announce(&self, tool: &ToolEntry) {
+        if self.changes.receiver_count() > 0 {
+            // The last listener may just have gone.
+            let _ = self.changes.send(Arc::from(tool.pack_name()));
+        }
+    }
+
     /// Remembers which envelope a connection opened or closed.
     fn follow_envelopes(&self, tool: &ToolEntry, connection: &str, settled: &Settled) {
         let (Body::Core(_), Ok(reply)) = (&tool.body, &settled.result) else {
@@ -371,6 +399,8 @@ impl Gate {
                 client: call.caller.client,
                 config,
                 session_id: self.session_id.clone(),
+                answers: call.answers.answers.into_iter().map(ask::wire).collect(),
+                remembered: call.answers.remembered,
             },
             identity: call.caller.identity,
             connection: call.caller.connection,
@@ -408,7 +438,6 @@ impl Gate {
             .map(|identity| identity.as_str().to_owned());
         let mut draft = Draft {
             started: Instant::now(),
-            identity: caller.identity.clone(),
             charge: admission::charge(tool, &[]),
             recording: Recording {
                 artifacts: CallArtifacts::new(self.artifacts.clone()),
@@ -432,6 +461,7 @@ impl Gate {
                 client: caller.client.clone(),
                 connection: caller.connection.clone(),
                 request_id: caller.request_id.clone(),
+                identity: caller.identity.clone(),
                 host_id: self.host.id().to_owned(),
                 args_hash: String::new(),
                 result_hash: None,

@@ -5,14 +5,19 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{Content, ToolError};
 
+use super::ask;
+use crate::hash;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::text;
 use crate::workspaces::HeldBack;
 
 /// Largest reply of a component, in bytes of JSON.
 const MAX_REPLY: usize = 1 << 20;
+
+/// Most pieces of content beside a reply's text.
+const MAX_CONTENT: usize = 20;
 
 /// A successful reply.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +26,8 @@ pub struct Reply {
     pub json: String,
     /// What to show instead of the JSON.
     pub text: Option<String>,
+    /// What to show beside that.
+    pub content: Arc<[Content]>,
     /// The call was refused, and what it wrote to say so is kept. Everywhere inside the gate it is a call
     /// that went well; its row and its caller get the refusal.
     pub refusal: Option<Box<ToolError>>,
@@ -32,6 +39,19 @@ impl Reply {
     /// The structured result.
     pub fn structured(&self) -> Map<String, Value> {
         serde_json::from_str(&self.json).unwrap_or_default()
+    }
+
+    /// SHA-256 of the result, content included.
+    pub fn hash(&self) -> String {
+        if self.content.is_empty() {
+            return hash::sha256_hex(self.json.as_bytes());
+        }
+        let mut all = self.json.clone();
+        for piece in &*self.content {
+            all.push('\n');
+            all.push_str(&ask::hash(piece));
+        }
+        hash::sha256_hex(all.as_bytes())
     }
 }
 
@@ -47,7 +67,17 @@ pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
                 .remediation("Ask for less at once, with a smaller limit."),
         );
     }
+    let content = said.content.into_iter().map(ask::content);
+    let content: Vec<Content> = content.collect::<Result<_, _>>().map_err(bad)?;
+    let size: usize = content.iter().map(ask::size).sum();
+    if size > MAX_REPLY || content.len() > MAX_CONTENT {
+        return Err(bad(format!(
+            "{} pieces of content of {size} bytes, more than {MAX_CONTENT} of {MAX_REPLY}",
+            content.len()
+        )));
+    }
     Ok(Reply {
+        content: content.into(),
         json: object(said.structured).map_err(|err| bad(format!("not a JSON object: {err}")))?,
         text: said.text.map(|said| text::clean_lines(&said)),
         held_back: Arc::default(),

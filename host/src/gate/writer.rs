@@ -299,7 +299,7 @@ impl Writer {
         };
         let boot_ms = self.runtime.equipment.clock.boot_ms();
         let session = self.session()?;
-        if !session.is_visible(envelope, draft.identity.as_ref())? {
+        if !session.is_visible(envelope, draft.operation.identity.as_ref())? {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         }
         match session.admit(envelope, draft.charge, boot_ms, now)? {

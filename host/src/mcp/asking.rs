@@ -1,128 +1,290 @@
-//! Asking a client's user whether a call may run, in both eras of the protocol.
+//! Asking a client and its user, in both eras of the protocol: for policies and for tools.
 //!
-//! Before 2026-07-28 the server asks while the request is open. Since then the request ends with the question and
-//! a sealed state, and the client sends it again with the answer.
+//! Before 2026-07-28 the server asks while the request is open. Since then the request ends with the questions and
+//! a sealed state, and the client sends it again with the answers.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationSchema, InputRequest, InputRequiredResult, MetaObject, ProtocolVersion, RequestStateCodec,
+    ErrorCode, ErrorData, InputRequiredResult, InputResponses, RequestStateCodec, RequestStateError,
     SealOptions,
 };
 use rmcp::service::RequestContext;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tollgate_sdk::{Action, Answer, Question};
 
-use crate::gate::{Consent, Pending};
+use super::errand::{self, Errand};
+use super::questions::{self, Abilities, PATIENCE, When, Who};
+use crate::auth::Identity;
+use crate::gate::{Answers, Asked, Consent, Outcome, Pending};
+use crate::hash;
 
-/// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// What the question is called among those of a request, and the answer in its form.
-const QUESTION: &str = "allow";
+/// How often one request may ask.
+const MAX_ROUNDS: usize = 10;
+/// Most answers that a request brings to what it was not asked.
+const MAX_UNASKED: usize = 20;
+/// What a policy's question is called, and the answer in its form.
+const ALLOW: &str = "allow";
 
-/// How a client's user can be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Not at all.
-    None,
-    /// While the request is open.
-    Meanwhile,
-    /// By the client, which then sends the request again.
-    Again,
-}
-
-impl Way {
-    /// How this client's user can be asked.
-    pub(super) fn of(context: &RequestContext<RoleServer>) -> Way {
-        let capability = context.client_capabilities().and_then(|can| can.elicitation);
-        // One that names no mode knows forms.
-        if !capability.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none()) {
-            return Way::None;
-        }
-        let is_new = |version: ProtocolVersion| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str();
-        if context.protocol_version().is_some_and(is_new) {
-            Way::Again
-        } else {
-            Way::Meanwhile
-        }
-    }
-}
-
-/// Seals which question was asked, so that nobody answers one that was not.
+/// Seals what was asked, so that nobody answers what was not.
 #[derive(Clone)]
-pub(super) struct Asking(Option<RequestStateCodec>);
+pub(super) struct Seal(Option<RequestStateCodec>);
 
-impl Asking {
-    pub(super) fn new(key: &[u8; 32]) -> Asking {
-        Asking(RequestStateCodec::try_new(key.as_slice()).ok())
+impl Seal {
+    pub(super) fn new(key: &[u8; 32]) -> Seal {
+        Seal(RequestStateCodec::try_new(key.as_slice()).ok())
     }
 
-    /// The result that makes the client ask and send its request again.
-    pub(super) fn again(&self, pending: &Pending, meta: MetaObject) -> Option<InputRequiredResult> {
+    fn close(&self, kept: &Kept, subject: &str) -> Option<String> {
         let options = SealOptions::new().ttl(PATIENCE);
-        let state = self.0.as_ref()?.seal_json_with(&pending.about, &options).ok()?;
-        let request = InputRequest::Elicitation(ElicitRequest::new(form(pending)?));
-        let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
-        Some(InputRequiredResult::new(Some(requests), Some(state)).with_meta(meta))
+        let options = options.associated_data(subject.as_bytes());
+        self.0.as_ref()?.seal_json_with(kept, &options).ok()
     }
 
-    /// The answer that a request brings, if its state is one that was sealed here and is not too old.
-    pub(super) fn answer(&self, request: &CallToolRequestParams) -> Option<Consent> {
-        let state = request.request_state.as_deref()?;
-        let about = match self.0.as_ref()?.open_json(state) {
-            Ok(about) => about,
-            Err(err) => {
+    fn open(&self, sealed: &str, subject: &str) -> Result<Kept, ErrorData> {
+        let opened = self
+            .0
+            .as_ref()
+            .map(|codec| codec.open_json_with(sealed, subject.as_bytes()));
+        match opened {
+            Some(Ok(kept)) => Ok(kept),
+            // The user took too long. The question is asked again.
+            Some(Err(RequestStateError::Expired)) => Ok(Kept::default()),
+            Some(Err(err)) => {
                 tracing::debug!(%err, "a request came with a state that is not to be trusted");
-                return None;
+                let why = "the requestState is not what this request was given";
+                Err(ErrorData::invalid_params(why, None))
             }
-        };
-        let answer = request.input_responses.as_ref()?.get(QUESTION)?;
-        let answer: ElicitResult = serde_json::from_value(answer.clone()).ok()?;
-        let agreed = agreed(&answer);
-        Some(Consent { about, agreed })
-    }
-}
-
-/// Asks the user while the request is open. Nothing if there is no answer.
-pub(super) async fn meanwhile(context: &RequestContext<RoleServer>, pending: &Pending) -> Option<Consent> {
-    let asked = context
-        .peer
-        .create_elicitation_with_timeout(form(pending)?, Some(PATIENCE));
-    let answer = tokio::select! {
-        answer = asked => answer,
-        () = context.ct.cancelled() => return None,
-    };
-    match answer {
-        Ok(answer) => Some(Consent {
-            about: pending.about.clone(),
-            agreed: agreed(&answer),
-        }),
-        Err(err) => {
-            tracing::debug!(%err, "a client's user could not be asked");
-            None
+            None => Ok(Kept::default()),
         }
     }
 }
 
-fn form(pending: &Pending) -> Option<ElicitRequestParams> {
-    let schema = ElicitationSchema::builder()
-        .required_bool_property(QUESTION, |property| property.title("Allow this call"))
-        .build()
-        .ok()?;
-    Some(ElicitRequestParams::FormElicitationParams {
-        meta: None,
-        message: pending.message.clone(),
-        requested_schema: schema,
-    })
+/// What is known of a request that asked. In the newer era the client keeps it, sealed.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Kept {
+    /// How often it asked.
+    rounds: usize,
+    /// What was asked last, and who answers.
+    asked: BTreeMap<String, Who>,
+    /// Which question of a policy that was, if a policy asked.
+    open: Option<String>,
+    /// The policy's question that was agreed to.
+    agreed: Option<String>,
+    /// What the tool wants to know when it runs again.
+    remembered: Option<String>,
 }
 
-fn agreed(answer: &ElicitResult) -> bool {
-    let said = answer
-        .content
-        .as_ref()
-        .and_then(|content| content.get(QUESTION))
-        .and_then(Value::as_bool);
-    answer.action == ElicitationAction::Accept && said == Some(true)
+impl Kept {
+    /// What a request has to be taken for that brings answers and no state: it tells a tool beforehand what that
+    /// will ask. No policy takes that for an answer.
+    fn unasked(responses: &InputResponses) -> Kept {
+        let asked = responses.iter().take(MAX_UNASKED);
+        let asked = asked.filter_map(|(key, response)| Some((key.clone(), Who::from_answer(response)?)));
+        Kept {
+            asked: asked.collect(),
+            ..Kept::default()
+        }
+    }
+}
+
+/// A request, its client, and what became of its questions so far.
+pub(super) struct Conversation<'a> {
+    context: &'a RequestContext<RoleServer>,
+    seal: &'a Seal,
+    abilities: Abilities,
+    kept: Kept,
+}
+
+/// What follows a run.
+pub(super) enum Step {
+    /// Nothing: its outcome is the outcome.
+    Over,
+    /// The client gets questions instead.
+    Required(InputRequiredResult),
+    /// There are answers, and it runs again.
+    Again(Answers),
+}
+
+impl<'a> Conversation<'a> {
+    /// Begins with the answers that came with the request, if it asked before. An error if its state was
+    /// changed, or belongs to another request or caller.
+    pub(super) fn begin(
+        context: &'a RequestContext<RoleServer>,
+        seal: &'a Seal,
+        errand: &Errand<'_>,
+        (responses, state): (Option<InputResponses>, Option<String>),
+    ) -> Result<(Conversation<'a>, Answers), ErrorData> {
+        let responses = responses.unwrap_or_default();
+        let kept = match state {
+            Some(state) => seal.open(&state, &subject(context, errand))?,
+            None => Kept::unasked(&responses),
+        };
+        let mut conversation = Conversation {
+            context,
+            seal,
+            abilities: Abilities::of(context),
+            kept,
+        };
+        let answers = conversation.answered(responses);
+        Ok((conversation, answers))
+    }
+
+    /// Whether anything could be asked.
+    pub(super) fn is_possible(&self) -> bool {
+        self.abilities.any()
+    }
+
+    /// What follows an outcome.
+    pub(super) async fn after(
+        &mut self,
+        errand: &Errand<'_>,
+        outcome: &mut Outcome,
+    ) -> Result<Step, ErrorData> {
+        let Some(asked) = outcome.asked.take() else {
+            return Ok(Step::Over);
+        };
+        let questions = self.take_up(asked);
+        let (can, cannot): (Vec<Question>, Vec<Question>) = questions
+            .into_iter()
+            .partition(|question| self.abilities.has(Who::of(question)));
+        let requests = questions::requests(&can);
+        if requests.is_empty() {
+            return self.without(&cannot, outcome).map(|()| Step::Over);
+        }
+        self.kept.rounds += 1;
+        if self.kept.rounds > MAX_ROUNDS {
+            let why = format!("the request asked {MAX_ROUNDS} times");
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        let asked = can.iter().filter(|question| requests.contains_key(&question.key));
+        self.kept.asked = asked
+            .map(|question| (question.key.clone(), Who::of(question)))
+            .collect();
+        match self.abilities.when {
+            When::Between => {
+                let state = self.seal.close(&self.kept, &subject(self.context, errand));
+                Ok(Step::Required(InputRequiredResult::new(Some(requests), state)))
+            }
+            When::Meanwhile => {
+                let mut responses = InputResponses::new();
+                for (key, request) in requests {
+                    match self.wait_for(questions::send(&self.context.peer, request)).await {
+                        Some(result) => drop(responses.insert(key, result)),
+                        None => return Ok(Step::Over),
+                    }
+                }
+                Ok(Step::Again(self.answered(responses)))
+            }
+        }
+    }
+
+    /// The questions, with a note of who asked them.
+    fn take_up(&mut self, asked: Asked) -> Vec<Question> {
+        match asked {
+            Asked::Policy(pending) => {
+                let question = consent(&pending);
+                self.kept.open = Some(pending.about);
+                vec![question]
+            }
+            Asked::Tool(asking) => {
+                self.kept.open = None;
+                self.kept.remembered = asking.state;
+                asking.questions
+            }
+        }
+    }
+
+    /// What the gate gets to know of a client's answers to what was asked last.
+    fn answered(&mut self, mut responses: InputResponses) -> Answers {
+        let asked = std::mem::take(&mut self.kept.asked);
+        let answers = asked.into_iter().filter_map(|(key, who)| {
+            let response = responses.remove(&key)?;
+            questions::answer(who, &key, response)
+        });
+        let mut answers: Vec<Answer> = answers.collect();
+        let consent = match self.kept.open.take() {
+            Some(about) => {
+                let said = answers.pop();
+                let agreed = said.as_ref().is_some_and(is_yes);
+                self.kept.agreed = agreed.then(|| about.clone());
+                said.map(|_| Consent { about, agreed })
+            }
+            // A yes holds for the rounds that follow it.
+            None => self
+                .kept
+                .agreed
+                .clone()
+                .map(|about| Consent { about, agreed: true }),
+        };
+        Answers {
+            consent,
+            answers,
+            remembered: self.kept.remembered.clone(),
+        }
+    }
+
+    /// What a client that can answer nothing is told: the refusal, unless it is a tool's that knows nothing to do
+    /// instead. Then it is MCP's own error, in the era that has one.
+    fn without(&self, cannot: &[Question], outcome: &Outcome) -> Result<(), ErrorData> {
+        let Err(refusal) = &outcome.result else {
+            return Ok(());
+        };
+        let has_way_out = !refusal.remediation.is_empty() || refusal.next_call.is_some();
+        let is_refusal = has_way_out || self.kept.open.is_some() || self.abilities.when == When::Meanwhile;
+        if cannot.is_empty() || is_refusal {
+            return Ok(());
+        }
+        let required = cannot.iter().map(|question| Who::of(question).capability());
+        let required: Map<String, Value> = required.map(|(name, value)| (name.to_owned(), value)).collect();
+        Err(ErrorData::new(
+            ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY,
+            refusal.message.clone(),
+            Some(json!({"requiredCapabilities": required, "error": refusal})),
+        ))
+    }
+
+    /// A client's answer. `None` if it does not come.
+    async fn wait_for(
+        &self,
+        asking: impl Future<Output = Result<Value, rmcp::ServiceError>>,
+    ) -> Option<Value> {
+        let answer = tokio::select! {
+            answer = asking => answer,
+            () = self.context.ct.cancelled() => return None,
+        };
+        match answer {
+            Ok(answer) => Some(answer),
+            Err(err) => {
+                tracing::debug!(%err, "a client did not answer");
+                None
+            }
+        }
+    }
+}
+
+/// What a state is good for: whose request, for what, with which arguments.
+fn subject(context: &RequestContext<RoleServer>, errand: &Errand<'_>) -> String {
+    let identity = errand::identity(context);
+    let identity = identity.as_ref().map_or("", Identity::as_str);
+    let arguments = tollgate_sdk::canonical_json(&Value::Object(errand.arguments.clone()));
+    let (kind, name) = (errand.kind.as_str(), errand.name);
+    hash::sha256_hex(format!("{identity}\n{kind}\n{name}\n{arguments}").as_bytes())
+}
+
+/// A policy's question.
+fn consent(pending: &Pending) -> Question {
+    let form = json!({
+        "type": "object",
+        "properties": {ALLOW: {"type": "boolean", "title": "Allow this call"}},
+        "required": [ALLOW],
+    });
+    Question::with_form(ALLOW, pending.message.as_str(), form)
+}
+
+fn is_yes(answer: &Answer) -> bool {
+    answer.action == Action::Accept && answer.content.get(ALLOW) == Some(&Value::Bool(true))
 }

@@ -1,33 +1,26 @@
 //! MCP requests, turned into calls of the gate and back.
+#![expect(deprecated, reason = "sessions of older eras subscribe and set a level")]
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, Role, ServerCapabilities, ServerConfig,
-    SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
-use tollgate_sdk::ToolError;
 
-use super::asking::{self, Asking, Way};
-use super::http::Sender;
+use super::asking::Seal;
+use super::errand::{self, Errand, Kind, Turn};
 use super::listings::Listings;
-use super::{resources, wire};
-use crate::auth::Identity;
-use crate::deadline::Cancel;
-use crate::gate::{Call, Caller, Consent, Gate, Outcome, Reply};
-use crate::progress::{Note, Progress};
-
-/// Longest text of a result, in bytes. The structured result beside it is whole.
-const MAX_TEXT: usize = 40 << 10;
+use super::logs::WantedLines;
+use super::subscriptions::{self, Subscriptions};
+use super::{replies, resources};
+use crate::gate::Gate;
 
 /// One connection's view of the gate.
 #[derive(Clone)]
@@ -36,7 +29,9 @@ pub struct Handler {
     listings: Arc<Listings>,
     connection: Arc<Connection>,
     structured: Structured,
-    asking: Asking,
+    seal: Seal,
+    wanted_lines: Arc<WantedLines>,
+    subscriptions: Arc<Subscriptions>,
     /// While the connection lasts, its client hears of changes.
     hearing: Arc<Mutex<Option<DropGuard>>>,
 }
@@ -70,7 +65,9 @@ impl Handler {
                 id: gate.new_connection(),
                 gate: Arc::clone(&gate),
             }),
-            asking: Asking::new(gate.consent_key()),
+            seal: Seal::new(gate.consent_key()),
+            wanted_lines: Arc::default(),
+            subscriptions: Arc::default(),
             gate,
             listings,
             structured: Structured::Json,
@@ -89,86 +86,12 @@ impl Handler {
         &self.connection.id
     }
 
-    /// Calls a tool for something that is no tool call itself. `None` if it does not exist here.
-    pub(super) async fn ask(
-        &self,
-        context: &RequestContext<RoleServer>,
-        tool: &str,
-        arguments: Map<String, Value>,
-    ) -> Option<Result<Reply, ToolError>> {
-        let cancel = CancelOnDrop(Cancel::default());
-        let call = Call {
-            tool: tool.to_owned(),
-            arguments,
-            malformed: Vec::new(),
-            envelope: context.meta.get("tollgate/envelope_id").cloned(),
-            caller: self.caller(context),
-            cancel: cancel.0.clone(),
-            progress: Progress::default(),
-        };
-        let asked = tokio::select! {
-            asked = self.gate.call(call) => asked,
-            () = context.ct.cancelled() => return Some(Err(ToolError::new("CANCELLED", "the request was cancelled"))),
-        };
-        Some(asked.ok()?.result)
+    pub(super) fn seal(&self) -> &Seal {
+        &self.seal
     }
 
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        Caller {
-            identity: identity(context),
-            client: context
-                .client_info()
-                .map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
-            connection: self.connection.id.clone(),
-            stateful: context
-                .protocol_version()
-                .is_some_and(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str()),
-            request_id: Some(crate::text::cut(&context.id.to_string(), 100).to_owned()),
-            consent: None,
-        }
-    }
-
-    /// Lets a call through the gate, and tells its client meanwhile how far it is.
-    async fn run(
-        &self,
-        request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-        consent: Option<Consent>,
-    ) -> Result<Outcome, ErrorData> {
-        let cancel = CancelOnDrop(Cancel::default());
-        let token = context.meta.get_progress_token();
-        let (progress, mut notes) = match token {
-            Some(_) => {
-                let (progress, notes) = Progress::listened();
-                (progress, Some(notes))
-            }
-            None => (Progress::default(), None),
-        };
-        let call = Call {
-            tool: request.name.into_owned(),
-            arguments: request.arguments.unwrap_or_default(),
-            malformed: malformed(context),
-            envelope: context.meta.get("tollgate/envelope_id").cloned(),
-            caller: Caller {
-                consent,
-                ..self.caller(context)
-            },
-            cancel: cancel.0.clone(),
-            progress,
-        };
-        let running = self.gate.call(call);
-        tokio::pin!(running);
-        let outcome = loop {
-            tokio::select! {
-                outcome = &mut running => break outcome,
-                () = context.ct.cancelled() => {
-                    cancel.0.cancel();
-                    break running.await;
-                }
-                Some(note) = next(&mut notes) => tell(context, token.clone(), note).await,
-            }
-        };
-        outcome.map_err(|unknown| ErrorData::invalid_params(unknown.to_string(), None))
+    pub(super) fn wanted_lines(&self) -> &WantedLines {
+        &self.wanted_lines
     }
 }
 
@@ -181,6 +104,8 @@ impl ServerHandler for Handler {
                 .enable_prompts()
                 .enable_prompts_list_changed()
                 .enable_resources()
+                .enable_resources_subscribe()
+                .enable_logging()
                 .enable_completions()
                 .build(),
         )
@@ -196,12 +121,20 @@ impl ServerHandler for Handler {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        // What of it is offered is decided by the capabilities.
-        Some(requested.clone())
+        // What else of it is offered is decided by the capabilities.
+        let mut accepted = requested.clone();
+        if let Some(addresses) = &mut accepted.resource_subscriptions {
+            addresses.retain(|address| subscriptions::owner(&self.gate, address).is_some());
+            addresses.truncate(subscriptions::MAX_ADDRESSES);
+        }
+        Some(accepted)
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        self.listings.tell_subscriber(subscription).await
+        tokio::select! {
+            told = self.listings.tell_subscriber(&subscription) => told,
+            () = subscriptions::tell(&self.gate, &subscription) => Ok(()),
+        }
     }
 
     async fn list_tools(
@@ -244,7 +177,8 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Ok(self.resource(&request.uri, &context).await?.into())
+        let answered = (request.input_responses, request.request_state);
+        self.resource(&request.uri, &context, answered).await
     }
 
     async fn complete(
@@ -269,27 +203,15 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let cancel = CancelOnDrop(Cancel::default());
-        let call = Call {
-            tool: request.name,
+        let errand = Errand {
+            kind: Kind::Prompt,
+            name: &request.name,
             arguments: request.arguments.unwrap_or_default(),
-            malformed: malformed(&context),
-            envelope: context.meta.get("tollgate/envelope_id").cloned(),
-            caller: self.caller(&context),
-            cancel: cancel.0.clone(),
-            progress: Progress::default(),
         };
-        let name = call.tool.clone();
-        let asked = tokio::select! {
-            asked = self.gate.prompt(call) => asked,
-            () = context.ct.cancelled() => return Err(ErrorData::internal_error("the request was cancelled", None)),
-        };
-        match asked {
-            Some(outcome) => said(outcome),
-            None => Err(ErrorData::invalid_params(
-                format!("there is no prompt `{name}`"),
-                None,
-            )),
+        let answered = (request.input_responses, request.request_state);
+        match self.do_errand(&context, errand, answered).await? {
+            Turn::Done(outcome) => replies::said(outcome),
+            Turn::Required(required) => Ok(required.into()),
         }
     }
 
@@ -298,172 +220,44 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let consent = self.asking.answer(&request);
-        let way = Way::of(&context);
-        let judged = !self.gate.catalog().policies().is_empty();
-        let again = (judged && way == Way::Meanwhile).then(|| request.clone());
-        let mut outcome = self.run(request, &context, consent).await?;
-        let response = match (outcome.question.take(), way, again) {
-            (Some(pending), Way::Again, _) => self.asking.again(&pending, meta(&outcome)),
-            (Some(pending), Way::Meanwhile, Some(request)) => {
-                if let Some(consent) = asking::meanwhile(&context, &pending).await {
-                    outcome = self.run(request, &context, Some(consent)).await?;
-                }
-                None
-            }
-            _ => None,
+        let errand = Errand {
+            kind: Kind::Tool,
+            name: &request.name,
+            arguments: request.arguments.unwrap_or_default(),
         };
-        Ok(match response {
-            Some(question) => question.into(),
-            None => result(outcome, self.structured).into(),
-        })
-    }
-}
-
-/// What a prompt says. MCP has no place for a refusal in the result of a prompt, so that it becomes an
-/// error of the protocol, with everything a tool's refusal has.
-fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
-    let meta = meta(&outcome);
-    match outcome.result {
-        Ok(reply) => {
-            let text = reply.text.unwrap_or(reply.json);
-            let mut result = GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]);
-            result.meta = Some(meta);
-            Ok(result.into())
+        let answered = (request.input_responses, request.request_state);
+        match self.do_errand(&context, errand, answered).await? {
+            Turn::Done(outcome) => Ok(replies::result(outcome, self.structured).into()),
+            Turn::Required(required) => Ok(required.into()),
         }
-        Err(err) => Err(ErrorData::invalid_params(
-            err.to_string(),
-            Some(json!({ "error": err })),
-        )),
     }
-}
 
-/// Who sent a request, if its transport proved it.
-fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
-    let parts = context.extensions.get::<axum::http::request::Parts>()?;
-    parts.extensions.get::<Sender>()?.0.clone()
-}
-
-/// Gives a call up when nobody waits for it any more.
-struct CancelOnDrop(Cancel);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
-/// The next note, if there will be any.
-async fn next(notes: &mut Option<mpsc::Receiver<Note>>) -> Option<Note> {
-    notes.as_mut()?.recv().await
-}
-
-/// Tells the client how far its call is.
-async fn tell(context: &RequestContext<RoleServer>, token: Option<ProgressToken>, note: Note) {
-    let Some(token) = token else { return };
-    let mut params = ProgressNotificationParam::new(token, note.done).with_message(note.message);
-    params.total = note.total;
-    tokio::select! {
-        sent = context.peer.notify_progress(params) => {
-            if let Err(err) = sent {
-                tracing::debug!(%err, "a progress notification was not sent");
-            }
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if errand::is_stateless(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
-        // A client that reads nothing can still give the call up.
-        () = context.ct.cancelled() => {}
+        self.wanted_lines.set(request.level);
+        Ok(())
     }
-}
 
-/// What [`wire::repair`] found wrong with this call's message.
-fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
-    let Some(Value::Array(problems)) = context.meta.get(wire::MALFORMED) else {
-        return Vec::new();
-    };
-    problems
-        .iter()
-        .map(|problem| crate::text::clean(crate::text::cut(problem.as_str().unwrap_or("malformed"), 200)))
-        .collect()
-}
-
-fn result(outcome: Outcome, structured: Structured) -> CallToolResult {
-    let meta = meta(&outcome);
-    let mut result = match outcome.result {
-        Ok(reply) => success(reply, structured),
-        Err(err) => failure(&err),
-    };
-    result.meta = Some(meta);
-    result
-}
-
-/// What every reply says beside its result: which operation it was, what is left, what it repeated.
-fn meta(outcome: &Outcome) -> MetaObject {
-    let mut meta = MetaObject::new();
-    let mut add = |key: &str, value: Value| meta.0.insert(format!("tollgate/{key}"), value);
-    add("op_id", outcome.op_id.as_str().into());
-    add(
-        "duration_ms",
-        u64::try_from(outcome.duration.as_millis())
-            .unwrap_or(u64::MAX)
-            .into(),
-    );
-    if let Some(envelope) = &outcome.envelope_id {
-        add("envelope_id", envelope.as_str().into());
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.add(&self.gate, context.peer, request.uri)
     }
-    if let Some(standing) = &outcome.standing {
-        let counter = |used: i64, limit: Option<i64>| match limit {
-            Some(limit) => json!({"used": used, "limit": limit, "left": (limit - used).max(0)}),
-            None => json!({"used": used}),
-        };
-        let mut budget = json!({
-            "mutations": counter(standing.mutations, standing.limits.max_mutations),
-            "test_runs": counter(standing.test_runs, standing.limits.max_test_runs),
-        });
-        for (name, named) in &outcome.budgets {
-            budget[name.as_str()] = json!({"used": named.used, "limit": named.limit, "left": named.left()});
-        }
-        add("budget", budget);
-    }
-    if let Some(mutation) = &outcome.mutation {
-        let mut note = json!({"fingerprint": mutation.fingerprint, "changed": mutation.changed});
-        match mutation.repeated {
-            Some(1) => note["no_op"] = true.into(),
-            Some(period) => note["oscillation"] = json!({"period": period}),
-            None => {}
-        }
-        add("mutation", note);
-    }
-    if !outcome.stale.is_empty() {
-        add("stale", json!({ "reasons": outcome.stale }));
-    }
-    meta
-}
 
-fn success(reply: Reply, structured: Structured) -> CallToolResult {
-    let structured = match structured {
-        Structured::Json => Value::Object(reply.structured()),
-        Structured::Text => Value::String(reply.json.clone()),
-    };
-    let text = reply.text.unwrap_or(reply.json);
-    let mut result = CallToolResult::success(vec![ContentBlock::text(shortened(text))]);
-    result.structured_content = Some(structured);
-    result
-}
-
-fn failure(err: &ToolError) -> CallToolResult {
-    let body = json!({ "error": err });
-    let mut result = CallToolResult::error(vec![ContentBlock::text(shortened(body.to_string()))]);
-    result.structured_content = Some(body);
-    result
-}
-
-fn shortened(text: String) -> String {
-    if text.len() <= MAX_TEXT {
-        return text;
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(&request.uri);
+        Ok(())
     }
-    let mark = format!(
-        "\n[cut: {} of {} bytes; the structured result is whole]",
-        MAX_TEXT,
-        text.len()
-    );
-    format!("{}{mark}", crate::text::cut(&text, MAX_TEXT - mark.len()))
 }

@@ -58,7 +58,7 @@ impl Listings {
     }
 
     /// Tells a client that subscribed, until it has enough.
-    pub(super) async fn tell_subscriber(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+    pub(super) async fn tell_subscriber(&self, subscription: &SubscriptionContext) -> Result<(), ErrorData> {
         let mut changes = Changes::of(self);
         let sink = subscription.sink();
         loop {

@@ -1,13 +1,18 @@
 //! MCP: the gate as a server over stdio and HTTP.
 
 mod asking;
+mod errand;
 mod handler;
 mod http;
 mod lines;
 mod listing;
 mod listings;
+mod logs;
+mod questions;
+mod replies;
 mod resources;
 mod stdio;
+mod subscriptions;
 pub mod wire;
 
 pub use handler::Handler;

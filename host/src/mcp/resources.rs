@@ -4,13 +4,14 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CompleteRequestParams, CompletionInfo, ErrorData, ReadResourceResult, Reference, Resource as Listed,
-    ResourceContents, ResourceTemplate,
+    CompleteRequestParams, CompletionInfo, ErrorData, InputResponses, ReadResourceResponse,
+    ReadResourceResult, Reference, Resource as Listed, ResourceContents, ResourceTemplate,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 use tollgate_sdk::ToolError;
 
+use super::errand::{Errand, Kind, Turn};
 use super::handler::Handler;
 use crate::gate::Reply;
 use crate::packs::{Catalog, Resource, ValueSource, Values};
@@ -63,27 +64,28 @@ impl Handler {
         &self,
         address: &str,
         context: &RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResult, ErrorData> {
+        answered: (Option<InputResponses>, Option<String>),
+    ) -> Result<ReadResourceResponse, ErrorData> {
         let catalog = self.gate.catalog();
         let found = catalog
             .resources()
             .iter()
             .find_map(|resource| Some((resource, resource.arguments(address)?)));
         let Some((resource, arguments)) = found else {
-            let address = crate::text::clean(crate::text::cut(address, MAX_VALUE));
-            return Err(ErrorData::resource_not_found(
-                format!("there is nothing at {address}; see the resource templates"),
-                None,
-            ));
+            return Err(nothing_at(address));
         };
-        let reply = match self.ask(context, &resource.tool, arguments.clone()).await {
-            Some(Ok(reply)) => reply,
-            Some(Err(refusal)) => return Err(refused(&refusal)),
-            None => return Err(ErrorData::resource_not_found("it does not exist here", None)),
+        let errand = Errand {
+            kind: Kind::Tool,
+            name: &resource.tool,
+            arguments: arguments.clone(),
         };
-        Ok(ReadResourceResult::new(vec![contents(
-            resource, &arguments, address, reply,
-        )]))
+        let outcome = match self.do_errand(context, errand, answered).await? {
+            Turn::Done(outcome) => outcome,
+            Turn::Required(required) => return Ok(required.into()),
+        };
+        let reply = outcome.result.map_err(|refusal| refused(&refusal, address))?;
+        let contents = contents(resource, &arguments, address, reply);
+        Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
     /// What could stand in an argument of a prompt or of an address.
@@ -128,15 +130,21 @@ impl Handler {
             None => Vec::new(),
             Some(Values::Words(words)) => words.clone(),
             Some(Values::Listed(source)) => {
-                let asked = self.ask(context, &source.tool, source.arguments.clone()).await;
-                match asked {
-                    Some(Ok(reply)) => listed_values(&reply.structured(), source),
-                    // Nothing to offer is no failure of what the user is about.
-                    Some(Err(_)) | None => Vec::new(),
-                }
+                let reply = self
+                    .look_up(context, &source.tool, source.arguments.clone())
+                    .await;
+                // Nothing to offer is no failure of what the user is about.
+                reply.map_or_else(Vec::new, |reply| listed_values(&reply.structured(), source))
             }
         }
     }
+}
+
+/// What who asks for an address is told that nothing has.
+pub(super) fn nothing_at(address: &str) -> ErrorData {
+    let shown = crate::text::clean(crate::text::cut(address, MAX_VALUE));
+    let why = format!("there is nothing at {shown}; see the resource templates");
+    ErrorData::resource_not_found(why, Some(json!({ "uri": address })))
 }
 
 /// The values in a reply, each once.
@@ -189,7 +197,11 @@ fn contents(
         .and_then(Value::as_str);
     let contents = match (member, &resource.mime_type) {
         (Some(bytes), _) if is_base64 => {
-            ResourceContents::blob(bytes, address).with_mime_type("application/octet-stream")
+            let kind = resource
+                .mime_type
+                .as_deref()
+                .unwrap_or("application/octet-stream");
+            ResourceContents::blob(bytes, address).with_mime_type(kind)
         }
         (Some(text), kind) => {
             ResourceContents::text(text, address).with_mime_type(kind.as_deref().unwrap_or("text/plain"))
@@ -213,8 +225,8 @@ fn contents(
 }
 
 /// A refusal. Results of reads have no place for one.
-fn refused(refusal: &ToolError) -> ErrorData {
-    let data = Some(json!({ "error": refusal }));
+fn refused(refusal: &ToolError, address: &str) -> ErrorData {
+    let data = Some(json!({ "error": refusal, "uri": address }));
     let code = refusal.code.as_str();
     let is_missing =
         code.starts_with("UNKNOWN_") || code.ends_with("_NOT_FOUND") || code.ends_with("_EXPIRED");

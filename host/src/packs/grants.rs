@@ -4,12 +4,16 @@ use serde::Deserialize;
 use tollgate_sdk::GitAccess;
 use tollgate_sdk::permit::Asked;
 
-use crate::sandbox::bindings::tollgate::host::component::{self, Want};
+use crate::sandbox::bindings::tollgate::host::component::{self, ClientPart, Want};
 
 /// What `grants.process` calls the registered test commands.
 const TESTS: &str = "tests";
 /// And git.
 const GIT: &str = "git";
+/// What `grants.client` calls a client's model.
+const MODEL: &str = "model";
+/// And its folders.
+const ROOTS: &str = "roots";
 
 /// The `grants` table of one component in the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -27,9 +31,12 @@ pub struct Grants {
     pub artifacts: Option<bool>,
     /// Named budgets it may reserve from. Absent: those that a built-in pack asks for, none for others.
     pub budgets: Option<Vec<String>>,
+    /// What it may ask of clients beside forms: `model` and `roots`. Absent: what a built-in pack asks for,
+    /// nothing for others.
+    pub client: Option<Vec<String>>,
 }
 
-/// What a component may use of ledger, artifacts and budgets: what it asks for and was granted.
+/// What a component may use of ledger, artifacts, budgets and clients: what it asks for and was granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
     /// It may query past operations.
@@ -38,6 +45,10 @@ pub struct Granted {
     pub artifacts: bool,
     /// Budgets it may reserve from, `*` being all.
     pub budgets: Vec<String>,
+    /// It may ask clients' models.
+    pub model: bool,
+    /// It may ask clients for their folders.
+    pub roots: bool,
 }
 
 impl Granted {
@@ -49,6 +60,8 @@ impl Granted {
                 Want::LedgerQuery => granted.ledger_query = grants.ledger(trust),
                 Want::Artifacts => granted.artifacts = grants.artifacts(trust),
                 Want::Budget(name) if grants.budget(name, trust) => granted.budgets.push(name.clone()),
+                Want::Client(ClientPart::Model) => granted.model = grants.client(MODEL, trust),
+                Want::Client(ClientPart::Roots) => granted.roots = grants.client(ROOTS, trust),
                 _ => {}
             }
         }
@@ -101,6 +114,13 @@ impl Grants {
         }
     }
 
+    fn client(&self, part: &str, trust: Trust) -> bool {
+        match &self.client {
+            Some(granted) => lists(granted, part),
+            None => trust == Trust::Builtin,
+        }
+    }
+
     /// What of a component's wishes for workspaces and programs is granted.
     pub(crate) fn asked(&self, wants: &[Want], trust: Trust) -> Asked {
         let mut asked = Asked::default();
@@ -115,7 +135,12 @@ impl Grants {
                 Want::Git(access) if self.program(GIT, trust) => {
                     asked.git = asked.git.max(Some(git_access(*access)));
                 }
-                Want::Process(_) | Want::Git(_) | Want::LedgerQuery | Want::Budget(_) | Want::Artifacts => {}
+                Want::Process(_)
+                | Want::Git(_)
+                | Want::LedgerQuery
+                | Want::Budget(_)
+                | Want::Artifacts
+                | Want::Client(_) => {}
             }
         }
         asked
@@ -169,15 +194,17 @@ enum Key {
     Ledger,
     Artifacts,
     Budgets,
+    Client,
 }
 
 impl Key {
-    const ALL: [Key; 5] = [
+    const ALL: [Key; 6] = [
         Key::Workspaces,
         Key::Process,
         Key::Ledger,
         Key::Artifacts,
         Key::Budgets,
+        Key::Client,
     ];
 
     const fn name(self) -> &'static str {
@@ -187,6 +214,7 @@ impl Key {
             Key::Ledger => "ledger",
             Key::Artifacts => "artifacts",
             Key::Budgets => "budgets",
+            Key::Client => "client",
         }
     }
 
@@ -195,6 +223,7 @@ impl Key {
             Key::Workspaces => &grants.workspaces,
             Key::Process => &grants.process,
             Key::Budgets => &grants.budgets,
+            Key::Client => &grants.client,
             Key::Ledger | Key::Artifacts => &None,
         };
         list.as_deref().unwrap_or_default()
@@ -254,6 +283,15 @@ impl Wish {
             Want::LedgerQuery => wish(Key::Ledger, "", false, "query the ledger".to_owned()),
             Want::Artifacts => wish(Key::Artifacts, "", false, "keep artifacts".to_owned()),
             Want::Budget(name) => wish(Key::Budgets, name, false, format!("reserve from budget `{name}`")),
+            Want::Client(ClientPart::Model) => {
+                wish(Key::Client, MODEL, false, "ask clients' models".to_owned())
+            }
+            Want::Client(ClientPart::Roots) => wish(
+                Key::Client,
+                ROOTS,
+                false,
+                "ask clients for their folders".to_owned(),
+            ),
         }
     }
 
@@ -288,6 +326,7 @@ impl Grants {
             "workspaces" => &mut self.workspaces,
             "process" => &mut self.process,
             "budgets" => &mut self.budgets,
+            "client" => &mut self.client,
             "ledger" | "artifacts" if names.is_empty() || names == ["true"] => {
                 let is_granted = if key == "ledger" {
                     &mut self.ledger
@@ -299,7 +338,7 @@ impl Grants {
             }
             _ => {
                 return Err(format!(
-                    "{flag:?} grants nothing; write workspaces=NAME,… process=NAME,… budgets=NAME,… ledger or artifacts"
+                    "{flag:?} grants nothing; write workspaces=NAME,… process=NAME,… budgets=NAME,… client=model,roots ledger or artifacts"
                 ));
             }
         };
@@ -321,6 +360,7 @@ impl Grants {
                 Key::Workspaces => self.workspaces.get_or_insert_default().push(name),
                 Key::Process => self.process.get_or_insert_default().push(name),
                 Key::Budgets => self.budgets.get_or_insert_default().push(name),
+                Key::Client => self.client.get_or_insert_default().push(name),
                 Key::Ledger => self.ledger = Some(true),
                 Key::Artifacts => self.artifacts = Some(true),
             }
@@ -329,7 +369,7 @@ impl Grants {
 
     /// What is granted though nothing asks for it, which is mostly a slip.
     pub(super) fn unasked(&self, wishes: &[Wish]) -> Vec<String> {
-        let lists = [Key::Workspaces, Key::Process, Key::Budgets].into_iter();
+        let lists = [Key::Workspaces, Key::Process, Key::Budgets, Key::Client].into_iter();
         let names = lists.flat_map(|key| key.granted(self).iter().map(move |name| (key, name.as_str())));
         let flags = [(Key::Ledger, self.ledger), (Key::Artifacts, self.artifacts)];
         let flags = flags
@@ -350,8 +390,9 @@ impl Grants {
 mod tests {
     use super::*;
 
-    fn wants() -> [Want; 7] {
+    fn wants() -> [Want; 8] {
         [
+            Want::Client(ClientPart::Model),
             Want::WorkspaceRead("*".into()),
             Want::WorkspaceWrite(".gsd/".into()),
             Want::Process("cargo".into()),
@@ -380,6 +421,7 @@ mod tests {
                 "run `cargo` and run registered tests: grants.process = [\"make\", \"cargo\", \"tests\"]",
                 "query the ledger: grants.ledger = true",
                 "keep artifacts: grants.artifacts = true",
+                "ask clients' models: grants.client = [\"model\"]",
             ]
         );
     }
@@ -395,6 +437,7 @@ mod tests {
             "ledger",
             "artifacts",
             "budgets=approvals",
+            "client=model",
         ] {
             grants.add(flag).unwrap();
         }

@@ -45,6 +45,8 @@ pub struct Resource {
     pub tool: String,
     /// Whose.
     pub pack: String,
+    /// What its address begins with.
+    base: String,
     path: Vec<Segment>,
     query: Vec<String>,
     fixed: Map<String, Value>,
@@ -161,7 +163,8 @@ fn values(property: &mut Map<String, Value>) -> serde_json::Result<Option<Values
 
 impl Resource {
     fn new(pack: &str, spec: &ToolSpec, said: Declaration) -> Result<Resource, String> {
-        let (path, query) = parse(&said.path)?;
+        let (base, path) = based(pack, &said.path)?;
+        let (path, query) = parse(path)?;
         let properties = spec.input_schema.get("properties").and_then(Value::as_object);
         let property = |name: &str| properties.and_then(|known| known.get(name));
         let variables = path
@@ -188,6 +191,7 @@ impl Resource {
             listed: said.listed,
             tool: spec.name.clone(),
             pack: pack.to_owned(),
+            base,
             path,
             query,
             fixed: said.arguments,
@@ -236,10 +240,7 @@ impl Resource {
         if address.len() > MAX_ADDRESS {
             return None;
         }
-        let rest = address
-            .strip_prefix(SCHEME)?
-            .strip_prefix(&self.pack)?
-            .strip_prefix('/')?;
+        let rest = address.strip_prefix(&self.base)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut arguments = self.fixed.clone();
         let mut pieces = path.split('/');
@@ -285,12 +286,24 @@ impl Resource {
             let middle = segment.variable.as_deref().map(&variable).unwrap_or_default();
             format!("{}{middle}{}", segment.before, segment.after)
         });
-        format!(
-            "{SCHEME}{}/{}",
-            self.pack,
-            pieces.collect::<Vec<String>>().join("/")
-        )
+        format!("{}{}", self.base, pieces.collect::<Vec<String>>().join("/"))
     }
+}
+
+/// What an address begins with, and the path after it: the pack's own, unless the declaration has a
+/// scheme that is not the host's.
+fn based<'a>(pack: &str, declared: &'a str) -> Result<(String, &'a str), String> {
+    let Some((scheme, path)) = declared.split_once("://") else {
+        return Ok((format!("{SCHEME}{pack}/"), declared));
+    };
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_lowercase())
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
+    if !is_scheme || matches!(scheme, "tollgate" | "http" | "https" | "file") {
+        return Err(format!("{scheme:?} is no scheme that a pack may use"));
+    }
+    Ok((format!("{scheme}://"), path))
 }
 
 /// A path such as `jobs/{job_id}/bundle.md{?part}`.

@@ -79,5 +79,6 @@ fn refused(want: &Want) -> Option<&'static str> {
         }
         Want::Budget(_) => Some("it wants to reserve from a budget, which no policy may"),
         Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
+        Want::Client(_) => Some("it wants to ask clients by itself, which no policy may"),
     }
 }

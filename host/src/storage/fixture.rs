@@ -41,6 +41,7 @@ pub(crate) fn operation(number: usize, envelope: Option<&str>, timestamp: &str) 
         client: None,
         connection: "c".to_owned(),
         request_id: None,
+        identity: None,
         host_id: "h".to_owned(),
         args_hash: "a".to_owned(),
         result_hash: None,

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::session::Session;
 use crate::artifacts::Artifact;
+use crate::auth::Identity;
 use crate::hash::hex;
 use crate::packs::Effect;
 
@@ -80,6 +81,9 @@ pub struct Operation {
     pub connection: String,
     /// The client's id of the request.
     pub request_id: Option<String>,
+    /// Who called, if the transport proved it. Not part of the row, which names no envelope that is not theirs.
+    #[serde(skip)]
+    pub identity: Option<Identity>,
     /// Which host process ran it.
     pub host_id: String,
     /// SHA-256 of the canonical arguments.
@@ -202,6 +206,15 @@ impl Head {
 impl Session {
     /// Adds a row to the ledger, after the last one.
     pub fn record(&self, operation: &Operation) -> rusqlite::Result<()> {
+        let disowned;
+        let mut operation = operation;
+        if self.names_another_ones_envelope(operation)? {
+            disowned = Operation {
+                envelope_id: None,
+                ..operation.clone()
+            };
+            operation = &disowned;
+        }
         // Nobody else writes while the transaction is open, so only its first row asks for the head.
         let head = match self.known_head.take() {
             Some(head) => head,
@@ -232,6 +245,17 @@ impl Session {
         }
         self.known_head.set(Some(Head { seq, hash }));
         Ok(())
+    }
+
+    /// Whether a row names an envelope that its caller could not have opened.
+    fn names_another_ones_envelope(&self, operation: &Operation) -> rusqlite::Result<bool> {
+        match (&operation.envelope_id, &operation.identity) {
+            (Some(envelope), Some(caller)) => {
+                let envelope = self.envelope(envelope)?;
+                Ok(envelope.is_none_or(|envelope| !envelope.is_visible(Some(caller))))
+            }
+            _ => Ok(false),
+        }
     }
 
     /// What a row's hash should be, for tests that rewrite history.

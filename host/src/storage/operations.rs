@@ -137,6 +137,7 @@ impl StoredOperation {
             actor: self.actor.clone(),
             client: self.client.clone(),
             connection: self.connection.clone(),
+            identity: None,
             request_id: None,
             host_id: String::new(),
             args_hash: self.args_hash.clone(),

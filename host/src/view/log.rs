@@ -1,9 +1,9 @@
-//! `log`: lines for the operator's log, and progress for the client.
+//! `log`: lines for the operator's log and the client, and progress for the client.
 
 use wasmtime::component::{HasData, Linker};
 
 use crate::packs::Effect;
-use crate::progress::Progress;
+use crate::progress::{Progress, Severity};
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::log::{self, Level};
 
@@ -20,12 +20,25 @@ impl log::Host for View<'_> {
     fn write(&mut self, level: Level, message: String) -> wasmtime::Result<()> {
         let line = crate::text::clean(crate::text::cut(&message, MAX_LINE));
         let pack = self.pack;
-        match level {
-            Level::Debug => tracing::debug!(pack, "{line}"),
-            Level::Info => tracing::info!(pack, "{line}"),
-            Level::Warn => tracing::warn!(pack, "{line}"),
-            Level::Error => tracing::error!(pack, "{line}"),
-        }
+        let severity = match level {
+            Level::Debug => {
+                tracing::debug!(pack, "{line}");
+                Severity::Debug
+            }
+            Level::Info => {
+                tracing::info!(pack, "{line}");
+                Severity::Info
+            }
+            Level::Warn => {
+                tracing::warn!(pack, "{line}");
+                Severity::Warning
+            }
+            Level::Error => {
+                tracing::error!(pack, "{line}");
+                Severity::Error
+            }
+        };
+        self.progress.log(severity, pack, &line);
         Ok(())
     }
 

@@ -260,6 +260,7 @@ impl From<Refusals> for ToolError {
                 })
                 .collect(),
             context,
+            asking: None,
         }
     }
 }

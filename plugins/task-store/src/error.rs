@@ -261,6 +261,7 @@ impl From<Refusals> for ToolError {
                 .map(|(reason, call)| reason.blocker(call))
                 .collect(),
             context,
+            asking: None,
         }
     }
 }

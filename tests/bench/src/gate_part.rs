@@ -115,6 +115,7 @@ impl GatePart {
             client: Some("tollgate-bench".to_owned()),
             connection: "con_bench".to_owned(),
             request_id: Some("7".to_owned()),
+            identity: None,
             host_id: "hst_bench".to_owned(),
             args_hash,
             result_hash: Some(reply),

@@ -5,7 +5,7 @@ use tollgate::packs::{self, Manifest};
 use tollgate::sandbox::bindings::exports::tollgate::host::pack::{
     Manifest as Said, Migration, Prompt, PromptArgument, Tier, Tool,
 };
-use tollgate::sandbox::bindings::tollgate::host::component::{Effect, GitAccess, Want};
+use tollgate::sandbox::bindings::tollgate::host::component::{ClientPart, Effect, GitAccess, Want};
 
 /// A component's bytes.
 pub(crate) fn component(bytes: &[u8]) {
@@ -91,7 +91,7 @@ fn prompt(u: &mut Unstructured<'_>) -> Result<Prompt> {
 }
 
 fn want(u: &mut Unstructured<'_>) -> Result<Want> {
-    Ok(match u.int_in_range(0..=7)? {
+    Ok(match u.int_in_range(0..=8)? {
         0 => Want::WorkspaceRead(text(u, "*")?),
         1 => Want::WorkspaceWrite(text(u, ".x/")?),
         2 => Want::Process(text(u, "sh")?),
@@ -99,6 +99,7 @@ fn want(u: &mut Unstructured<'_>) -> Result<Want> {
         4 => Want::Git(*u.choose(&[GitAccess::Read, GitAccess::Write])?),
         5 => Want::LedgerQuery,
         6 => Want::Artifacts,
+        7 => Want::Client(*u.choose(&[ClientPart::Model, ClientPart::Roots])?),
         _ => Want::Budget(text(u, "approvals")?),
     })
 }

@@ -52,6 +52,7 @@ impl Guest for Liar {
         Ok(Reply {
             structured,
             text: None,
+            content: Vec::new(),
         })
     }
 }
@@ -99,6 +100,7 @@ fn refusal() -> ToolError {
             arguments: "no JSON either".to_owned(),
         }),
         keep_rows: true,
+        asking: None,
     }
 }
 

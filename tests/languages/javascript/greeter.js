@@ -50,8 +50,9 @@ export const pack = {
         context: "{}",
         nextCall: undefined,
         keepRows: false,
+        asking: undefined,
       };
     }
-    return { structured: JSON.stringify({ text: `Hello, ${name}` }), text: undefined };
+    return { structured: JSON.stringify({ text: `Hello, ${name}` }), text: undefined, content: [] };
   },
 };

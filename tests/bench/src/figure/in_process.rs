@@ -144,5 +144,6 @@ fn call(request: &Request) -> anyhow::Result<Call> {
         caller: Caller::default(),
         cancel: Cancel::default(),
         progress: Progress::default(),
+        answers: Default::default(),
     })
 }

@@ -121,6 +121,7 @@ fn operation(number: usize, envelope: String) -> Operation {
         client: Some("bench 1.0".to_owned()),
         connection: "con_01jq0000000000000000000000".to_owned(),
         request_id: Some(number.to_string()),
+        identity: None,
         host_id: "hst_01jq0000000000000000000000".to_owned(),
         args_hash: hash(1),
         result_hash: Some(hash(2)),

@@ -84,7 +84,7 @@ class Pack(exports.Pack):
 
     def call(self, cx, tool, arguments):
         if tool == "python_reach":
-            return pack.Reply(structured=json.dumps({"reached": reached()}), text=None)
+            return pack.Reply(structured=json.dumps({"reached": reached()}), text=None, content=[])
         name = json.loads(arguments)["name"]
         if not name.strip():
             raise Err(
@@ -96,6 +96,7 @@ class Pack(exports.Pack):
                     context="{}",
                     next_call=None,
                     keep_rows=False,
+                    asking=None,
                 )
             )
-        return pack.Reply(structured=json.dumps({"text": f"Hello, {name}"}), text=None)
+        return pack.Reply(structured=json.dumps({"text": f"Hello, {name}"}), text=None, content=[])

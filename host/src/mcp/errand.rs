@@ -1,0 +1,222 @@
+//! What a request wants of the gate: one call, or several if it asks its client in between.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ErrorData, InputRequiredResult, InputResponses, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value};
+
+use super::asking::{Conversation, Step};
+use super::handler::Handler;
+use super::http::Sender;
+use super::{logs, replies, wire};
+use crate::auth::Identity;
+use crate::deadline::Cancel;
+use crate::gate::{Answers, Call, Caller, Outcome, Reply};
+use crate::progress::{Progress, Wanted, Word};
+
+/// Something to be done for a request.
+pub(super) struct Errand<'a> {
+    pub(super) kind: Kind,
+    pub(super) name: &'a str,
+    pub(super) arguments: Map<String, Value>,
+}
+
+/// What is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Tool,
+    Prompt,
+}
+
+impl Kind {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Tool => "tool",
+            Kind::Prompt => "prompt",
+        }
+    }
+}
+
+/// How an errand went, as far as this request goes.
+pub(super) enum Turn {
+    /// It is done.
+    Done(Outcome),
+    /// The client is asked first.
+    Required(InputRequiredResult),
+}
+
+impl Handler {
+    /// Does an errand, and asks the client as often as it takes.
+    pub(super) async fn do_errand(
+        &self,
+        context: &RequestContext<RoleServer>,
+        mut errand: Errand<'_>,
+        answered: (Option<InputResponses>, Option<String>),
+    ) -> Result<Turn, ErrorData> {
+        let (mut conversation, mut answers) = Conversation::begin(context, self.seal(), &errand, answered)?;
+        loop {
+            // Only what may be done again is kept.
+            let arguments = if conversation.is_possible() {
+                errand.arguments.clone()
+            } else {
+                std::mem::take(&mut errand.arguments)
+            };
+            let mut outcome = self
+                .run(context, (errand.kind, errand.name), arguments, answers)
+                .await?;
+            match conversation.after(&errand, &mut outcome).await? {
+                Step::Over => return Ok(Turn::Done(outcome)),
+                Step::Required(required) => {
+                    return Ok(Turn::Required(required.with_meta(replies::meta(&outcome))));
+                }
+                Step::Again(given) => answers = given,
+            }
+        }
+    }
+
+    /// Calls a tool for something that asks nobody. `None` if it does not exist here or refuses.
+    pub(super) async fn look_up(
+        &self,
+        context: &RequestContext<RoleServer>,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Option<Reply> {
+        let called = self.run(context, (Kind::Tool, tool), arguments, Answers::default());
+        called.await.ok()?.result.ok()
+    }
+
+    /// Lets one call through the gate, and tells its client meanwhile how far it is.
+    async fn run(
+        &self,
+        context: &RequestContext<RoleServer>,
+        (kind, name): (Kind, &str),
+        arguments: Map<String, Value>,
+        answers: Answers,
+    ) -> Result<Outcome, ErrorData> {
+        let cancel = CancelOnDrop(Cancel::default());
+        let token = context.meta.get_progress_token();
+        let (progress, mut words) = Progress::listened(Wanted {
+            notes: token.is_some(),
+            lines: if is_stateless(context) {
+                logs::wanted_by(context)
+            } else {
+                self.wanted_lines().get()
+            },
+        });
+        let call = Call {
+            tool: name.to_owned(),
+            arguments,
+            malformed: malformed(context),
+            envelope: context.meta.get("tollgate/envelope_id").cloned(),
+            caller: self.caller(context),
+            cancel: cancel.0.clone(),
+            progress,
+            answers,
+        };
+        let running = self.enter(kind, call);
+        tokio::pin!(running);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut running => break outcome,
+                () = context.ct.cancelled() => {
+                    cancel.0.cancel();
+                    break running.await;
+                }
+                Some(word) = words.recv() => tell(context, token.as_ref(), word).await,
+            }
+        };
+        while let Ok(word) = words.try_recv() {
+            tell(context, token.as_ref(), word).await;
+        }
+        outcome
+    }
+
+    async fn enter(&self, kind: Kind, call: Call) -> Result<Outcome, ErrorData> {
+        let missing = match kind {
+            Kind::Tool => match self.gate.call(call).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(unknown) => unknown.to_string(),
+            },
+            Kind::Prompt => {
+                let name = crate::text::clean(crate::text::cut(&call.tool, 100));
+                match self.gate.prompt(call).await {
+                    Some(outcome) => return Ok(outcome),
+                    None => format!("there is no prompt `{name}`"),
+                }
+            }
+        };
+        Err(ErrorData::invalid_params(missing, None))
+    }
+
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        Caller {
+            identity: identity(context),
+            client: context
+                .client_info()
+                .map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
+            connection: self.connection().to_owned(),
+            stateful: !is_stateless(context),
+            request_id: Some(crate::text::cut(&context.id.to_string(), 100).to_owned()),
+        }
+    }
+}
+
+/// Who sent a request, if its transport proved it.
+pub(super) fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    parts.extensions.get::<Sender>()?.0.clone()
+}
+
+/// Whether a request stands alone, as all do since 2026-07-28.
+pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .protocol_version()
+        .is_none_or(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// Gives a call up when nobody waits for it any more.
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Tells the client something about its call.
+async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken>, word: Word) {
+    let sending = async {
+        match (word, token) {
+            (Word::Note(note), Some(token)) => {
+                let mut params =
+                    ProgressNotificationParam::new(token.clone(), note.done).with_message(note.message);
+                params.total = note.total;
+                context.peer.notify_progress(params).await
+            }
+            (Word::Note(_), None) => Ok(()),
+            (Word::Line(line), _) => logs::send(&context.peer, line).await,
+        }
+    };
+    tokio::select! {
+        sent = sending => {
+            if let Err(err) = sent {
+                tracing::debug!(%err, "a notification was not sent");
+            }
+        }
+        // A client that reads nothing can still give the call up.
+        () = context.ct.cancelled() => {}
+    }
+}
+
+/// What [`wire::repair`] found wrong with this call's message.
+fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
+    let Some(Value::Array(problems)) = context.meta.get(wire::MALFORMED) else {
+        return Vec::new();
+    };
+    problems
+        .iter()
+        .map(|problem| crate::text::clean(crate::text::cut(problem.as_str().unwrap_or("malformed"), 200)))
+        .collect()
+}
