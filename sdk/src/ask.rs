@@ -11,6 +11,27 @@ use serde_json::Value;
 use crate::{ToolError, schema};
 
 /// A question to the client.
+///
+/// ```
+/// use tollgate_sdk::{Cx, Question, ToolError};
+///
+/// /// Which name to use.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Naming {
+///     /// The name.
+///     name: String,
+/// }
+///
+/// fn name(cx: &Cx<'_>) -> Result<String, ToolError> {
+///     match cx.answer("naming").and_then(|answer| answer.form::<Naming>()) {
+///         Some(naming) => Ok(naming.name),
+///         None => Err(ToolError::new("NAME_WANTED", "the note has no name")
+///             .remediation("Call again with a name.")
+///             .ask(Question::new::<Naming>("naming", "What is the note called?"))),
+///     }
+/// }
+/// # let _ = name;
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// What the answer is called: `^[a-z][a-z0-9_]{0,39}$`.
@@ -22,6 +43,12 @@ pub struct Question {
 }
 
 /// Who answers a question, and how.
+///
+/// ```
+/// # use tollgate_sdk::{AnsweredBy, Question};
+/// let question = Question::to_model("summary", "Sum the note up in a line.", 100);
+/// assert_eq!(question.by, AnsweredBy::Model(100));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnsweredBy {
     /// The user fills in a form: a JSON Schema of an object of texts, numbers, booleans and choices.
@@ -68,6 +95,14 @@ impl Question {
 }
 
 /// What a refused call asks, and what it wants to know when it comes again.
+///
+/// ```
+/// # use tollgate_sdk::{Question, ToolError};
+/// let refusal = ToolError::new("FOLDER_WANTED", "where to look is not known")
+///     .ask(Question::for_roots("where"))
+///     .remember("page 2");
+/// assert_eq!(refusal.asking.and_then(|asking| asking.state).as_deref(), Some("page 2"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asking {
     /// The questions.
@@ -77,6 +112,11 @@ pub struct Asking {
 }
 
 /// What became of a question.
+///
+/// ```
+/// # use tollgate_sdk::Action;
+/// assert_eq!(Action::Decline.as_str(), "decline");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// It was answered.
@@ -100,6 +140,16 @@ impl Action {
 }
 
 /// The answer to a question, through a client that could make it up.
+///
+/// ```
+/// # use tollgate_sdk::{Action, Answer};
+/// let answer = Answer {
+///     key: "where".to_owned(),
+///     action: Action::Accept,
+///     content: serde_json::json!({"roots": [{"uri": "file:///home/ada/notes"}]}),
+/// };
+/// assert_eq!(answer.roots().collect::<Vec<_>>(), ["file:///home/ada/notes"]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The question's key.

@@ -112,6 +112,12 @@ pub enum Want {
 }
 
 /// What of a client a pack may want to ask.
+///
+/// ```
+/// # use tollgate_sdk::{ClientPart, Pack, Want};
+/// const PACK: Pack = Pack { name: "notes", wants: &[Want::Client(ClientPart::Model)], ..Pack::EMPTY };
+/// # assert_eq!(PACK.wants.len(), 1);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientPart {
     /// Its model, at its user's expense.
