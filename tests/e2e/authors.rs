@@ -131,6 +131,18 @@ fn a_new_policy_builds_passes_its_tests_and_judges_in_the_host() {
         .map(|call| &call["outcome"])
         .collect();
     assert_eq!(outcomes, ["let through", "denied FROZEN"]);
+    let cases = place.path().join("release-freeze/cases.toml");
+    let tried = succeeded(&place.run(&["policy", "test", path(&component), "--case", path(&cases)]));
+    assert!(tried.contains("5 of 5 cases are as expected"), "{tried}");
+    succeeded(&place.run(&[
+        "policy",
+        "backtest",
+        path(&component),
+        "--since",
+        "7d",
+        "--settings",
+        r#"{"reason": "x"}"#,
+    ]));
 
     let judged = Place::with(&format!(
         "[policies.release-freeze]\nsource = {component:?}\nconfig = {{ reason = \"release day\", except = [\"ada\"] }}\n"
