@@ -40,6 +40,10 @@ impl Kind {
 }
 
 /// How an errand went, as far as this request goes.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large one is what nearly every errand comes to"
+)]
 pub(super) enum Turn {
     /// It is done.
     Done(Outcome),
