@@ -1,4 +1,5 @@
 //! Questions of tools to the client, beside those of policies.
+#![allow(clippy::disallowed_methods, reason = "tests make folders")]
 
 use serde_json::{Value, json};
 
@@ -9,14 +10,14 @@ use crate::harness::{Place, guest, until};
 const TOOL: &str = "test_input_required_result_multi_round";
 
 fn place() -> Place {
-    Place::with(&format!(
+    let place = Place::with(&format!(
         r#"
         [packs.conformance]
         source = {:?}
         grants.workspaces = ["conformance"]
         grants.client = ["model", "roots"]
         [workspaces.conformance]
-        path = "."
+        path = "work"
         [policies.ask]
         source = "builtin:cel"
         limits.time_ms = 10000
@@ -24,7 +25,9 @@ fn place() -> Place {
         config = {{ when = "true", then = "ask", message = "Really?", code = "NOT_ALLOWED", remediation = "Get a yes." }}
         "#,
         guest("conformance"),
-    ))
+    ));
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    place
 }
 
 fn rows(place: &Place) -> Vec<String> {
