@@ -1,7 +1,7 @@
 //! Trying policies on calls that nobody makes: cases that somebody wrote down, and what the ledger recorded.
 //!
-//! [`cases`] reads a file of cases, [`run`] asks a policy about each, [`compare`] says what is not as expected.
-//! [`replay`] asks it about recorded calls, [`recorded`] finds what is kept of one, and [`tally`] counts.
+//! `cases` reads a file of cases, `run` asks a policy about each, `compare` says what is not as expected.
+//! `replay` asks it about recorded calls, `recorded` finds what is kept of one, and `tally` counts.
 
 mod cases;
 mod compare;
