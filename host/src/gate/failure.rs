@@ -11,9 +11,7 @@ use super::writer::{Job, Pending};
 pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
     for pending in batch {
         match pending.job {
-            Job::Call { reply, .. } => {
-                let _ = reply.send(Settled::refused(failure.clone()));
-            }
+            Job::Call { reply, .. } => reply.tell(Settled::refused(failure.clone())),
             Job::Admit { reply, .. } => {
                 let _ = reply.send(Err(Settled::refused(failure.clone())));
             }

@@ -44,12 +44,31 @@ struct ReadJob {
 pub(super) enum Judged {
     /// It is over, and this is kept of it.
     Settled(Settled, Recording),
-    /// The policies let it through; another lane runs it.
+    /// The policies let it through, and it is to run outside any transaction.
     Passed(Box<GuestCall>, Box<Draft>),
     /// They did not, or could not be asked. Nothing is recorded yet.
     Denied(Box<Draft>, ToolError),
     /// They let it through if the client's user agrees.
     Asked(Box<GuestCall>, Box<Draft>, Question),
+}
+
+/// Who waits for a call to be committed.
+pub(super) enum Waiting {
+    /// Its caller.
+    Caller(oneshot::Sender<Settled>),
+    /// Its caller, who has not heard yet what the policies said. The call came straight from the reader
+    /// that had it judged, which spares it a way through the caller's task.
+    Judged(oneshot::Sender<Judged>, Recording),
+}
+
+impl Waiting {
+    /// Tells how it ended. A caller that is gone needs no answer: the row is in the ledger.
+    pub(super) fn tell(self, settled: Settled) {
+        match self {
+            Waiting::Caller(reply) => drop(reply.send(settled)),
+            Waiting::Judged(reply, recording) => drop(reply.send(Judged::Settled(settled, recording))),
+        }
+    }
 }
 
 /// The threads that run calls. They end when this is dropped, after what was queued.
@@ -113,8 +132,8 @@ impl Lanes {
         })
     }
 
-    /// Has a call judged on a snapshot, if somebody judges it, and runs it there if it reads. Its row
-    /// follows later.
+    /// Has a call judged on a snapshot, if somebody judges it. Runs it there if it reads, and its row
+    /// follows later; one that writes goes on to the writer if it may.
     pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Judged {
         let (reply, mut answer) = oneshot::channel();
         self.reads.push(ReadJob { guest, draft, reply });
@@ -134,7 +153,7 @@ impl Lanes {
         self.send(Job::Call {
             guest: Box::new(guest),
             draft: Box::new(draft),
-            reply,
+            reply: Waiting::Caller(reply),
         });
         answer.await.unwrap_or_else(|_| Settled::refused(stopping()))
     }
@@ -326,7 +345,14 @@ impl Reader {
         while let Some(ReadJob { guest, draft, reply }) = self.jobs.pop() {
             let (session, judged) = self.serve(guest, draft, spare.take());
             spare = session;
-            let _ = reply.send(judged);
+            match judged {
+                Judged::Passed(guest, draft) if guest.effect == Effect::Write => {
+                    let recording = draft.recording.clone();
+                    let reply = Waiting::Judged(reply, recording);
+                    let _ = self.writes.send(Job::Call { guest, draft, reply });
+                }
+                judged => drop(reply.send(judged)),
+            }
         }
     }
 

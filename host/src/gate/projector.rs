@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tollgate_sdk::stale;
 
 use super::guest::{Ended, GuestCall};
+use super::lanes::Waiting;
 use super::{Reply, Settled};
 use crate::liveness::{Host, Projection};
 use crate::packs::Body;
@@ -20,7 +21,7 @@ pub(super) enum Work {
     Files {
         guest: Box<GuestCall>,
         settled: Box<Settled>,
-        reply: oneshot::Sender<Settled>,
+        reply: Waiting,
     },
     /// Tell when everything before is done.
     Flush(oneshot::Sender<()>),
@@ -45,8 +46,7 @@ fn project(work: &Receiver<Work>) {
                 reply,
             } => {
                 apply(&guest, &mut settled);
-                // A caller that is gone needs no answer.
-                let _ = reply.send(*settled);
+                reply.tell(*settled);
             }
             Work::Flush(done) => {
                 let _ = done.send(());

@@ -16,6 +16,7 @@ use tollgate_sdk::ToolError;
 use super::backlog::Backlog;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
 use super::guest::{Ended, GuestCall, Runtime};
+use super::lanes::Waiting;
 use super::projector::{self, Work as Projection};
 use super::{Draft, Mutation, Reply, Settled, admission};
 use crate::core_tools;
@@ -38,7 +39,7 @@ pub(super) enum Job {
     Call {
         guest: Box<GuestCall>,
         draft: Box<Draft>,
-        reply: oneshot::Sender<Settled>,
+        reply: Waiting,
     },
     /// Admit a `run` call and remember that it is about to start. Answers with its envelope's standing,
     /// or with the refusal, which is recorded then.
@@ -432,7 +433,7 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                         reply,
                     });
                 } else {
-                    let _ = reply.send(settled);
+                    reply.tell(settled);
                 }
             }
             Job::Admit { reply, .. } => {

@@ -66,7 +66,7 @@ pub fn prune(
     let Some(_lock) = data.try_lock(LOCK)? else {
         return Ok(all);
     };
-    let session = database.read_session()?;
+    let session = database.write_session()?;
     if session.prunable(retention).map_err(PruneError::from)? == all {
         return Ok(all);
     }
@@ -80,7 +80,11 @@ pub fn prune(
         }
         let pruned = batch.pruned;
         match take_out(batch)? {
-            Taken::Out(held) => rows = pace(rows, held),
+            Taken::Out(held) => {
+                rows = pace(rows, held);
+                // Whoever commits next need not, and holds the writer for no longer than its own rows want.
+                session.checkpoint().map_err(PruneError::from)?;
+            }
             Taken::Stop => return Ok(all),
         }
         all.add(pruned);
@@ -103,6 +107,34 @@ fn pace(rows: u32, held: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::fixture;
+
+    #[test]
+    fn what_a_batch_took_out_is_out_of_the_file_before_the_next() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        let database = Database::open(&data.database()).unwrap();
+        let session = database.write_session().unwrap();
+        session.begin_write().unwrap();
+        fixture::add(&session, &"o".repeat(100), 0);
+        session.commit().unwrap();
+        let alone = place.path().join("alone.db");
+        let mut batches = 0;
+        let pruned = prune(&data, &database, &fixture::retention(), 0, |batch| {
+            if batches > 0 {
+                // Without its log the file has what was committed before.
+                std::fs::copy(data.database(), &alone).unwrap();
+                let alone = Database::open(&alone).unwrap().read_session().unwrap();
+                assert_eq!(fixture::rows_between(&alone, 1, 64), 0);
+            }
+            batches += 1;
+            session.begin_write()?;
+            session.prune(&batch)?;
+            session.commit()?;
+            Ok(Taken::Out(Duration::ZERO))
+        });
+        assert_eq!((pruned.unwrap().rows_outside, batches), (100, 2));
+    }
 
     #[test]
     fn batches_grow_while_they_are_quick() {

@@ -117,6 +117,15 @@ pub(crate) fn add(session: &Session, rows: &str, from: usize) {
     }
 }
 
+/// How many rows there are in a stretch.
+pub(crate) fn rows_between(session: &Session, first: i64, last: i64) -> i64 {
+    let count = "SELECT count(*) FROM core_operations WHERE seq BETWEEN ?1 AND ?2";
+    session
+        .db
+        .query_row(count, (first, last), |row| row.get(0))
+        .unwrap()
+}
+
 /// Prunes in batches of so many rows.
 pub(crate) fn prune(session: &Session, limit: u32) -> Result<Pruned, PruneError> {
     let mut after = 0;

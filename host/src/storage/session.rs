@@ -169,6 +169,13 @@ impl Session {
         result
     }
 
+    /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
+    /// What somebody still reads around stays in the log.
+    pub fn checkpoint(&self) -> rusqlite::Result<()> {
+        self.db
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+    }
+
     /// Starts a snapshot; it is taken at the first read.
     pub fn begin_read(&self) -> rusqlite::Result<()> {
         self.host_statement("BEGIN")
