@@ -58,13 +58,13 @@ pub(crate) struct StepChanges {
     /// Context blocks that the prompt includes.
     context_refs: Option<Vec<String>>,
     /// Conditions that are looked up, as in plan_propose_steps.
-    #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     gates: Option<Vec<GateSpec>>,
     /// It is a review step.
     checkpoint: Option<bool>,
     /// It needs a commit of its own.
     strict_git: Option<bool>,
     /// How many submissions it may have.
+    #[schemars(range(min = 1, max = 100))]
     max_attempts: Option<u32>,
     /// Tags.
     tags: Option<Vec<String>>,
