@@ -242,7 +242,11 @@ fn check_records(bundle: &Bundle, refusals: &mut Refusals) {
     for (place, mistake) in bundle.mistakes.iter().enumerate() {
         let field = format!("bundle.mistakes[{place}]");
         refusals.text(&format!("{field}.title"), &mistake.title, TITLE);
-        refusals.text(&format!("{field}.avoid_next_time"), &mistake.avoid_next_time, ENTRY);
+        refusals.text(
+            &format!("{field}.avoid_next_time"),
+            &mistake.avoid_next_time,
+            ENTRY,
+        );
         refusals.tags(&format!("{field}.tags"), &mistake.tags);
     }
     let mut total = 0_usize;

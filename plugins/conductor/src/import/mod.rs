@@ -124,10 +124,12 @@ fn keep_map(cx: &Cx<'_>, bundle: &mut Bundle, used: &mut BTreeSet<String>) -> Re
 /// The ids of a bundle's records.
 fn ids_of(bundle: &Bundle) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
-    ids.extend(bundle.attempts.iter().map(|attempt| attempt.attempt_id.to_string()));
+    let attempts = bundle.attempts.iter();
+    ids.extend(attempts.map(|attempt| attempt.attempt_id.to_string()));
     ids.extend(bundle.context.iter().map(|block| block.context_id.to_string()));
     ids.extend(bundle.log.iter().map(|entry| entry.log_id.to_string()));
-    ids.extend(bundle.mistakes.iter().map(|mistake| mistake.mistake_id.to_string()));
+    let mistakes = bundle.mistakes.iter();
+    ids.extend(mistakes.map(|mistake| mistake.mistake_id.to_string()));
     ids.extend(bundle.batches.iter().map(|batch| batch.token.to_string()));
     let snapshots = bundle.repository.snapshots.iter();
     ids.extend(snapshots.map(|taken| taken.snapshot_id.to_string()));

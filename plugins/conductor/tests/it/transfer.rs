@@ -159,9 +159,8 @@ fn many_new_ids_do_not_meet() {
     for _ in 0..2 {
         other.reply("job_import", json!({"bundle": bundle}));
     }
-    let count: i64 = other.session.sql("SELECT count(*) FROM conductor_logs")[0]
-        .get(0)
-        .unwrap();
+    let rows = other.session.sql("SELECT count(*) FROM conductor_logs");
+    let count: i64 = rows[0].get(0).unwrap();
     assert_eq!(usize::try_from(count), Ok(2 * ENTRIES));
 }
 
