@@ -22,6 +22,7 @@ pub(crate) fn document(bundle: &Bundle) -> String {
     for step in &bundle.steps {
         text += &step_section(step, bundle);
     }
+    text += &of_removed_steps(bundle);
     text += &batches(bundle);
     text += "\n## Decisions\n";
     text += &log_lines(bundle, &[LogType::Decision]);
@@ -215,6 +216,22 @@ fn attempt_section(attempt: &Attempt) -> String {
     }
     let evidence = serde_json::to_string_pretty(&attempt.evidence).unwrap_or_default();
     let _ = write!(text, "\nEvidence:\n{}", fenced(&evidence));
+    text
+}
+
+/// The submissions for steps that are not in the chain any more.
+fn of_removed_steps(bundle: &Bundle) -> String {
+    let mut text = String::new();
+    for attempt in &bundle.attempts {
+        if !bundle.steps.iter().any(|step| step.step_id == attempt.step_id) {
+            let _ = write!(
+                text,
+                "\n### {} was removed\n{}",
+                attempt.step_id,
+                attempt_section(attempt)
+            );
+        }
+    }
     text
 }
 

@@ -211,6 +211,9 @@ fn a_step_in_place_of_one_that_was_tried_is_numbered_anew() {
         ok steps.1.step_id="S3"
     "#]]
     .assert_eq(&log);
+    let exported = bench.reply("job_export_bundle", json!({}));
+    let document = exported["content"].as_str().unwrap();
+    assert!(document.contains("### S2 was removed"), "{document}");
 }
 
 #[test]
