@@ -6,6 +6,19 @@ use crate::model::EvidenceType;
 use crate::plan::Plan;
 use crate::step::{HIGH_RISK, StepSpec};
 
+/// What the tags and titles of the checkpoints are that are put in here.
+const TAG: &str = "checkpoint";
+const PERIODIC: &str = "Checkpoint";
+const LAST: &str = "Final checkpoint";
+const BEFORE: &str = "Checkpoint before: ";
+
+/// Whether a step was put in by [`with_checkpoints`], so that it is not one of the plan's own.
+pub(crate) fn is_inserted(step: &StepSpec) -> bool {
+    let title = step.title.as_str();
+    let titled = title == PERIODIC || title == LAST || title.starts_with(BEFORE);
+    step.checkpoint && titled && step.tags == [TAG]
+}
+
 /// The steps with checkpoints after every `interval` of them and before those that are high-risk.
 /// Checkpoints of the plan's own count, and two never stand side by side.
 pub(crate) fn with_checkpoints(steps: Vec<StepSpec>, interval: u32, plan: &Plan) -> Vec<StepSpec> {
@@ -30,7 +43,7 @@ pub(crate) fn with_checkpoints(steps: Vec<StepSpec>, interval: u32, plan: &Plan)
 }
 
 fn periodic(last: bool, plan: &Plan) -> StepSpec {
-    let title = if last { "Final checkpoint" } else { "Checkpoint" };
+    let title = if last { LAST } else { PERIODIC };
     let mut criteria = vec!["the full test suite was run and its result is summarised".to_owned()];
     if last {
         criteria.push("every deliverable exists and every point of the definition of done holds".to_owned());
@@ -54,7 +67,7 @@ fn periodic(last: bool, plan: &Plan) -> StepSpec {
 
 fn before(step: &StepSpec, plan: &Plan) -> StepSpec {
     checkpoint(
-        format!("Checkpoint before: {}", step.title),
+        format!("{BEFORE}{}", step.title),
         format!(
             "The next step, \"{}\", is high-risk. Change no behaviour in this step. Run the full test suite, make \
              sure that everything before is committed or written down, and say how the next step would be undone.",
@@ -89,7 +102,7 @@ fn checkpoint(title: String, instruction: String, mut criteria: Vec<String>, pla
             plan_refine_steps, then go through the checklist again."
                 .to_owned(),
         checkpoint: true,
-        tags: vec!["checkpoint".to_owned()],
+        tags: vec![TAG.to_owned()],
         ..StepSpec::default()
     }
 }
@@ -119,6 +132,24 @@ mod tests {
             .collect::<Vec<_>>()
             .join(" | ")
             + "\n"
+    }
+
+    #[test]
+    fn what_was_put_in_is_told_from_what_was_planned() {
+        let own = StepSpec {
+            title: "Check the figures".to_owned(),
+            checkpoint: true,
+            tags: vec![TAG.to_owned()],
+            ..StepSpec::default()
+        };
+        let risky = StepSpec {
+            title: "b".to_owned(),
+            tags: vec![HIGH_RISK.to_owned()],
+            ..StepSpec::default()
+        };
+        let all = with_checkpoints(vec![StepSpec::default(), risky, own], 1, &Plan::default());
+        let inserted: Vec<bool> = all.iter().map(is_inserted).collect();
+        assert_eq!(inserted, [false, true, false, false]);
     }
 
     #[test]

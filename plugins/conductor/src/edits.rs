@@ -58,13 +58,13 @@ pub(crate) struct StepChanges {
     /// Context blocks that the prompt includes.
     context_refs: Option<Vec<String>>,
     /// Conditions that are looked up, as in plan_propose_steps.
-    #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     gates: Option<Vec<GateSpec>>,
     /// It is a review step.
     checkpoint: Option<bool>,
     /// It needs a commit of its own.
     strict_git: Option<bool>,
     /// How many submissions it may have.
+    #[schemars(range(min = 1, max = 100))]
     max_attempts: Option<u32>,
     /// Tags.
     tags: Option<Vec<String>>,
@@ -89,9 +89,12 @@ impl StepChanges {
     }
 }
 
-/// The chain after the edits, or everything that is wrong with them.
-pub(crate) fn apply(mut steps: Vec<Step>, edits: Vec<Edit>) -> Result<Vec<Step>, Refusals> {
+/// The chain after the edits, or everything that is wrong with them. `tried` are the steps that something
+/// was submitted for, whether they are still there or not.
+pub(crate) fn apply(mut steps: Vec<Step>, tried: &[StepId], edits: Vec<Edit>) -> Result<Vec<Step>, Refusals> {
     let mut refusals = Refusals::default();
+    let highest = steps.iter().map(|step| &step.step_id).chain(tried);
+    let mut highest = highest.filter_map(StepId::number).max().unwrap_or(0);
     if edits.is_empty() {
         refusals.add(Reason::argument("edits", "is empty"));
     }
@@ -99,7 +102,7 @@ pub(crate) fn apply(mut steps: Vec<Step>, edits: Vec<Edit>) -> Result<Vec<Step>,
         let field = format!("edits[{place}]");
         match edit.op {
             Op::Update => update(&mut steps, &field, edit, &mut refusals),
-            Op::Insert => insert(&mut steps, &field, edit, &mut refusals),
+            Op::Insert => insert(&mut steps, &mut highest, &field, edit, &mut refusals),
             Op::Remove => {
                 if let Some(at) = open_step(&steps, &field, edit.step_id.as_ref(), &mut refusals) {
                     steps.remove(at);
@@ -132,7 +135,7 @@ fn update(steps: &mut [Step], field: &str, edit: Edit, refusals: &mut Refusals) 
     step.spec = spec;
 }
 
-fn insert(steps: &mut Vec<Step>, field: &str, edit: Edit, refusals: &mut Refusals) {
+fn insert(steps: &mut Vec<Step>, highest: &mut usize, field: &str, edit: Edit, refusals: &mut Refusals) {
     let at = place_after(steps, field, edit.after.as_ref(), refusals);
     let Some(spec) = edit.step else {
         refusals.add(Reason::argument(format!("{field}.step"), "is missing"));
@@ -141,11 +144,10 @@ fn insert(steps: &mut Vec<Step>, field: &str, edit: Edit, refusals: &mut Refusal
     let spec = spec.tidied();
     spec.check(&format!("{field}.step"), refusals);
     if let Some(at) = at.filter(|at| *at <= steps.len()) {
-        // A number that was never given out, so that old attempts keep their step.
-        let highest = steps.iter().filter_map(|step| step.step_id.number()).max();
-        let id = StepId::nth(highest.unwrap_or(0).saturating_add(1));
+        // A number that no submission names, so that old ones keep their step.
+        *highest = highest.saturating_add(1);
         calm(steps, at);
-        steps.insert(at, Step::new(id, spec));
+        steps.insert(at, Step::new(StepId::nth(*highest), spec));
     }
 }
 

@@ -46,7 +46,6 @@ pub(crate) struct StepSpec {
     /// contains), command_output_regex (command, regex), json_schema_valid (schema, and path or key),
     /// human_approval. A command is a list of words, a registered test or the name of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub gates: Vec<GateSpec>,
     /// It is a review step.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -107,8 +106,9 @@ impl StepSpec {
         refusals.at_most(&at("gates"), self.gates.len(), 40, "gates");
         refusals.at_most(&at("required_evidence"), self.required_evidence.len(), 40, "keys");
         refusals.tags(&at("tags"), &self.tags);
-        if self.max_attempts == Some(0) {
-            refusals.add(Reason::argument(at("max_attempts"), "is 0, not within 1 to 100"));
+        if let Some(most) = self.max_attempts.filter(|most| !(1..=100).contains(most)) {
+            let fault = format!("is {most}, not within 1 to 100");
+            refusals.add(Reason::argument(at("max_attempts"), fault));
         }
         let size = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
         refusals.at_most(field, size, STEP, "bytes");

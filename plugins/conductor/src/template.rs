@@ -58,6 +58,9 @@ pub(crate) const BUILTIN: &[Builtin] = &[
     ),
 ];
 
+/// Keys whose values are names that the pack knows, not words of a job: nothing varies in them.
+const FIXED: &[&str] = &["gate", "key", "policies", "required_evidence"];
+
 /// A built-in template.
 pub(crate) fn builtin(name: &str) -> Option<&'static Builtin> {
     BUILTIN.iter().find(|template| template.name == name)
@@ -115,14 +118,29 @@ pub(crate) fn filled(body: &Body, values: &BTreeMap<String, String>) -> Body {
     })
 }
 
-/// The template with each of some texts replaced by a variable, the longest first.
+/// The template with each of some texts replaced by a variable, the longest first. A text is gone through
+/// once, so that the names of variables are not replaced in turn.
 pub(crate) fn generalised(body: &Body, variables: &BTreeMap<String, String>) -> Body {
     let mut pairs: Vec<(&String, &String)> = variables.iter().collect();
     pairs.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
     mapped(body, &|text| {
-        pairs.iter().fold(text.to_owned(), |text, (name, value)| {
-            text.replace(value.as_str(), &format!("{{{{{name}}}}}"))
-        })
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            let found = pairs
+                .iter()
+                .find_map(|(name, value)| Some((name, rest.strip_prefix(value.as_str())?)));
+            if let Some((name, after)) = found {
+                out.push_str("{{");
+                out.push_str(name);
+                out.push_str("}}");
+                rest = after;
+            } else {
+                out.push(next);
+                rest = rest.get(next.len_utf8()..).unwrap_or_default();
+            }
+        }
+        out
     })
 }
 
@@ -135,7 +153,7 @@ pub(crate) fn is_name(text: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// A body with every text in it changed. Keys stay as they are.
+/// A body with every text in it changed. Keys stay as they are, and so does what is [`FIXED`].
 fn mapped(body: &Body, change: &dyn Fn(&str) -> String) -> Body {
     let value = serde_json::to_value(body).unwrap_or_default();
     serde_json::from_value(map_texts(value, change)).unwrap_or_else(|_| body.clone())
@@ -146,9 +164,13 @@ fn map_texts(value: Value, change: &dyn Fn(&str) -> String) -> Value {
         Value::String(text) => Value::String(change(&text)),
         Value::Array(items) => items.into_iter().map(|item| map_texts(item, change)).collect(),
         Value::Object(fields) => {
-            let fields = fields
-                .into_iter()
-                .map(|(key, value)| (key, map_texts(value, change)));
+            let fields = fields.into_iter().map(|(key, value)| {
+                let value = match FIXED.contains(&key.as_str()) {
+                    true => value,
+                    false => map_texts(value, change),
+                };
+                (key, value)
+            });
             Value::Object(fields.collect())
         }
         other => other,
@@ -159,7 +181,10 @@ fn each_text(value: &Value, visit: &mut dyn FnMut(&str)) {
     match value {
         Value::String(text) => visit(text),
         Value::Array(items) => items.iter().for_each(|item| each_text(item, visit)),
-        Value::Object(fields) => fields.values().for_each(|value| each_text(value, visit)),
+        Value::Object(fields) => {
+            let varying = fields.iter().filter(|(key, _)| !FIXED.contains(&key.as_str()));
+            varying.for_each(|(_, value)| each_text(value, visit));
+        }
         _ => {}
     }
 }
@@ -207,6 +232,48 @@ mod tests {
             dependency_upgrade: 3 steps, variables dependency version
         "#]]
         .assert_eq(&log);
+    }
+
+    #[test]
+    fn only_words_become_variables_and_each_once() {
+        let body = Body {
+            steps: vec![StepSpec {
+                title: "Test the CSV export, a string".to_owned(),
+                required_evidence: BTreeMap::from([(
+                    "notes".to_owned(),
+                    crate::model::EvidenceType::String,
+                )]),
+                gates: vec![
+                    crate::gate::GateSpec {
+                        gate: "tests_passed".to_owned(),
+                        ..crate::gate::GateSpec::default()
+                    },
+                    crate::gate::GateSpec {
+                        gate: "evidence_bool_true".to_owned(),
+                        key: Some("tests_passed".to_owned()),
+                        ..crate::gate::GateSpec::default()
+                    },
+                ],
+                ..StepSpec::default()
+            }],
+            ..Body::default()
+        };
+        let texts = [
+            ("feature", "CSV export"),
+            ("kind", "CSV"),
+            ("type", "string"),
+            ("what", "feature"),
+            ("suite", "tests"),
+        ];
+        let texts = texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let general = generalised(&body, &BTreeMap::from(texts));
+        assert_eq!(general.steps[0].title, "Test the {{feature}}, a {{type}}");
+        assert_eq!(general.steps[0].gates, body.steps[0].gates);
+        assert_eq!(
+            general.steps[0].required_evidence,
+            body.steps[0].required_evidence
+        );
+        assert_eq!(variables(&general), ["feature", "type"]);
     }
 
     #[test]

@@ -69,11 +69,11 @@ pub(crate) fn files(bundle: &Bundle) -> Vec<File> {
         .collect();
     files.push(File::new(
         "DEVLOG.md",
-        logs::markdown(&bundle.job.title, &bundle.log),
+        logs::markdown("Devlog", &bundle.job.title, &bundle.log),
     ));
     files.push(File::new(
         "DECISIONS.md",
-        logs::markdown(&bundle.job.title, &decisions),
+        logs::markdown("Decisions", &bundle.job.title, &decisions),
     ));
     files.push(File::new("MISTAKES.md", markdown::mistakes(bundle)));
     if let Some(map) = &bundle.repository.map {

@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use conductor_repo::path::show;
 
 use super::Bundle;
+use crate::gate::Gate;
 use crate::model::{BlockType, LogType};
+use crate::step::StepSpec;
 use crate::store::attempt::Attempt;
+use crate::store::context::Block;
 use crate::store::snapshot::SnapshotRecord;
 use crate::store::step::Step;
 
@@ -19,6 +22,8 @@ pub(crate) fn document(bundle: &Bundle) -> String {
     for step in &bundle.steps {
         text += &step_section(step, bundle);
     }
+    text += &of_removed_steps(bundle);
+    text += &batches(bundle);
     text += "\n## Decisions\n";
     text += &log_lines(bundle, &[LogType::Decision]);
     text += "\n## Devlog\n";
@@ -60,6 +65,9 @@ fn overview(bundle: &Bundle) -> String {
     );
     if let Some(root) = &job.repo_root {
         let _ = writeln!(text, "- Repository: {root}");
+    }
+    if !job.tags.is_empty() {
+        let _ = writeln!(text, "- Tags: {}", job.tags.join(", "));
     }
     let _ = writeln!(
         text,
@@ -134,16 +142,18 @@ fn step_section(step: &Step, bundle: &Bundle) -> String {
     for (place, criterion) in spec.acceptance_criteria.iter().enumerate() {
         let _ = writeln!(text, "- c{}: {criterion}", place + 1);
     }
-    let gates: Vec<String> = spec
-        .parsed_gates()
-        .iter()
-        .map(crate::gate::Gate::describe)
-        .collect();
-    if !gates.is_empty() {
-        let _ = write!(text, "\nGates:\n{}", bullets(&gates));
-    }
+    text += &particulars(spec);
     if let Some(approval) = &step.approval {
-        let _ = writeln!(text, "\nApproved by {} at {}.", approval.approved_by, approval.at);
+        let by = &approval.approved_by;
+        let identity = approval.identity.as_ref().map(|known| format!(" ({known})"));
+        let note = approval.note.as_ref().map(|note| format!(" {note}"));
+        let _ = writeln!(
+            text,
+            "\nApproved by {by}{} at {}.{}",
+            identity.unwrap_or_default(),
+            approval.at,
+            note.unwrap_or_default()
+        );
     }
     for attempt in bundle
         .attempts
@@ -155,18 +165,97 @@ fn step_section(step: &Step, bundle: &Bundle) -> String {
     text
 }
 
+/// What a step says beside its instruction and its criteria.
+fn particulars(spec: &StepSpec) -> String {
+    let evidence = spec.required_evidence.iter();
+    let evidence: Vec<String> = evidence.map(|(key, kind)| format!("{key}: {kind}")).collect();
+    let gates: Vec<String> = spec.parsed_gates().iter().map(Gate::describe).collect();
+    let mut rules = Vec::new();
+    if spec.checkpoint {
+        rules.push("it is a checkpoint".to_owned());
+    }
+    if spec.strict_git {
+        rules.push("it needs a commit of its own".to_owned());
+    }
+    if let Some(most) = spec.max_attempts {
+        rules.push(format!("it may be submitted {most} times"));
+    }
+    let mut text = String::new();
+    for (name, list) in [
+        ("Expected outputs", &spec.expected_outputs),
+        ("Required evidence", &evidence),
+        ("Gates", &gates),
+        ("Rules", &rules),
+        ("Context", &spec.context_refs),
+        ("Tags", &spec.tags),
+    ] {
+        if !list.is_empty() {
+            let _ = write!(text, "\n{name}:\n{}", bullets(list));
+        }
+    }
+    if !spec.remediation_prompt.is_empty() {
+        let _ = writeln!(text, "\nIf stuck: {}", spec.remediation_prompt);
+    }
+    text
+}
+
 fn attempt_section(attempt: &Attempt) -> String {
     let verdict = if attempt.accepted { "accepted" } else { "rejected" };
     let mut text = format!(
         "\n#### {} {verdict} at {}, claim {}\n\n{}\n",
         attempt.attempt_id, attempt.at, attempt.model_claim, attempt.summary
     );
+    if let Some(hash) = &attempt.commit_hash {
+        let _ = writeln!(text, "\nCommit: {hash}");
+    }
+    if let Some(token) = &attempt.batch_commit_token {
+        let _ = writeln!(text, "\nCommit put off with: {token}");
+    }
     if !attempt.rejection_reasons.is_empty() {
         let _ = write!(text, "\nWhy not:\n{}", bullets(&attempt.rejection_reasons));
     }
     let evidence = serde_json::to_string_pretty(&attempt.evidence).unwrap_or_default();
     let _ = write!(text, "\nEvidence:\n{}", fenced(&evidence));
     text
+}
+
+/// The submissions for steps that are not in the chain any more.
+fn of_removed_steps(bundle: &Bundle) -> String {
+    let mut text = String::new();
+    for attempt in &bundle.attempts {
+        if !bundle.steps.iter().any(|step| step.step_id == attempt.step_id) {
+            let _ = write!(
+                text,
+                "\n### {} was removed\n{}",
+                attempt.step_id,
+                attempt_section(attempt)
+            );
+        }
+    }
+    text
+}
+
+/// The commits that were put off, if any were.
+fn batches(bundle: &Bundle) -> String {
+    if bundle.batches.is_empty() {
+        return String::new();
+    }
+    let lines = bundle.batches.iter().map(|batch| {
+        let steps = match batch.steps.is_empty() {
+            true => "no step".to_owned(),
+            false => batch.steps.join(", "),
+        };
+        let end = match &batch.settled_by {
+            Some(hash) => format!("committed as {hash}"),
+            None => format!("open, good for {} more", batch.steps_left),
+        };
+        format!(
+            "{} at {} for {steps}, {end}: {}",
+            batch.token, batch.created_at, batch.reason
+        )
+    });
+    let lines: Vec<String> = lines.collect();
+    format!("\n## Commits put off\n{}", bullets(&lines))
 }
 
 fn log_lines(bundle: &Bundle, kinds: &[LogType]) -> String {
@@ -239,9 +328,7 @@ fn repo_map(bundle: &Bundle) -> String {
         .context
         .iter()
         .filter(|block| block.block_type == BlockType::RepoMap);
-    for block in maps {
-        let _ = write!(text, "\n{}\n", block.content.trim_end());
-    }
+    text.extend(maps.map(context));
     match text.is_empty() {
         true => "None was stored.\n".to_owned(),
         false => text,
@@ -271,24 +358,25 @@ fn contexts(bundle: &Bundle) -> String {
         .context
         .iter()
         .filter(|block| block.block_type != BlockType::RepoMap);
-    let text: String = others
-        .map(|block| {
-            let tags = match block.tags.is_empty() {
-                true => String::new(),
-                false => format!(", {}", block.tags.join(", ")),
-            };
-            format!(
-                "\n### {} ({}{tags})\n{}",
-                block.context_id,
-                block.block_type,
-                fenced(&block.content)
-            )
-        })
-        .collect();
+    let text: String = others.map(context).collect();
     match text.is_empty() {
         true => "None.\n".to_owned(),
         false => text,
     }
+}
+
+/// A block under its id, which steps name it by.
+fn context(block: &Block) -> String {
+    let tags = match block.tags.is_empty() {
+        true => String::new(),
+        false => format!(", {}", block.tags.join(", ")),
+    };
+    format!(
+        "\n### {} ({}{tags})\n{}",
+        block.context_id,
+        block.block_type,
+        fenced(&block.content)
+    )
 }
 
 fn policies(bundle: &Bundle) -> String {

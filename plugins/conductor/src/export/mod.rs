@@ -50,11 +50,13 @@ pub(crate) struct Bundle {
     pub exported_at: Timestamp,
     /// The job.
     pub job: Job,
-    /// The policies that were in force.
+    /// The policies that were in force. An import goes by the job's own.
+    #[serde(default)]
     pub effective_policies: Policies,
     /// The steps in order.
     pub steps: Vec<Step>,
-    /// The prompt of each step, in order, as it would be given out now.
+    /// The prompt of each step, in order, as it would be given out now. An import makes them anew.
+    #[serde(default)]
     pub prompts: Vec<String>,
     /// Every submission, oldest first.
     pub attempts: Vec<Attempt>,

@@ -9,6 +9,7 @@ pub(crate) mod facts;
 mod tests;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tollgate_sdk::text_enum;
@@ -70,6 +71,17 @@ pub(crate) struct GateSpec {
     /// A JSON Schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
+}
+
+/// Only the key that every kind has: parameters by kind would nest deeper than some clients take.
+impl JsonSchema for GateSpec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "GateSpec".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": true, "required": ["gate"]})
+    }
 }
 
 /// A gate whose parameters are right.

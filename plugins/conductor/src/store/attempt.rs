@@ -127,6 +127,17 @@ pub(crate) fn last(db: &Db<'_>, job: &JobId, step: &StepId) -> Result<Option<Att
     Ok(latest(db, job, Some(step), 1)?.0.pop())
 }
 
+/// The steps that something was submitted for, those that were removed since among them.
+pub(crate) fn steps(db: &Db<'_>, job: &JobId) -> Result<Vec<StepId>, DbError> {
+    db.query(
+        "SELECT DISTINCT step_id FROM conductor_attempts WHERE job_id = ?1",
+        params![job],
+    )?
+    .iter()
+    .map(|row| row.get(0))
+    .collect()
+}
+
 /// Whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &AttemptId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_attempts WHERE id = ?1", params![id])?;

@@ -37,12 +37,21 @@ pub(crate) fn get(db: &Db<'_>, name: &str) -> Result<Option<Saved>, DbError> {
     )
 }
 
-/// Every saved template, by name.
-pub(crate) fn all(db: &Db<'_>) -> Result<Vec<Saved>, DbError> {
-    db.query_as(
-        &format!("SELECT {COLUMNS} FROM conductor_templates ORDER BY name LIMIT 200"),
-        params![],
-    )
+fn names(db: &Db<'_>) -> Result<Vec<String>, DbError> {
+    db.query("SELECT name FROM conductor_templates ORDER BY name", params![])?
+        .iter()
+        .map(|row| row.get(0))
+        .collect()
+}
+
+/// Every saved template, by name, one after the other: each may be large.
+pub(crate) fn each(db: &Db<'_>, mut visit: impl FnMut(Saved)) -> Result<(), DbError> {
+    for name in names(db)? {
+        if let Some(saved) = get(db, &name)? {
+            visit(saved);
+        }
+    }
+    Ok(())
 }
 
 /// Saves a template, in place of one of the same name.

@@ -140,7 +140,7 @@ impl Tool for DevlogExport {
         let job = find_job(&cx.db, &self.job_id)?;
         let entries = log::all(&cx.db, &job.id)?;
         Ok(Document {
-            markdown: markdown(&job.title, &entries),
+            markdown: markdown("Devlog", &job.title, &entries),
             entries: entries.len(),
         })
     }
@@ -150,9 +150,9 @@ impl Tool for DevlogExport {
     }
 }
 
-/// A log as Markdown.
-pub(crate) fn markdown(title: &str, entries: &[LogEntry]) -> String {
-    let mut text = format!("# Devlog: {title}\n\n");
+/// A log as Markdown, headed by what it is and the title of its job.
+pub(crate) fn markdown(heading: &str, title: &str, entries: &[LogEntry]) -> String {
+    let mut text = format!("# {heading}: {title}\n\n");
     for entry in entries {
         let _ = write!(text, "- {} {}", entry.at, entry.log_type);
         if let Some(step) = &entry.step_id {

@@ -9,12 +9,13 @@ use crate::arguments::STEPS;
 use crate::checkpoint::with_checkpoints;
 use crate::edits::{Edit, apply};
 use crate::error::{Reason, Refusals};
-use crate::model::{JobId, StepId, StepStatus};
+use crate::model::{BlockType, JobId, StepId, StepStatus};
 use crate::plan::Plan;
 use crate::policy::Policies;
 use crate::state::{Event, Status};
 use crate::step::StepSpec;
 use crate::store::step::{self, Step};
+use crate::store::{attempt, context};
 
 /// A step in a list.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -94,14 +95,17 @@ fn warnings(steps: &[Step]) -> Vec<String> {
     warnings
 }
 
-/// New steps with ids and checkpoints.
-pub(crate) fn number(specs: Vec<StepSpec>, policies: &Policies, plan: &Plan) -> Vec<Step> {
+/// New steps with ids and checkpoints, if they are not too many with them.
+pub(crate) fn number(specs: Vec<StepSpec>, policies: &Policies, plan: &Plan) -> Result<Vec<Step>, ToolError> {
     let specs = specs.into_iter().map(StepSpec::tidied).collect();
     let specs = with_checkpoints(specs, policies.checkpoint_interval_steps, plan);
+    let mut refusals = Refusals::default();
+    refusals.at_most("steps", specs.len(), STEPS, "steps with their checkpoints");
+    refusals.finish()?;
     let numbered = (1..).zip(specs);
-    numbered
+    Ok(numbered
         .map(|(number, spec)| Step::new(StepId::nth(number), spec))
-        .collect()
+        .collect())
 }
 
 /// Set the chain of steps, in place of an earlier one. Make each step atomic, verifiable, backed by
@@ -136,7 +140,7 @@ impl Tool for PlanProposeSteps {
         }
         refusals.finish()?;
         let (mut job, seen) = editable(&cx.db, &self.job_id, Event::EditPlan)?;
-        let steps = number(self.steps, &job.effective(), &job.plan);
+        let steps = number(self.steps, &job.effective(), &job.plan)?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))
@@ -165,7 +169,8 @@ impl Tool for PlanRefineSteps {
 
     fn run(self, cx: &Cx<'_>) -> Result<Chain, ToolError> {
         let (mut job, seen) = editable(&cx.db, &self.job_id, Event::RefineSteps)?;
-        let steps = apply(step::all(&cx.db, &job.id)?, self.edits)?;
+        let tried = attempt::steps(&cx.db, &job.id)?;
+        let steps = apply(step::all(&cx.db, &job.id)?, &tried, self.edits)?;
         let underway = matches!(job.status, Status::Executing | Status::Paused);
         if underway && steps.iter().all(|step| step.status == StepStatus::Done) {
             return Err(
@@ -173,7 +178,7 @@ impl Tool for PlanRefineSteps {
             );
         }
         if underway {
-            ready_still(&steps)?;
+            ready_still(&context::ids(&cx.db, &job.id)?, &steps)?;
         }
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
@@ -182,9 +187,20 @@ impl Tool for PlanRefineSteps {
 }
 
 /// Steps of a job that runs have to pass the ready gate, because no other gate is left.
-fn ready_still(steps: &[Step]) -> Result<(), ToolError> {
+fn ready_still(blocks: &[(String, BlockType)], steps: &[Step]) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
-    for step in steps {
+    for step in steps.iter().filter(|step| step.status != StepStatus::Done) {
+        let refs = step.spec.context_refs.iter();
+        for named in refs.filter(|named| !blocks.iter().any(|(id, _)| id == *named)) {
+            refusals.add(Reason::Gap {
+                code: "CONTEXT_MISSING",
+                field: step.step_id.to_string(),
+                message: format!(
+                    "step {} names the context block {named}, which is not there",
+                    step.step_id
+                ),
+            });
+        }
         for (code, fault) in step.spec.gaps() {
             refusals.add(Reason::Gap {
                 code,

@@ -8,7 +8,8 @@ use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, Tool, ToolError};
 
 use super::steps::{Chain, number};
 use super::{editable, find_job, save};
-use crate::arguments::{ENTRY, TITLE};
+use crate::arguments::{ENTRIES, ENTRY, TITLE};
+use crate::checkpoint::is_inserted;
 use crate::error::{Reason, Refusals};
 use crate::model::JobId;
 use crate::state::{Event, Status};
@@ -69,15 +70,14 @@ impl Tool for TemplateList {
             .iter()
             .map(|template| TemplateLine::new(template.name, template.summary, "built-in", &template.body()))
             .collect();
-        for Saved {
-            name,
-            summary,
-            source_job_id,
-            body,
-        } in saved::all(&cx.db)?
-        {
-            templates.push(TemplateLine::new(&name, &summary, &source_job_id, &body));
-        }
+        saved::each(&cx.db, |saved| {
+            templates.push(TemplateLine::new(
+                &saved.name,
+                &saved.summary,
+                &saved.source_job_id,
+                &saved.body,
+            ));
+        })?;
         if let Some(name) = self.name {
             templates.retain(|template| template.name == name);
             if templates.is_empty() {
@@ -141,11 +141,13 @@ impl Tool for TemplateApply {
         plan.invariants.get_or_insert(body.invariants);
         plan.definition_of_done.get_or_insert(body.definition_of_done);
         let mut refusals = Refusals::default();
+        job.plan.check("", &mut refusals);
+        job.plan.check_size(&mut refusals);
         for (place, step) in body.steps.iter().enumerate() {
             step.check(&format!("steps[{place}]"), &mut refusals);
         }
         refusals.finish()?;
-        let steps = number(body.steps, &job.effective(), &job.plan);
+        let steps = number(body.steps, &job.effective(), &job.plan)?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))
@@ -193,7 +195,7 @@ impl Tool for TemplateSave {
                     context_refs: Vec::new(),
                     ..step.spec
                 })
-                .filter(|spec| !spec.tags.iter().any(|tag| tag == "checkpoint"))
+                .filter(|spec| !is_inserted(spec))
                 .collect(),
         };
         let kept = Saved {
@@ -205,6 +207,13 @@ impl Tool for TemplateSave {
         let body_size = serde_json::to_string(&kept.body).map_or(usize::MAX, |text| text.len());
         let mut refusals = Refusals::default();
         refusals.at_most("job_id", body_size, 512 << 10, "bytes of steps");
+        let found = variables(&kept.body);
+        for name in self.variables.keys().filter(|name| !found.contains(name)) {
+            refusals.add(Reason::argument(
+                format!("variables.{name}"),
+                "stands for a text that is nowhere in the job's plan",
+            ));
+        }
         refusals.finish()?;
         saved::save(&cx.db, &kept, cx.now())?;
         Ok(TemplateLine::new(
@@ -226,6 +235,7 @@ impl TemplateSave {
             ));
         }
         refusals.text("summary", &self.summary, TITLE);
+        refusals.at_most("variables", self.variables.len(), ENTRIES, "variables");
         for (name, text) in &self.variables {
             if !is_name(name) {
                 refusals.add(Reason::argument(

@@ -186,6 +186,37 @@ fn a_step_that_is_rejected_too_often_waits_for_a_person_or_fails_the_job() {
 }
 
 #[test]
+fn a_step_in_place_of_one_that_was_tried_is_numbered_anew() {
+    let bench = started(2);
+    bench.run(
+        r#"
+        - plan_refine_steps {"edits": [{"op": "move", "step_id": "S2"}]}
+        - job_next_step_prompt {}
+        "#,
+    );
+    let mut rejected = result("S2");
+    rejected["model_claim"] = json!("NOT_MET");
+    bench.reply("job_submit_step_result", rejected);
+    let log = bench.run(
+        r#"
+        plan_refine_steps {"edits": [{"op": "remove", "step_id": "S2"}]} ? steps.0.step_id steps.1
+        plan_refine_steps {"edits": [{"op": "insert", "after": "S1", "step": {"title": "new", "instruction_prompt": "x", "acceptance_criteria": ["y"], "required_evidence": {"notes": "string"}, "context_refs": ["CTX-GONE"]}}]}
+        plan_refine_steps {"edits": [{"op": "insert", "after": "S1", "step": {"title": "new", "instruction_prompt": "x", "acceptance_criteria": ["y"], "required_evidence": {"notes": "string"}}}]} ? steps.1.step_id
+        "#,
+    );
+    expect![[r#"
+        ok steps.0.step_id="S1" steps.1=null
+        err CONTEXT_MISSING: step S3 names the context block CTX-GONE, which is not there
+          - CONTEXT_MISSING (S3): step S3 names the context block CTX-GONE, which is not there
+        ok steps.1.step_id="S3"
+    "#]]
+    .assert_eq(&log);
+    let exported = bench.reply("job_export_bundle", json!({}));
+    let document = exported["content"].as_str().unwrap();
+    assert!(document.contains("### S2 was removed"), "{document}");
+}
+
+#[test]
 fn a_rejection_drafts_the_mistake_that_later_prompts_remind_of() {
     let bench = started(2);
     bench.run(

@@ -174,6 +174,23 @@ fn checkpoints_are_inserted_once() {
 }
 
 #[test]
+fn checkpoints_count_as_steps() {
+    let bench = Bench::new();
+    let steps: Vec<_> = (0..100)
+        .map(|number| step(&format!("step {number}"), json!([])))
+        .collect();
+    let refused = bench
+        .call("plan_propose_steps", json!({"steps": steps}))
+        .unwrap_err();
+    assert_eq!(
+        refused.message,
+        "steps has 120 steps with their checkpoints, at most 100 are allowed"
+    );
+    let chain = bench.reply("plan_propose_steps", json!({"steps": &steps[..80]}));
+    assert_eq!(chain["steps"].as_array().unwrap().len(), 96);
+}
+
+#[test]
 fn edits_are_all_or_none() {
     let bench = Bench::new();
     let steps: Vec<_> = ["a", "b", "c"].map(|title| step(title, json!([]))).to_vec();

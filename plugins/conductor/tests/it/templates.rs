@@ -72,6 +72,7 @@ fn a_finished_job_becomes_a_template() {
     log += &bench.run(
         r#"
         template_save {"name": "docs", "summary": "taken"}
+        template_save {"name": "odd", "summary": "Odd", "variables": {"what": "reports", "none": "XLS"}}
         template_save {"name": "export", "summary": "An exporter", "variables": {"what": "reports", "how": "CSV"}} ? variables steps
         template_save {"name": "export", "summary": "Again"}
         template_save {"name": "export", "summary": "An exporter", "variables": {"what": "reports", "how": "CSV"}, "replace": true} ? variables
@@ -89,6 +90,8 @@ fn a_finished_job_becomes_a_template() {
           - INVALID_ARGUMENTS (job_id): job_id is a job that is EXECUTING, not finished
         err TEMPLATE_EXISTS: there is a template docs already
           - TEMPLATE_EXISTS (name): there is a template docs already
+        err INVALID_ARGUMENTS: variables.none stands for a text that is nowhere in the job's plan
+          - INVALID_ARGUMENTS (variables.none): variables.none stands for a text that is nowhere in the job's plan
         ok variables=["how","what"] steps=["Export {{what}} as {{how}}"]
         err TEMPLATE_EXISTS: there is a template export already
           - TEMPLATE_EXISTS (name): there is a template export already

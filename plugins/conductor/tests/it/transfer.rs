@@ -114,6 +114,57 @@ fn an_imported_job_goes_on_where_it_was() {
 }
 
 #[test]
+fn what_is_named_follows_new_ids_and_identities_stay_behind() {
+    let bench = halfway();
+    let mut bundle: Value = serde_json::from_str(&exported(&bench, "json")).unwrap();
+    let token = bundle["batches"][0]["token"].clone();
+    bundle["attempts"][1]["batch_commit_token"] = token.clone();
+    bundle["steps"][1]["approval"]["identity"] = json!("ada@example.org");
+    // An import makes these anew.
+    for key in ["prompts", "effective_policies"] {
+        bundle.as_object_mut().unwrap().remove(key).unwrap();
+    }
+    let job = bench.reply("job_import", json!({"bundle": bundle}))["job_id"].clone();
+    let reply = bench.reply("job_export_bundle", json!({"job_id": job, "format": "json"}));
+    let again: Value = serde_json::from_str(reply["content"].as_str().unwrap()).unwrap();
+    assert_ne!(again["batches"][0]["token"], token);
+    assert_eq!(
+        again["attempts"][1]["batch_commit_token"],
+        again["batches"][0]["token"]
+    );
+    assert_eq!(
+        again["mistakes"][0]["attempt_id"],
+        again["attempts"][0]["attempt_id"]
+    );
+    assert_eq!(again["steps"][1]["approval"]["approved_by"], "Ada");
+    assert_eq!(again["steps"][1]["approval"]["identity"], Value::Null);
+    assert_eq!(again["prompts"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn many_new_ids_do_not_meet() {
+    const ENTRIES: usize = 4_000;
+    let bench = halfway();
+    let mut bundle: Value = serde_json::from_str(&exported(&bench, "json")).unwrap();
+    let entries = (0..ENTRIES).map(|number| {
+        json!({
+            "log_id": format!("LOG-{number:04}"),
+            "log_type": "DEVLOG",
+            "at": "2026-01-01T00:00:00.000Z",
+            "content": "x",
+        })
+    });
+    bundle["log"] = entries.collect();
+    let other = Bench::new();
+    for _ in 0..2 {
+        other.reply("job_import", json!({"bundle": bundle}));
+    }
+    let rows = other.session.sql("SELECT count(*) FROM conductor_logs");
+    let count: i64 = rows[0].get(0).unwrap();
+    assert_eq!(usize::try_from(count), Ok(2 * ENTRIES));
+}
+
+#[test]
 fn a_bundle_that_no_job_could_have_is_refused() {
     let bench = halfway();
     let good: Value = serde_json::from_str(&exported(&bench, "json")).unwrap();
@@ -132,6 +183,17 @@ fn a_bundle_that_no_job_could_have_is_refused() {
         ("/steps/1/gates", json!([{"gate": "nope"}])),
         ("/attempts/0/at", json!("yesterday")),
         ("/steps", json!([])),
+        ("/steps/1/step_id", json!("S02")),
+        ("/steps/1/acceptance_criteria", json!([])),
+        ("/steps/1/context_refs", json!(["CTX-GONE"])),
+        ("/job/plan/deliverables", json!([])),
+        ("/job/baseline", json!({"commit": "--output=x"})),
+        ("/attempts/0/accepted", json!(true)),
+        ("/attempts/1/model_claim", json!("PARTIAL")),
+        ("/attempts/0/attempt_id", json!("../../x")),
+        ("/attempts/1/attempt_id", good["attempts"][0]["attempt_id"].clone()),
+        ("/attempts/0/step_id", json!("../S1")),
+        ("/batches/0/steps", json!(["S2"])),
     ] {
         let mut bundle = good.clone();
         let (parent, key) = path.rsplit_once('/').unwrap();

@@ -1,0 +1,203 @@
+//! Taking in a bundle: everything about it is checked before anything is stored.
+
+mod check;
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tollgate_sdk::{Cx, Db, DbError, Id, ToolError};
+
+use crate::arguments::clip;
+use crate::error::Reason;
+use crate::export::{Bundle, FORMAT, VERSION};
+use crate::model::{BlockType, JobId};
+use crate::state::Status;
+use crate::store::{attempt, batch, context, description, job, log, mistake, short_id, snapshot, step};
+
+/// A job that was imported.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Imported {
+    /// The job's id here.
+    job_id: JobId,
+    /// Its id in the bundle, if that was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renamed_from: Option<JobId>,
+    /// Where it stands.
+    status: Status,
+    /// How many steps it has.
+    steps: usize,
+    /// How many submissions came with it.
+    attempts: usize,
+}
+
+/// Stores a bundle as a job.
+pub(crate) fn import(cx: &Cx<'_>, bundle: Map<String, Value>) -> Result<Imported, ToolError> {
+    let mut bundle = read(bundle)?;
+    check::check(&bundle)?;
+    let db = &cx.db;
+    let given = bundle.job.id.clone();
+    let renamed = job::exists(db, &given)?;
+    if renamed {
+        bundle.job.id = short_id(cx, |id| job::exists(db, id))?;
+    }
+    forget_identities(&mut bundle);
+    let mut used = ids_of(&bundle);
+    rename_records(cx, &mut bundle, &mut used)?;
+    keep_map(cx, &mut bundle, &mut used)?;
+    let id = bundle.job.id.clone();
+    job::insert(db, &bundle.job)?;
+    step::replace(db, &id, &bundle.steps)?;
+    for attempt in &bundle.attempts {
+        attempt::insert(db, &id, attempt)?;
+    }
+    for block in &bundle.context {
+        context::insert(db, &id, block)?;
+    }
+    for entry in &bundle.log {
+        log::insert(db, &id, entry)?;
+    }
+    for mistake in &bundle.mistakes {
+        mistake::insert(db, &id, mistake)?;
+    }
+    for batch in &bundle.batches {
+        batch::insert(db, &id, batch)?;
+    }
+    for taken in &bundle.repository.snapshots {
+        snapshot::insert(db, &id, taken)?;
+    }
+    for (path, text) in &bundle.repository.descriptions {
+        description::set(db, &id, path, text, cx.now())?;
+    }
+    Ok(Imported {
+        renamed_from: renamed.then_some(given),
+        status: bundle.job.status,
+        steps: bundle.steps.len(),
+        attempts: bundle.attempts.len(),
+        job_id: id,
+    })
+}
+
+/// The bundle, if it is one of this version.
+fn read(bundle: Map<String, Value>) -> Result<Bundle, ToolError> {
+    let format = bundle.get("format").and_then(Value::as_str);
+    if format != Some(FORMAT) {
+        let fault = format!(
+            "the bundle's format is {}, not {FORMAT}",
+            clip(format.unwrap_or("missing"))
+        );
+        return Err(Reason::Bundle(fault).into());
+    }
+    let version = bundle.get("version").and_then(Value::as_u64);
+    if version != Some(u64::from(VERSION)) {
+        let said = version.map_or("missing".to_owned(), |version| version.to_string());
+        let fault = format!("the bundle's version is {said}; this pack reads version {VERSION}");
+        return Err(Reason::Bundle(fault).into());
+    }
+    serde_json::from_value(Value::Object(bundle))
+        .map_err(|err| Reason::Bundle(format!("the bundle does not fit: {err}")).into())
+}
+
+/// What the transport of another host proved was proved to that host alone.
+fn forget_identities(bundle: &mut Bundle) {
+    let approvals = bundle.steps.iter_mut().filter_map(|step| step.approval.as_mut());
+    approvals.for_each(|approval| approval.identity = None);
+}
+
+/// A map is made of files that are elsewhere: what was exported of it becomes a context block.
+fn keep_map(cx: &Cx<'_>, bundle: &mut Bundle, used: &mut BTreeSet<String>) -> Result<(), DbError> {
+    if let Some(map) = bundle.repository.map.take() {
+        bundle.context.push(context::Block {
+            context_id: fresh(cx, used, context::exists)?,
+            block_type: BlockType::RepoMap,
+            tags: vec!["imported".to_owned()],
+            created_at: bundle.exported_at,
+            updated_at: bundle.exported_at,
+            content: map,
+        });
+    }
+    Ok(())
+}
+
+/// The ids of a bundle's records.
+fn ids_of(bundle: &Bundle) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    let attempts = bundle.attempts.iter();
+    ids.extend(attempts.map(|attempt| attempt.attempt_id.to_string()));
+    ids.extend(bundle.context.iter().map(|block| block.context_id.to_string()));
+    ids.extend(bundle.log.iter().map(|entry| entry.log_id.to_string()));
+    let mistakes = bundle.mistakes.iter();
+    ids.extend(mistakes.map(|mistake| mistake.mistake_id.to_string()));
+    ids.extend(bundle.batches.iter().map(|batch| batch.token.to_string()));
+    let snapshots = bundle.repository.snapshots.iter();
+    ids.extend(snapshots.map(|taken| taken.snapshot_id.to_string()));
+    ids
+}
+
+/// A new id that is neither taken here nor used in the bundle. Short ids are few enough to meet by chance.
+fn fresh<I: Id + Display>(
+    cx: &Cx<'_>,
+    used: &mut BTreeSet<String>,
+    exists: impl Fn(&Db<'_>, &I) -> Result<bool, DbError>,
+) -> Result<I, DbError> {
+    let id: I = short_id(cx, |id: &I| Ok(used.contains(&id.to_string()) || exists(&cx.db, id)?))?;
+    used.insert(id.to_string());
+    Ok(id)
+}
+
+/// Gives records whose id is taken here a new one, and follows it where others name it.
+fn rename_records(cx: &Cx<'_>, bundle: &mut Bundle, used: &mut BTreeSet<String>) -> Result<(), DbError> {
+    let db = &cx.db;
+    for attempt in &mut bundle.attempts {
+        let old = attempt.attempt_id.clone();
+        if attempt::exists(db, &old)? {
+            attempt.attempt_id = fresh(cx, used, attempt::exists)?;
+            let named = bundle
+                .mistakes
+                .iter_mut()
+                .filter(|mistake| mistake.attempt_id.as_ref() == Some(&old));
+            named.for_each(|mistake| mistake.attempt_id = Some(attempt.attempt_id.clone()));
+        }
+    }
+    for block in &mut bundle.context {
+        let old = block.context_id.to_string();
+        if context::exists(db, &block.context_id)? {
+            block.context_id = fresh(cx, used, context::exists)?;
+            let refs = bundle
+                .steps
+                .iter_mut()
+                .flat_map(|step| &mut step.spec.context_refs);
+            refs.filter(|named| **named == old)
+                .for_each(|named| *named = block.context_id.to_string());
+        }
+    }
+    for entry in &mut bundle.log {
+        if log::exists(db, &entry.log_id)? {
+            entry.log_id = fresh(cx, used, log::exists)?;
+        }
+    }
+    for mistake in &mut bundle.mistakes {
+        if mistake::exists(db, &mistake.mistake_id)? {
+            mistake.mistake_id = fresh(cx, used, mistake::exists)?;
+        }
+    }
+    for taken in &mut bundle.repository.snapshots {
+        if snapshot::exists(db, &taken.snapshot_id)? {
+            taken.snapshot_id = fresh(cx, used, snapshot::exists)?;
+        }
+    }
+    for batch in &mut bundle.batches {
+        let old = batch.token.to_string();
+        if batch::exists(db, &batch.token)? {
+            batch.token = fresh(cx, used, batch::exists)?;
+            let named = bundle
+                .attempts
+                .iter_mut()
+                .filter(|attempt| attempt.batch_commit_token.as_ref() == Some(&old));
+            named.for_each(|attempt| attempt.batch_commit_token = Some(batch.token.to_string()));
+        }
+    }
+    Ok(())
+}
