@@ -140,9 +140,21 @@ impl Faults {
             Some(_) => self.refuse(format!("{path} has several types")),
             None => self.refuse(format!("{path} has no type")),
         }
-        let Some(Value::Object(properties)) = schema.get("properties") else {
-            return;
-        };
+        let none = Map::new();
+        let properties = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .unwrap_or(&none);
+        for name in schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            if name.as_str().is_none_or(|name| !properties.contains_key(name)) {
+                self.unclear(format!("{path} requires {name}, which is no property"));
+            }
+        }
         for (name, property) in properties {
             let path = format!("{path}.{name}");
             let Value::Object(property) = property else {
@@ -171,9 +183,11 @@ mod tests {
 
     #[test]
     fn everything_wrong_is_named() {
-        let input = object(json!({"type": "object", "anyOf": [], "properties": {
-            "a": {"type": ["string", "null"]}, "b": {"type": "array"}, "c": true, "d": {"type": "string", "const": "d"}
-        }}));
+        let input = object(
+            json!({"type": "object", "anyOf": [], "required": ["a", "e"], "properties": {
+                "a": {"type": ["string", "null"]}, "b": {"type": "array"}, "c": true, "d": {"type": "string", "const": "d"}
+            }}),
+        );
         let mut deep = json!({"type": "integer"});
         for _ in 0..6 {
             deep = json!({"type": "array", "items": deep, "description": "Rows."});
@@ -205,6 +219,7 @@ mod tests {
             --
             it reads and calls itself destructive
             it takes arguments that it does not know
+            input requires "e", which is no property
             input.a has no description
             input.b has no description
             input.d has no description

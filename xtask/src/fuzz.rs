@@ -106,6 +106,8 @@ fn build() -> anyhow::Result<PathBuf> {
     components::build_packs()?;
     run(components::program_build(Profile::Dev, "guided")
         .args(["--features", "fuzz/guided"])
+        // Readers of long output are many times as quick, and overflows still panic.
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "2")
         .env("RUSTC_WORKSPACE_WRAPPER", root().join("tests/fuzz/with-coverage")))?;
     Ok(Profile::Dev.folder().join("guided"))
 }

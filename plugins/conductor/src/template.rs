@@ -239,10 +239,7 @@ mod tests {
         let body = Body {
             steps: vec![StepSpec {
                 title: "Test the CSV export, a string".to_owned(),
-                required_evidence: BTreeMap::from([(
-                    "notes".to_owned(),
-                    crate::model::EvidenceType::String,
-                )]),
+                required_evidence: BTreeMap::from([("notes".to_owned(), crate::model::EvidenceType::String)]),
                 gates: vec![
                     crate::gate::GateSpec {
                         gate: "tests_passed".to_owned(),

@@ -142,7 +142,9 @@ fn fresh<I: Id + Display>(
     used: &mut BTreeSet<String>,
     exists: impl Fn(&Db<'_>, &I) -> Result<bool, DbError>,
 ) -> Result<I, DbError> {
-    let id: I = short_id(cx, |id: &I| Ok(used.contains(&id.to_string()) || exists(&cx.db, id)?))?;
+    let id: I = short_id(cx, |id: &I| {
+        Ok(used.contains(&id.to_string()) || exists(&cx.db, id)?)
+    })?;
     used.insert(id.to_string());
     Ok(id)
 }

@@ -191,7 +191,10 @@ fn a_bundle_that_no_job_could_have_is_refused() {
         ("/attempts/0/accepted", json!(true)),
         ("/attempts/1/model_claim", json!("PARTIAL")),
         ("/attempts/0/attempt_id", json!("../../x")),
-        ("/attempts/1/attempt_id", good["attempts"][0]["attempt_id"].clone()),
+        (
+            "/attempts/1/attempt_id",
+            good["attempts"][0]["attempt_id"].clone(),
+        ),
         ("/attempts/0/step_id", json!("../S1")),
         ("/batches/0/steps", json!(["S2"])),
     ] {
