@@ -159,7 +159,7 @@ impl Site {
         choice: &Choice,
         running: &Generation,
     ) -> anyhow::Result<Generation> {
-        let mut next = self.load_with(config, workspaces, choice, Tables::Leave).await?;
+        let mut next = self.load_with(config, workspaces, choice, Tables::Try).await?;
         let failed_before = |name: &str| {
             running
                 .catalog

@@ -153,6 +153,22 @@ async fn a_set_that_does_not_work_changes_nothing() {
     assert_eq!(refused["code"], "ENVELOPE_REQUIRED");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_at_the_start_may_fail_again() {
+    // Its tables cannot be made.
+    let broken = format!("[packs.trespasser]\nsource = {:?}\n", guest("trespasser"));
+    let place = Place::with(&broken);
+    let server = place.serve_http(&["--tier", "full"]);
+    let session = Session::over_http(&server).await;
+    session.ok("task_list", json!({})).await;
+    let prober = format!("[packs.prober]\nsource = {:?}\n", guest("prober"));
+    write(&place, &format!("{broken}{prober}"));
+    until(async || metrics(&server).await.contains("outcome=\"taken\"} 1\n")).await;
+    let steps = "SELECT DISTINCT pack FROM core_migrations WHERE pack IN ('trespasser', 'prober')";
+    assert_eq!(place.sql(steps), ["prober"]);
+    session.ok("task_list", json!({})).await;
+}
+
 /// A policy that denies `task_get`, with time enough on a busy machine.
 const CLOSED: &str = "[policies.closed]\nsource = \"builtin:cel\"\nlimits.time_ms = 10000\ntools = [\"task_get\"]\n\
                       config = { when = \"true\", code = \"CLOSED\", message = \"no\" }\n";

@@ -161,7 +161,11 @@ impl Catalog {
             let admitted = result.and_then(|pack| {
                 catalog.check_free(&pack, &known)?;
                 check_schemas(&pack)?;
-                tables.bring(loader, &pack)?;
+                tables
+                    .bring(loader, &pack.namespace, &pack.manifest.migrations)
+                    .map_err(|err| {
+                        LoadError::new(&pack.manifest.name, &pack.origin, vec![err.to_string()])
+                    })?;
                 Ok(pack)
             });
             match admitted {

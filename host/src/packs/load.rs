@@ -126,14 +126,24 @@ pub(crate) struct Prepared {
 pub enum Tables {
     /// Those of each are brought up to date; one whose tables cannot be is not loaded.
     Migrate,
-    /// They stay as they are until [`Catalog::migrate`](super::Catalog::migrate).
+    /// They stay as they are until [`Catalog::migrate`](super::Catalog::migrate); a component whose tables
+    /// could not be brought up to date is not loaded.
+    Try,
+    /// They stay as they are.
     Leave,
 }
 
 impl Tables {
-    pub(super) fn bring(self, loader: &Loader, pack: &Pack) -> Result<(), LoadError> {
+    /// Does that with the tables of one component.
+    pub(crate) fn bring(
+        self,
+        loader: &Loader,
+        namespace: &Namespace,
+        steps: &[Step],
+    ) -> Result<(), MigrationError> {
         match self {
-            Tables::Migrate => loader.migrate(pack),
+            Tables::Migrate => loader.database.migrate(namespace, steps),
+            Tables::Try => loader.database.try_migrate(namespace, steps),
             Tables::Leave => Ok(()),
         }
     }
@@ -217,12 +227,6 @@ impl Loader {
             Ok(Said::Pack(Manifest::check(self.describe(&pre)?)?))
         })
         .await
-    }
-
-    /// Applies a loaded pack's migrations.
-    pub fn migrate(&self, pack: &Pack) -> Result<(), LoadError> {
-        self.apply(&pack.namespace, &pack.manifest.migrations)
-            .map_err(|err| LoadError::new(&pack.manifest.name, &pack.origin, vec![err.to_string()]))
     }
 
     /// Applies the migrations of many components, all or none. Each comes with what it is called.
@@ -323,11 +327,6 @@ impl Loader {
             .instantiate_pre(component)
             .and_then(pre)
             .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
-    }
-
-    /// Applies a component's migrations.
-    pub(crate) fn apply(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
-        self.database.migrate(namespace, steps)
     }
 
     /// Checks and compiles a component.

@@ -134,9 +134,9 @@ impl Chain {
             .map(|source| member(loader, workspaces, source));
         let mut members = join_all(loading).await;
         refuse_namesakes(&mut members);
-        if tables == Tables::Migrate {
-            members.iter_mut().for_each(|member| migrate(loader, member));
-        }
+        members
+            .iter_mut()
+            .for_each(|member| bring(tables, loader, member));
         Chain::new(members)
     }
 
@@ -201,10 +201,10 @@ fn refuse_namesakes(members: &mut [Member]) {
     }
 }
 
-/// Brings a policy's tables up to date. One whose tables cannot be is not loaded.
-fn migrate(loader: &Loader, member: &mut Member) {
+/// Does with a policy's tables what is to be done. One whose tables cannot be up to date is not loaded.
+fn bring(tables: Tables, loader: &Loader, member: &mut Member) {
     if let Ok(policy) = &member.policy
-        && let Err(err) = loader.apply(&policy.namespace, &policy.manifest.migrations)
+        && let Err(err) = tables.bring(loader, &policy.namespace, &policy.manifest.migrations)
     {
         member.policy = Err(Unloaded::of(&member.name, &policy.origin, packs::one(err)));
     }

@@ -117,6 +117,20 @@ pub(super) fn apply(session: &Session, namespace: &Namespace, steps: &[Step]) ->
     in_transaction(session, || apply_one(session, namespace, steps))
 }
 
+/// Whether [`apply`] would bring a component's tables up to date. They stay as they are.
+pub(super) fn try_out(
+    session: &Session,
+    namespace: &Namespace,
+    steps: &[Step],
+) -> Result<(), MigrationError> {
+    session.begin_write()?;
+    let tried = apply_one(session, namespace, steps);
+    if session.in_transaction() {
+        session.rollback()?;
+    }
+    tried
+}
+
 fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
     apply_missing(session, namespace.pack(), steps, |sql| {
         session.migrating(namespace, |db| db.execute_batch(sql))

@@ -106,6 +106,12 @@ impl Database {
         migrate::apply(&session, namespace, steps)
     }
 
+    /// Whether [`migrate`](Database::migrate) would work. Nothing is changed.
+    pub fn try_migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+        let session = self.write_session()?;
+        migrate::try_out(&session, namespace, steps)
+    }
+
     /// The same for many components in one transaction: all or none. The error names whose it was.
     pub fn migrate_together<'a>(
         &self,
