@@ -85,6 +85,10 @@ const CORE: &[(&str, &str)] = &[
         "0005_tool_definitions",
         include_str!("../../../migrations/core/0005_tool_definitions.sql"),
     ),
+    (
+        "0006_anchor_guard",
+        include_str!("../../../migrations/core/0006_anchor_guard.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

@@ -153,13 +153,15 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
     } else {
         Effort::FULL
     };
+    // Configurations elsewhere name what is in it.
+    let guests = measure.guests.as_ref().map(std::path::absolute).transpose()?;
     let setup = Setup::new(
         executable,
         Peers {
             typescript: measure.typescript.clone(),
             fastmcp: measure.fastmcp.clone(),
         },
-        measure.guests.clone(),
+        guests,
         measure.dir.as_deref(),
         effort,
     )?;
