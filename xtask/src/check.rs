@@ -2,7 +2,7 @@
 
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
-use crate::{conformance, deny, fuzz, reproduce, test, torture};
+use crate::{conformance, deny, fuzz, languages, reproduce, test, torture};
 
 /// How often hosts are killed.
 const ROUNDS: &str = "200";
@@ -46,6 +46,8 @@ pub(crate) fn all() -> anyhow::Result<()> {
     summary.push(("fuzzing", fuzz::replayed()?));
     step("conformance");
     summary.push(("conformance", conformance::all()?));
+    step("other languages");
+    summary.push(("languages", languages::test()?));
     step("reproducible components");
     summary.push(("reproduction", reproduce::check()?));
     step("torture, of itself");

@@ -97,7 +97,7 @@ fn main() -> ExitCode {
         Task::Conformance => conformance::all().map(drop),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
-        Task::Languages => languages::test(),
+        Task::Languages => languages::test().map(drop),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
         Task::Bench { flags } => bench::all(&flags),

@@ -34,6 +34,7 @@ class Judge(exports.Judge):
             code="ACTOR_REQUIRED",
             reason="the call does not say who makes it",
             remediation="Say who you are in the argument `actor`.",
+            next_call=None,
         )
         return judge.Verdict_Deny(denial), []
 
