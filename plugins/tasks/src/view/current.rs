@@ -25,21 +25,30 @@ pub(crate) fn step(scope: &Scope<'_>, task: &str) -> Result<Option<Located<Step>
 }
 
 fn ready(scope: &Scope<'_>, parent: &str, above: &Path) -> Result<Option<Located<Step>>, ToolError> {
-    for child in children_with::<Step>(scope.db(), &scope.workspace, parent, step_status::OPEN, SIBLINGS)? {
-        let mut path = above.clone();
-        path.steps.push(u32::try_from(child.ordinal).unwrap_or(u32::MAX));
-        if let Some(step) = ready(scope, &child.record.id, &path)? {
-            return Ok(Some(step));
+    let mut seen = 0;
+    // Mostly it is the first; all are only read if it is not.
+    for limit in [1, SIBLINGS] {
+        let open = children_with::<Step>(scope.db(), &scope.workspace, parent, step_status::OPEN, limit)?;
+        for child in open.into_iter().skip(seen) {
+            seen += 1;
+            let mut path = above.clone();
+            path.steps.push(u32::try_from(child.ordinal).unwrap_or(u32::MAX));
+            if let Some(step) = ready(scope, &child.record.id, &path)? {
+                return Ok(Some(step));
+            }
+            let mut waits = false;
+            for status in [step_status::OPEN, step_status::BLOCKED] {
+                waits |= has_child(scope.db(), &scope.workspace, Kind::Step, &child.record.id, status)?;
+            }
+            if !waits {
+                return Ok(Some(Located {
+                    record: child.record,
+                    path,
+                }));
+            }
         }
-        let mut waits = false;
-        for status in [step_status::OPEN, step_status::BLOCKED] {
-            waits |= has_child(scope.db(), &scope.workspace, Kind::Step, &child.record.id, status)?;
-        }
-        if !waits {
-            return Ok(Some(Located {
-                record: child.record,
-                path,
-            }));
+        if seen < limit {
+            break;
         }
     }
     Ok(None)
