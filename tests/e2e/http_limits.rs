@@ -48,10 +48,13 @@ async fn a_body_beyond_the_limit_is_refused_whether_it_says_its_length_or_not() 
     let mut connection = TcpStream::connect(address(&server)).unwrap();
     write!(
         connection,
-        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n401\r\n{}\r\n0\r\n\r\n",
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n401\r\n{}\r\n",
         " ".repeat(1025)
     )
     .unwrap();
+    // The answer is there before the client has said all, and is not lost by that.
+    connection.peek(&mut [0]).unwrap();
+    write!(connection, "100000\r\n{}\r\n0\r\n\r\n", " ".repeat(1 << 20)).unwrap();
     let mut answer = String::new();
     connection.read_to_string(&mut answer).unwrap();
     assert!(
@@ -71,6 +74,9 @@ async fn a_head_beyond_the_limit_is_refused() {
         "x".repeat(9 << 10)
     )
     .unwrap();
+    // The answer is there before the client has said all, and is not lost by that.
+    connection.peek(&mut [0]).unwrap();
+    connection.write_all(&[b'x'; 1 << 20]).unwrap();
     let mut answer = String::new();
     connection.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");

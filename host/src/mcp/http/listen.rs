@@ -19,6 +19,7 @@ use tower::service_fn;
 
 use super::answer;
 use super::door::Door;
+use super::linger::Lingering;
 use crate::config::Caps;
 
 /// Connections beyond the limit that hear of it. Those beyond these are closed at once.
@@ -97,7 +98,7 @@ async fn accept(listener: TcpListener, app: Router, caps: &Caps, graceful: &Grac
         }
         if let Ok(place) = Arc::clone(&room).try_acquire_owned() {
             let serving = builder(caps)
-                .serve_connection(TokioIo::new(connection), TowerToHyperService::new(app.clone()));
+                .serve_connection(TokioIo::new(Lingering::new(connection)), TowerToHyperService::new(app.clone()));
             let serving = graceful.watch(serving);
             tokio::spawn(async move {
                 if let Err(err) = serving.await {
@@ -139,7 +140,7 @@ async fn refuse(connection: TcpStream, caps: Caps) {
     });
     let serving = builder(&caps)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(connection), TowerToHyperService::new(service));
+        .serve_connection(TokioIo::new(Lingering::new(connection)), TowerToHyperService::new(service));
     if let Err(err) = serving.await {
         tracing::debug!(%err, "a connection without a place broke off");
     }

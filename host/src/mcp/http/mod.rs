@@ -3,6 +3,7 @@
 mod answer;
 mod door;
 mod limits;
+mod linger;
 mod listen;
 mod metadata;
 mod sessions;
