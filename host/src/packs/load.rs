@@ -9,6 +9,7 @@ use wasmtime::Store;
 use wasmtime::component::{Component, InstancePre};
 
 use super::cache::Cache;
+use super::code::{Code, Codes};
 use super::compile::{CompileError, Compiler};
 use super::download::Downloads;
 use super::grants::{self, Granted, Grants, Trust};
@@ -76,6 +77,7 @@ pub struct Pack {
     /// Workspaces and programs it may use.
     pub access: Arc<Access>,
     pre: ToolPackPre<CallState>,
+    _code: Code,
 }
 
 impl Pack {
@@ -114,7 +116,7 @@ impl LoadError {
 
 /// A component's code, before it is linked.
 pub(crate) struct Prepared {
-    pub(crate) component: Component,
+    pub(crate) code: Code,
     /// SHA-256 of its bytes, in hex.
     pub(crate) hash: String,
     /// How many bytes it has.
@@ -162,6 +164,7 @@ pub enum Keep {
 pub struct Loader {
     sandbox: Arc<Sandbox>,
     cache: Arc<Cache>,
+    codes: Codes,
     downloads: Downloads,
     compiler: Compiler,
     database: Database,
@@ -187,6 +190,7 @@ impl Loader {
         Ok(Loader {
             sandbox,
             cache: Arc::new(cache),
+            codes: Codes::default(),
             downloads,
             compiler,
             database,
@@ -214,16 +218,16 @@ impl Loader {
     pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
         inspect::inspection(bytes, async |world| {
             let hash = crate::hash::sha256_hex(bytes);
-            let component = self.checked(bytes, &hash, world).await?;
+            let code = self.checked(bytes, &hash, world).await?;
             if world == World::Policy {
                 let prepared = Prepared {
-                    component,
+                    code,
                     hash,
                     size: bytes.len(),
                 };
                 return Ok(Said::Policy(Described::prepared(self, prepared)?.manifest));
             }
-            let pre = self.link(&component, ToolPackPre::new)?;
+            let pre = self.link(&code, ToolPackPre::new)?;
             Ok(Said::Pack(Manifest::check(self.describe(&pre)?)?))
         })
         .await
@@ -250,14 +254,10 @@ impl Loader {
     }
 
     async fn try_load(&self, source: &Source, workspaces: &Workspaces) -> Result<Pack, Vec<String>> {
-        let Prepared {
-            component,
-            hash,
-            size,
-        } = self
+        let Prepared { code, hash, size } = self
             .prepare(&source.origin, source.sha256.as_deref(), World::ToolPack)
             .await?;
-        let pre = self.link(&component, ToolPackPre::new)?;
+        let pre = self.link(&code, ToolPackPre::new)?;
         let manifest = Manifest::check(self.describe(&pre)?)?;
         if manifest.name != source.name {
             return Err(vec![format!(
@@ -292,6 +292,7 @@ impl Loader {
             config: Value::Object(source.config.clone()).to_string(),
             exclude: source.exclude.clone(),
             pre,
+            _code: code,
         })
     }
 
@@ -310,7 +311,7 @@ impl Loader {
             )]);
         }
         Ok(Prepared {
-            component: self.checked(&bytes, &hash, world).await?,
+            code: self.checked(&bytes, &hash, world).await?,
             hash,
             size: bytes.len(),
         })
@@ -319,19 +320,24 @@ impl Loader {
     /// Joins a component to what this host offers.
     pub(crate) fn link<P>(
         &self,
-        component: &Component,
+        code: &Code,
         pre: impl FnOnce(InstancePre<CallState>) -> wasmtime::Result<P>,
     ) -> Result<P, Vec<String>> {
         self.sandbox
             .linker()
-            .instantiate_pre(component)
+            .instantiate_pre(code.component())
             .and_then(pre)
             .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
     }
 
-    /// Checks and compiles a component.
-    async fn checked(&self, bytes: &[u8], hash: &str, world: World) -> Result<Component, Vec<String>> {
+    /// Checks a component and brings in its code.
+    async fn checked(&self, bytes: &[u8], hash: &str, world: World) -> Result<Code, Vec<String>> {
         version::check(bytes, world).map_err(one)?;
+        self.codes.get(hash, self.compiled(bytes, hash)).await
+    }
+
+    /// Compiles a component, unless its code is in the cache.
+    async fn compiled(&self, bytes: &[u8], hash: &str) -> Result<Component, Vec<String>> {
         if let Some(component) = self.cached(hash).await {
             return Ok(component);
         }

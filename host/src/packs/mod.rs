@@ -2,6 +2,7 @@
 
 mod cache;
 mod catalog;
+mod code;
 pub mod compile;
 mod definitions;
 mod download;
@@ -17,6 +18,7 @@ pub mod search;
 mod version;
 
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
+pub(crate) use code::Code;
 pub use definitions::{Change, policy_owner};
 pub use download::{DownloadError, Downloads, fetch};
 pub(crate) use grants::Wish;

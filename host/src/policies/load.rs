@@ -13,7 +13,8 @@ use super::manifest::Manifest;
 use super::member::{Member, Mode, Phase};
 use crate::builtin;
 use crate::packs::{
-    self, Granted, Grants, Loader, Origin, Prepared, Tables, Wish, World, config_problems, missing_grants,
+    self, Code, Granted, Grants, Loader, Origin, Prepared, Tables, Wish, World, config_problems,
+    missing_grants,
 };
 use crate::sandbox::bindings::policy::PolicyPre;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -80,6 +81,7 @@ pub struct Policy {
     /// Workspaces it may read.
     pub access: Arc<Access>,
     pre: PolicyPre<CallState>,
+    _code: Code,
 }
 
 impl Policy {
@@ -217,6 +219,7 @@ pub(crate) struct Described {
     hash: String,
     size: usize,
     pre: PolicyPre<CallState>,
+    code: Code,
 }
 
 impl Described {
@@ -232,12 +235,13 @@ impl Described {
 
     /// Asks what a component is.
     pub(crate) fn prepared(loader: &Loader, prepared: Prepared) -> Result<Described, Vec<String>> {
-        let pre = loader.link(&prepared.component, PolicyPre::new)?;
+        let pre = loader.link(&prepared.code, PolicyPre::new)?;
         Ok(Described {
             manifest: Manifest::check(describe(loader, &pre)?)?,
             hash: prepared.hash,
             size: prepared.size,
             pre,
+            code: prepared.code,
         })
     }
 
@@ -296,6 +300,7 @@ impl Described {
             )),
             manifest: manifest.clone(),
             pre: self.pre.clone(),
+            _code: self.code.clone(),
         })
     }
 }

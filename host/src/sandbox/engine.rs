@@ -109,15 +109,23 @@ struct Ticker {
 }
 
 struct Shared {
-    running: Mutex<usize>,
+    guests: Mutex<Guests>,
     started: Condvar,
     stop: AtomicBool,
+}
+
+#[derive(Default)]
+struct Guests {
+    running: usize,
+    /// The ticker sleeps until a guest starts. Waking it costs a system call, which calls in quick
+    /// succession are spared.
+    ticker_sleeps: bool,
 }
 
 impl Ticker {
     fn start(engine: Engine) -> Ticker {
         let shared = Arc::new(Shared {
-            running: Mutex::new(0),
+            guests: Mutex::default(),
             started: Condvar::new(),
             stop: AtomicBool::new(false),
         });
@@ -130,9 +138,9 @@ impl Ticker {
     }
 
     fn enter(&self) -> Running<'_> {
-        let mut running = lock(&self.shared.running);
-        *running += 1;
-        if *running == 1 {
+        let mut guests = lock(&self.shared.guests);
+        guests.running += 1;
+        if guests.ticker_sleeps {
             self.shared.started.notify_one();
         }
         Running { shared: &self.shared }
@@ -153,26 +161,28 @@ pub struct Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        *lock(&self.shared.running) -= 1;
+        lock(&self.shared.guests).running -= 1;
     }
 }
 
 fn tick(shared: &Shared, engine: &Engine) {
     while !shared.stop.load(Ordering::Relaxed) {
-        let mut running = lock(&shared.running);
-        while *running == 0 && !shared.stop.load(Ordering::Relaxed) {
-            running = shared
+        let mut guests = lock(&shared.guests);
+        while guests.running == 0 && !shared.stop.load(Ordering::Relaxed) {
+            guests.ticker_sleeps = true;
+            guests = shared
                 .started
-                .wait(running)
+                .wait(guests)
                 .unwrap_or_else(PoisonError::into_inner);
+            guests.ticker_sleeps = false;
         }
-        drop(running);
+        drop(guests);
         // A late wake-up is one tick, not several: each guest looks at the clock itself.
         std::thread::sleep(TICK);
         engine.increment_epoch();
     }
 }
 
-fn lock(mutex: &Mutex<usize>) -> std::sync::MutexGuard<'_, usize> {
+fn lock(mutex: &Mutex<Guests>) -> std::sync::MutexGuard<'_, Guests> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

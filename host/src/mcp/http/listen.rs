@@ -97,8 +97,10 @@ async fn accept(listener: TcpListener, app: Router, caps: &Caps, graceful: &Grac
             tracing::debug!(%err, "TCP_NODELAY could not be set");
         }
         if let Ok(place) = Arc::clone(&room).try_acquire_owned() {
-            let serving = builder(caps)
-                .serve_connection(TokioIo::new(Lingering::new(connection)), TowerToHyperService::new(app.clone()));
+            let serving = builder(caps).serve_connection(
+                TokioIo::new(Lingering::new(connection)),
+                TowerToHyperService::new(app.clone()),
+            );
             let serving = graceful.watch(serving);
             tokio::spawn(async move {
                 if let Err(err) = serving.await {
@@ -138,9 +140,10 @@ async fn refuse(connection: TcpStream, caps: Caps) {
         );
         Ok::<_, std::convert::Infallible>(response)
     });
-    let serving = builder(&caps)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(Lingering::new(connection)), TowerToHyperService::new(service));
+    let serving = builder(&caps).keep_alive(false).serve_connection(
+        TokioIo::new(Lingering::new(connection)),
+        TowerToHyperService::new(service),
+    );
     if let Err(err) = serving.await {
         tracing::debug!(%err, "a connection without a place broke off");
     }
