@@ -40,6 +40,8 @@ pub(crate) enum Reason {
     VariableMissing(String),
     #[error("there is a template {0} already")]
     TemplateExists(String),
+    #[error("there is a template {0} already, which is built in")]
+    TemplateBuiltin(String),
     #[error("{0}")]
     Bundle(String),
     #[error("{0}")]
@@ -104,7 +106,7 @@ impl Reason {
             Reason::BatchOpen(_) => "BATCH_OPEN",
             Reason::BatchForbidden => "BATCH_FORBIDDEN",
             Reason::VariableMissing(_) => "VARIABLE_MISSING",
-            Reason::TemplateExists(_) => "TEMPLATE_EXISTS",
+            Reason::TemplateExists(_) | Reason::TemplateBuiltin(_) => "TEMPLATE_EXISTS",
             Reason::Bundle(_) => "BUNDLE_INVALID",
             Reason::Git(GitFault::Unavailable(_)) => "GIT_UNAVAILABLE",
             Reason::Git(GitFault::NoRepository(_)) => "NO_REPOSITORY",
@@ -138,6 +140,7 @@ impl Reason {
             Reason::BatchForbidden => "Commit now, or allow it with job_update_policies.",
             Reason::VariableMissing(_) => "Give each variable a value in `variables`.",
             Reason::TemplateExists(_) => "Choose another name, or say replace.",
+            Reason::TemplateBuiltin(_) => "Choose another name.",
             Reason::Bundle(_) => "Import a bundle that job_export_bundle made with format json.",
             Reason::Git(GitFault::Unavailable(_)) => {
                 "The operator registers the workspace with git access and grants the program git."
@@ -173,7 +176,7 @@ impl Reason {
             Reason::Argument { field, .. } | Reason::Gap { field, .. } => Some(field),
             Reason::WrongStep { .. } | Reason::StepNotActive(_) | Reason::StepDone(_) => Some("step_id"),
             Reason::VariableMissing(_) => Some("variables"),
-            Reason::TemplateExists(_) => Some("name"),
+            Reason::TemplateExists(_) | Reason::TemplateBuiltin(_) => Some("name"),
             Reason::Bundle(_) => Some("bundle"),
             Reason::UnknownGate(_) => Some("gates"),
             Reason::Description(_) => Some("descriptions"),

@@ -83,6 +83,7 @@ pub const PACK: Pack = Pack {
         migration!("../../../migrations/conductor", "0001_init"),
         migration!("../../../migrations/conductor", "0002_repository"),
         migration!("../../../migrations/conductor", "0003_facts"),
+        migration!("../../../migrations/conductor", "0004_commands"),
     ],
     prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],
     tools: tollgate_sdk::tools![

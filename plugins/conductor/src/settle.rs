@@ -1,5 +1,6 @@
 //! Writing down what became of a submission: the attempt, the step, the job, the logs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use conductor_repo::describe::MAX_DESCRIPTION;
@@ -26,6 +27,15 @@ const CRITERION: usize = 200;
 /// Accepted, or why not.
 pub(crate) type Verdict = Result<(), Rejection>;
 
+/// What the gates looked at.
+#[derive(Debug, Default)]
+pub(crate) struct LookedUp {
+    /// The commands that they ran, and how these ended.
+    pub commands: BTreeMap<String, String>,
+    /// What they noticed, but is no reason to refuse.
+    pub notes: Vec<String>,
+}
+
 /// A submission that was judged.
 pub(crate) struct Outcome<'a> {
     pub job: Job,
@@ -35,6 +45,8 @@ pub(crate) struct Outcome<'a> {
     pub attempt_id: AttemptId,
     pub submission: Submission<'a>,
     pub verdict: Verdict,
+    /// What the gates looked at.
+    pub looked_up: &'a LookedUp,
     /// Git's state now, which the next step's changes are counted from.
     pub baseline: Option<Baseline>,
 }
@@ -166,6 +178,8 @@ fn record(cx: &Cx<'_>, outcome: &Outcome<'_>, feedback: &str) -> Attempt {
             Err(rejection) => rejection.reasons.clone(),
         },
         evidence: said.evidence.clone(),
+        commands: outcome.looked_up.commands.clone(),
+        notes: outcome.looked_up.notes.clone(),
     }
 }
 

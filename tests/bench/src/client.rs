@@ -117,21 +117,25 @@ impl Client {
         let mut open = vec![true; lines.len()];
         let started = Instant::now();
         let mut left = lines.iter();
-        let mut ready: Vec<u8> = left.by_ref().take(in_flight).flatten().copied().collect();
+        let mut ready: Vec<&[u8]> = left.by_ref().take(in_flight).map(Vec::as_slice).collect();
+        let mut awaited = 0;
         for _ in &lines {
             // Replies that are here already are read before anything is sent, so that sending
-            // wakes the server once for several calls, as it would with many clients.
-            if !ready.is_empty() && !self.output.buffer().contains(&b'\n') {
-                self.send(&ready)?;
+            // wakes the server once for several calls, as it would with many clients. With no call
+            // under way what is here is a notification, and no reply will follow it.
+            if !ready.is_empty() && (awaited == 0 || !self.output.buffer().contains(&b'\n')) {
+                self.send(&ready.concat())?;
+                awaited += ready.len();
                 ready.clear();
             }
             let id = self.read_outcome()?;
+            awaited -= 1;
             let expected = id.checked_sub(first).and_then(|index| open.get_mut(index));
             anyhow::ensure!(
                 expected.is_some_and(std::mem::take),
                 "a reply to {id}, which is not open"
             );
-            ready.extend(left.next().into_iter().flatten());
+            ready.extend(left.next().map(Vec::as_slice));
         }
         Ok(started.elapsed())
     }

@@ -214,6 +214,16 @@ fn attempt_section(attempt: &Attempt) -> String {
     if !attempt.rejection_reasons.is_empty() {
         let _ = write!(text, "\nWhy not:\n{}", bullets(&attempt.rejection_reasons));
     }
+    if !attempt.commands.is_empty() {
+        let ended = attempt.commands.iter();
+        let ended: Vec<String> = ended
+            .map(|(command, ending)| format!("`{command}`: {ending}"))
+            .collect();
+        let _ = write!(text, "\nCommands that gates ran:\n{}", bullets(&ended));
+    }
+    if !attempt.notes.is_empty() {
+        let _ = write!(text, "\nNoticed:\n{}", bullets(&attempt.notes));
+    }
     let evidence = serde_json::to_string_pretty(&attempt.evidence).unwrap_or_default();
     let _ = write!(text, "\nEvidence:\n{}", fenced(&evidence));
     text

@@ -238,6 +238,8 @@ fn check_records(bundle: &Bundle, refusals: &mut Refusals) {
         refusals.text(&format!("{field}.summary"), &attempt.summary, ENTRY);
         let evidence = Value::Object(attempt.evidence.clone());
         refusals.json(&format!("{field}.evidence"), &evidence, EVIDENCE);
+        let looked_up = serde_json::json!([attempt.commands, attempt.notes]);
+        refusals.json(&format!("{field}.commands"), &looked_up, EVIDENCE);
     }
     for (place, mistake) in bundle.mistakes.iter().enumerate() {
         let field = format!("bundle.mistakes[{place}]");

@@ -1,18 +1,16 @@
 //! Taking in a bundle: everything about it is checked before anything is stored.
 
 mod check;
+pub(crate) mod read;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use tollgate_sdk::{Cx, Db, DbError, Id, ToolError};
 
-use crate::arguments::clip;
-use crate::error::Reason;
-use crate::export::{Bundle, FORMAT, VERSION};
+use crate::export::Bundle;
 use crate::model::{BlockType, JobId};
 use crate::state::Status;
 use crate::store::{attempt, batch, context, description, job, log, mistake, short_id, snapshot, step};
@@ -34,8 +32,7 @@ pub(crate) struct Imported {
 }
 
 /// Stores a bundle as a job.
-pub(crate) fn import(cx: &Cx<'_>, bundle: Map<String, Value>) -> Result<Imported, ToolError> {
-    let mut bundle = read(bundle)?;
+pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolError> {
     check::check(&bundle)?;
     let db = &cx.db;
     let given = bundle.job.id.clone();
@@ -78,26 +75,6 @@ pub(crate) fn import(cx: &Cx<'_>, bundle: Map<String, Value>) -> Result<Imported
         attempts: bundle.attempts.len(),
         job_id: id,
     })
-}
-
-/// The bundle, if it is one of this version.
-fn read(bundle: Map<String, Value>) -> Result<Bundle, ToolError> {
-    let format = bundle.get("format").and_then(Value::as_str);
-    if format != Some(FORMAT) {
-        let fault = format!(
-            "the bundle's format is {}, not {FORMAT}",
-            clip(format.unwrap_or("missing"))
-        );
-        return Err(Reason::Bundle(fault).into());
-    }
-    let version = bundle.get("version").and_then(Value::as_u64);
-    if version != Some(u64::from(VERSION)) {
-        let said = version.map_or("missing".to_owned(), |version| version.to_string());
-        let fault = format!("the bundle's version is {said}; this pack reads version {VERSION}");
-        return Err(Reason::Bundle(fault).into());
-    }
-    serde_json::from_value(Value::Object(bundle))
-        .map_err(|err| Reason::Bundle(format!("the bundle does not fit: {err}")).into())
 }
 
 /// What the transport of another host proved was proved to that host alone.

@@ -1,5 +1,7 @@
 //! Submissions, accepted or not.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -39,6 +41,12 @@ pub(crate) struct Attempt {
     pub rejection_reasons: Vec<String>,
     /// The evidence.
     pub evidence: Map<String, Value>,
+    /// The commands that gates ran, and how they ended.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub commands: BTreeMap<String, String>,
+    /// What was noticed, but no reason to refuse.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl TryFrom<Row> for Attempt {
@@ -58,19 +66,21 @@ impl TryFrom<Row> for Attempt {
             feedback: row.get(9)?,
             rejection_reasons: json_column(&row, 10)?,
             evidence: json_column(&row, 11)?,
+            commands: json_column(&row, 12)?,
+            notes: json_column(&row, 13)?,
         })
     }
 }
 
 const COLUMNS: &str = "id, step_id, at, model_claim, accepted, commit_hash, batch_commit_token, devlog_line, summary, \
-    feedback, rejection_reasons_json, evidence_json";
+    feedback, rejection_reasons_json, evidence_json, commands_json, notes_json";
 
 /// Stores a submission.
 pub(crate) fn insert(db: &Db<'_>, job: &JobId, attempt: &Attempt) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO conductor_attempts (job_id, id, step_id, at, model_claim, accepted, commit_hash, \
-         batch_commit_token, devlog_line, summary, feedback, rejection_reasons_json, evidence_json) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+         batch_commit_token, devlog_line, summary, feedback, rejection_reasons_json, evidence_json, \
+         commands_json, notes_json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         params![
             job,
             attempt.attempt_id,
@@ -85,6 +95,8 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, attempt: &Attempt) -> Result<(), 
             attempt.feedback,
             to_json(&attempt.rejection_reasons)?,
             to_json(&attempt.evidence)?,
+            to_json(&attempt.commands)?,
+            to_json(&attempt.notes)?,
         ],
     )?;
     Ok(())
@@ -136,6 +148,15 @@ pub(crate) fn steps(db: &Db<'_>, job: &JobId) -> Result<Vec<StepId>, DbError> {
     .iter()
     .map(|row| row.get(0))
     .collect()
+}
+
+/// Whether a submission is one of this job's.
+pub(crate) fn is_of(db: &Db<'_>, job: &JobId, id: &AttemptId) -> Result<bool, DbError> {
+    let row = db.query_row(
+        "SELECT id FROM conductor_attempts WHERE id = ?1 AND job_id = ?2",
+        params![id, job],
+    )?;
+    Ok(row.is_some())
 }
 
 /// Whether an id is taken.

@@ -10,6 +10,7 @@ use crate::step::StepSpec;
 
 /// A step of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Step {
     /// `S1`, `S2`, …
     pub step_id: StepId,

@@ -9,7 +9,7 @@ use super::find_job;
 use crate::error::Reason;
 use crate::export::files::{File, files};
 use crate::export::{Format, bundle, markdown};
-use crate::import::{self, Imported};
+use crate::import::{self, Imported, read};
 use crate::model::JobId;
 
 /// Bytes of content in one reply. JSON escapes make more of it, and a reply holds 1 MiB.
@@ -169,8 +169,11 @@ fn file_part(files: Vec<File>, wanted: u32) -> (u32, String, Vec<File>) {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobImport {
-    /// The bundle: all parts joined, as an object.
-    bundle: Map<String, Value>,
+    /// The bundle: all parts joined, as an object. Or name the file that holds it.
+    bundle: Option<Map<String, Value>>,
+    /// In place of `bundle`, a file with all parts joined: a workspace and the path in it, such as
+    /// `app/job.json`. A bundle that is too large for a call comes this way.
+    path: Option<String>,
 }
 
 impl Tool for JobImport {
@@ -180,6 +183,12 @@ impl Tool for JobImport {
     type Output = Imported;
 
     fn run(self, cx: &Cx<'_>) -> Result<Imported, ToolError> {
-        import::import(cx, self.bundle)
+        let bundle = match (self.bundle, self.path) {
+            (Some(bundle), None) => read::object(bundle)?,
+            (None, Some(path)) => read::file(cx, &path)?,
+            (None, None) => return Err(Reason::argument("bundle", "is missing; give it or `path`").into()),
+            (Some(_), Some(_)) => return Err(Reason::argument("path", "stands in place of `bundle`").into()),
+        };
+        import::import(cx, bundle)
     }
 }

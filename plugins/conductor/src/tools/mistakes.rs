@@ -34,7 +34,7 @@ pub(crate) struct MistakeRecord {
     tags: Vec<String>,
     /// The step it happened in.
     related_step_id: Option<StepId>,
-    /// The rejected submission it learns from.
+    /// The rejected submission of this job that it learns from.
     attempt_id: Option<AttemptId>,
 }
 
@@ -61,7 +61,7 @@ impl Tool for MistakeRecord {
         let job = find_job(&cx.db, &self.job_id)?;
         known_step(&cx.db, &job.id, self.related_step_id.as_ref())?;
         if let Some(id) = &self.attempt_id
-            && !attempt::exists(&cx.db, id)?
+            && !attempt::is_of(&cx.db, &job.id, id)?
         {
             return Err(Reason::not_found("attempt", id.as_str()).into());
         }

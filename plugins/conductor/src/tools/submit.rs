@@ -15,7 +15,7 @@ use crate::gate::facts;
 use crate::mistakes;
 use crate::model::{AttemptId, Claim, Exhausted, JobId, NextAction, StepId, StepStatus};
 use crate::policy::Policies;
-use crate::settle::{Outcome, Verdict, settle};
+use crate::settle::{LookedUp, Outcome, Verdict, settle};
 use crate::state::{Event, Status};
 use crate::store::description;
 use crate::store::job::Job;
@@ -127,18 +127,13 @@ impl Tool for JobSubmitStepResult {
                 attempt_id: short_id(cx, |id| attempt::exists(&db, id))?,
                 submission: self.submission(),
                 verdict: verdict.as_ref().map_err(Clone::clone).copied(),
+                looked_up: &looked_up,
                 baseline,
             };
             settle(cx, &db, outcome)
         })?;
         Ok(self.reply(&standing, verdict.err(), settled, looked_up))
     }
-}
-
-/// What the gates looked at, for the reply.
-struct LookedUp {
-    commands: BTreeMap<String, String>,
-    notes: Vec<String>,
 }
 
 impl JobSubmitStepResult {
@@ -199,10 +194,7 @@ impl JobSubmitStepResult {
 
     /// The other stages. Programs run only when everything before them holds.
     fn judge(&self, cx: &Cx<'_>, standing: &Standing) -> (Verdict, LookedUp) {
-        let mut looked_up = LookedUp {
-            commands: BTreeMap::new(),
-            notes: Vec::new(),
-        };
+        let mut looked_up = LookedUp::default();
         let Standing {
             job, step, policies, ..
         } = standing;

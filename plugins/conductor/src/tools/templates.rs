@@ -254,8 +254,9 @@ impl TemplateSave {
                 format!("is a job that is {status}, not finished"),
             ));
         }
-        let taken = builtin(&self.name).is_some() || (!self.replace && saved::get(db, &self.name)?.is_some());
-        if taken {
+        if builtin(&self.name).is_some() {
+            refusals.add(Reason::TemplateBuiltin(self.name.clone()));
+        } else if !self.replace && saved::get(db, &self.name)?.is_some() {
             refusals.add(Reason::TemplateExists(self.name.clone()));
         }
         refusals.finish()

@@ -1,6 +1,6 @@
 //! Export and import.
 
-use expect_test::expect_file;
+use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 
 use crate::harness::{Bench, result, step};
@@ -142,6 +142,77 @@ fn what_is_named_follows_new_ids_and_identities_stay_behind() {
 }
 
 #[test]
+fn a_file_that_holds_no_bundle_is_refused() {
+    let bench = Bench::with_repository();
+    bench.write("part.json", r#"{"format": "tollgate-conductor-job", "vers"#);
+    bench.write("more.json", "{} {}");
+    bench.write("large.json", &" ".repeat((8 << 20) + 1));
+    let mut log = String::new();
+    for arguments in [
+        json!({}),
+        json!({"bundle": {}, "path": "main/part.json"}),
+        json!({"path": "main"}),
+        json!({"path": "main/../part.json"}),
+        json!({"path": "elsewhere/part.json"}),
+        json!({"path": "main/none.json"}),
+        json!({"path": "main/part.json"}),
+        json!({"path": "main/more.json"}),
+        json!({"path": "main/large.json"}),
+    ] {
+        let err = bench.call("job_import", arguments.clone()).unwrap_err();
+        log += &format!("{arguments}: {err}\n");
+    }
+    expect![[r#"
+        {}: INVALID_ARGUMENTS: bundle is missing; give it or `path`
+        {"bundle":{},"path":"main/part.json"}: INVALID_ARGUMENTS: path stands in place of `bundle`
+        {"path":"main"}: INVALID_ARGUMENTS: path "main" is no path in a workspace
+        {"path":"main/../part.json"}: INVALID_ARGUMENTS: path "main/../part.json" is no path in a workspace
+        {"path":"elsewhere/part.json"}: WORKSPACE_UNKNOWN: there is no workspace `elsewhere` for this pack
+        {"path":"main/none.json"}: FILE_NOT_FOUND: `none.json` does not exist
+        {"path":"main/part.json"}: BUNDLE_INVALID: the bundle does not fit: EOF while parsing a string at line 1 column 42
+        {"path":"main/more.json"}: BUNDLE_INVALID: the bundle does not fit: trailing characters at line 1 column 4
+        {"path":"main/large.json"}: INVALID_ARGUMENTS: path is a file of more than 8388608 bytes
+    "#]].assert_eq(&log);
+    let jobs = bench.reply("job_list", json!({}))["jobs"].clone();
+    assert_eq!(jobs.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_gates_ran_is_in_every_export() {
+    let gates = json!([{"gate": "command_exit_0", "command": ["pass"]}]);
+    let bench = Bench::with_repository().started(json!([step("one", gates)]));
+    bench.run("- job_next_step_prompt {}");
+    let submitted = bench.reply("job_submit_step_result", result("S1"));
+    let commands = json!({"pass": "exit code 0"});
+    assert_eq!(submitted["commands"], commands, "{submitted}");
+    let bundle: Value = serde_json::from_str(&exported(&bench, "json")).unwrap();
+    assert_eq!(bundle["attempts"][0]["commands"], commands);
+    let document = exported(&bench, "md");
+    assert!(document.contains("- `pass`: exit code 0"), "{document}");
+    let other = Bench::new();
+    let copy = other.reply("job_import", json!({"bundle": bundle}))["job_id"].clone();
+    let again = other.reply("job_get", json!({"job_id": copy, "attempts": 1}));
+    assert_eq!(again["attempts"][0]["commands"], commands);
+}
+
+#[test]
+fn a_mistake_learns_from_a_submission_of_its_own_job() {
+    let bench = halfway();
+    let bundle: Value = serde_json::from_str(&exported(&bench, "json")).unwrap();
+    let attempt = bundle["attempts"][0]["attempt_id"].clone();
+    let other = bench.reply(
+        "conductor_init",
+        json!({"title": "Other", "goal": "Another goal"}),
+    );
+    let mut mistake = json!({"title": "x", "what_happened": "a", "why": "b", "lesson": "c",
+        "avoid_next_time": "d", "attempt_id": attempt});
+    bench.reply("mistake_record", mistake.clone());
+    mistake["job_id"] = other["job_id"].clone();
+    let err = bench.call("mistake_record", mistake).unwrap_err();
+    assert_eq!(err.code, "NOT_FOUND");
+}
+
+#[test]
 fn many_new_ids_do_not_meet() {
     const ENTRIES: usize = 4_000;
     let bench = halfway();
@@ -197,6 +268,19 @@ fn a_bundle_that_no_job_could_have_is_refused() {
         ),
         ("/attempts/0/step_id", json!("../S1")),
         ("/batches/0/steps", json!(["S2"])),
+        ("/surprise", json!(1)),
+        ("/job/surprise", json!(1)),
+        ("/job/plan/surprise", json!(1)),
+        ("/job/policies/surprise", json!(1)),
+        ("/steps/0/surprise", json!(1)),
+        ("/steps/1/gates/0/surprise", json!(1)),
+        ("/steps/1/approval/surprise", json!(1)),
+        ("/attempts/0/surprise", json!(1)),
+        ("/context/0/surprise", json!(1)),
+        ("/log/0/surprise", json!(1)),
+        ("/mistakes/0/surprise", json!(1)),
+        ("/batches/0/surprise", json!(1)),
+        ("/repository/surprise", json!(1)),
     ] {
         let mut bundle = good.clone();
         let (parent, key) = path.rsplit_once('/').unwrap();
@@ -240,6 +324,10 @@ fn large_exports_come_in_parts() {
         if format == "json" {
             let bundle: Value = serde_json::from_str(&whole).unwrap();
             Bench::new().reply("job_import", json!({"bundle": bundle}));
+            let other = Bench::with_repository();
+            other.write("out/job.json", &whole);
+            let imported = other.reply("job_import", json!({"path": "main/out/job.json"}));
+            assert_eq!(imported["attempts"], 2);
         }
     }
     let beyond = bench.call("job_export_bundle", json!({"part": 99})).unwrap_err();
