@@ -1,7 +1,8 @@
 //! Migrations: the SQL subset that SQLite and PostgreSQL share, adapted for SQLite.
 //!
 //! A migration writes column types as TEXT, BIGINT, DOUBLE and BLOB. For SQLite the runner makes
-//! every table `STRICT`, whose type names are fewer: BIGINT becomes INTEGER, DOUBLE becomes REAL.
+//! every table `STRICT`, whose type names are fewer: BIGINT becomes INTEGER, DOUBLE becomes REAL, also
+//! in columns that are added later.
 //! Nothing else is rewritten. The host and the native test backend both go through here, so a
 //! pack's tests see the tables that its users get.
 
@@ -14,6 +15,8 @@ pub fn for_sqlite(migration: &str) -> String {
     for token in tokens(migration) {
         statement = match (statement, token) {
             (Statement::Start, Token::Word(word)) if word.eq_ignore_ascii_case("create") => Statement::Create,
+            (Statement::Start, Token::Word(word)) if word.eq_ignore_ascii_case("alter") => Statement::Alter,
+            (Statement::Alter, Token::Word(word)) if word.eq_ignore_ascii_case("add") => Statement::Column,
             (Statement::Start | Statement::Create, Token::Word(word)) => {
                 if statement == Statement::Create && word.eq_ignore_ascii_case("table") {
                     Statement::Table
@@ -34,7 +37,9 @@ pub fn for_sqlite(migration: &str) -> String {
             _ => {}
         }
         match token {
-            Token::Word(word) if statement == Statement::Table => out.push_str(column_type(word)),
+            Token::Word(word) if matches!(statement, Statement::Table | Statement::Column) => {
+                out.push_str(column_type(word));
+            }
             Token::Word(text) | Token::Symbol(text) | Token::Other(text) => out.push_str(text),
         }
     }
@@ -49,6 +54,9 @@ enum Statement {
     Start,
     Create,
     Table,
+    Alter,
+    /// A column that is added to a table.
+    Column,
     Other,
 }
 
@@ -113,6 +121,9 @@ mod tests {
              CREATE TABLE a_b (id INTEGER PRIMARY KEY, size BIGINT NOT NULL DEFAULT (1), name TEXT DEFAULT 'x;BIGINT', r DOUBLE);\n\
              CREATE INDEX a_i ON a_b (size);\n\
              CREATE TRIGGER a_t BEFORE UPDATE ON a_b BEGIN SELECT RAISE(ABORT, 'no'); END;\n\
+             ALTER TABLE a_b RENAME COLUMN bigint TO count;\n\
+             alter table a_b add column weight DOUBLE DEFAULT 0 CHECK (weight >= 0);\n\
+             ALTER TABLE a_b ADD length BIGINT;\n\
              CREATE TABLE a_c (x TEXT)",
         );
         expect![[r#"
@@ -120,6 +131,9 @@ mod tests {
             CREATE TABLE a_b (id INTEGER PRIMARY KEY, size INTEGER NOT NULL DEFAULT (1), name TEXT DEFAULT 'x;BIGINT', r REAL) STRICT;
             CREATE INDEX a_i ON a_b (size);
             CREATE TRIGGER a_t BEFORE UPDATE ON a_b BEGIN SELECT RAISE(ABORT, 'no'); END;
+            ALTER TABLE a_b RENAME COLUMN bigint TO count;
+            alter table a_b add column weight REAL DEFAULT 0 CHECK (weight >= 0);
+            ALTER TABLE a_b ADD length INTEGER;
             CREATE TABLE a_c (x TEXT) STRICT"#]]
         .assert_eq(&adapted);
     }

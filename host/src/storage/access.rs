@@ -104,11 +104,20 @@ const FUNCTIONS: &[&str] = &[
 
 /// Allows or denies one action of one statement.
 pub(super) fn decide(mode: &Mode, context: &AuthContext<'_>) -> Authorization {
-    let allowed = match mode {
-        Mode::Host => true,
+    let allowed = match (mode, &context.action) {
+        (Mode::Host, _) => true,
+        // Dropping a column gives its name where other actions give the database's.
+        (
+            Mode::Migration(namespace),
+            AuthAction::AlterTable {
+                database_name,
+                table_name,
+            },
+        ) => *database_name == "main" && namespace.owns(table_name),
+        (Mode::Migration(_), action) if context.database_name == Some("temp") => renames_in_temp(action),
         _ if context.database_name.is_some_and(|name| name != "main") => false,
-        Mode::Component(namespace) => component_may(namespace, &context.action),
-        Mode::Migration(namespace) => migration_may(namespace, &context.action),
+        (Mode::Component(namespace), action) => component_may(namespace, action),
+        (Mode::Migration(namespace), action) => migration_may(namespace, action),
     };
     if allowed {
         Authorization::Allow
@@ -136,7 +145,6 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
         AuthAction::CreateTable { table_name } | AuthAction::DropTable { table_name } => {
             namespace.owns(table_name)
         }
-        AuthAction::AlterTable { table_name, .. } => namespace.owns(table_name),
         AuthAction::CreateIndex {
             index_name,
             table_name,
@@ -158,6 +166,13 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
             table_name,
         } => namespace.owns(table_name) && namespace.owns(trigger_name),
         AuthAction::Reindex { .. } => true,
+        // A new column of a strict table has SQLite itself look through the rows that are there. It tells no
+        // more than that they are sound.
+        AuthAction::Read { table_name, .. } if *table_name == "pragma_quick_check" => true,
+        AuthAction::Pragma {
+            pragma_name,
+            pragma_value: Some(table),
+        } => *pragma_name == "quick_check" && namespace.owns(table),
         // DDL reads and writes the schema table. Defensive mode keeps a migration from doing so itself.
         AuthAction::Read { table_name, .. }
         | AuthAction::Insert { table_name }
@@ -166,6 +181,17 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
         // ALTER TABLE runs functions of SQLite's own.
         AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
         AuthAction::Select => true,
+        _ => false,
+    }
+}
+
+/// Renaming looks for what is temporary and has the old name in it. Nothing is: no component makes temporary
+/// things, and no statement of its own may write to a schema.
+fn renames_in_temp(action: &AuthAction<'_>) -> bool {
+    match action {
+        AuthAction::Read { table_name, .. } | AuthAction::Update { table_name, .. } => {
+            *table_name == "sqlite_temp_master"
+        }
         _ => false,
     }
 }

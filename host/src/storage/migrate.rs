@@ -259,3 +259,82 @@ fn check_references(session: &Session, namespace: &Namespace) -> Result<(), Migr
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Database;
+
+    fn tried(sql: &str) -> Result<(), String> {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("t.db")).unwrap();
+        let namespace = Namespace::of_pack("shop");
+        let mut steps = vec![Step {
+            name: "0001_init".to_owned(),
+            sql: "CREATE TABLE shop_items (id TEXT PRIMARY KEY, size BIGINT NOT NULL CHECK (size > 0));
+                  CREATE TABLE shop_old (id TEXT PRIMARY KEY);
+                  CREATE INDEX shop_by_size ON shop_items (size);
+                  INSERT INTO shop_items (id, size) VALUES ('a', 1), ('b', 2);"
+                .to_owned(),
+        }];
+        database.migrate(&namespace, &steps).unwrap();
+        steps.push(Step {
+            name: "0002_change".to_owned(),
+            sql: sql.to_owned(),
+        });
+        database
+            .migrate(&namespace, &steps)
+            .map_err(|err| err.to_string())
+    }
+
+    #[test]
+    fn tables_with_rows_can_be_changed_in_every_way() {
+        for sql in [
+            "ALTER TABLE shop_items ADD COLUMN note TEXT",
+            "ALTER TABLE shop_items ADD COLUMN note TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE shop_items ADD COLUMN price BIGINT DEFAULT 1 CHECK (price > 0)",
+            "ALTER TABLE shop_items RENAME COLUMN size TO length",
+            "ALTER TABLE shop_items ADD COLUMN note TEXT; ALTER TABLE shop_items DROP COLUMN note",
+            "ALTER TABLE shop_items RENAME TO shop_things",
+            "DROP INDEX shop_by_size; CREATE UNIQUE INDEX shop_by_size ON shop_items (size)",
+            "DROP TABLE shop_old",
+            "CREATE TABLE shop_new (id TEXT PRIMARY KEY); INSERT INTO shop_new SELECT id FROM shop_items",
+            "UPDATE shop_items SET size = size * 2; DELETE FROM shop_items WHERE id = 'a'",
+        ] {
+            assert_eq!(tried(sql), Ok(()), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_new_column_that_the_rows_cannot_have_is_refused() {
+        for sql in [
+            "ALTER TABLE shop_items ADD COLUMN note TEXT NOT NULL",
+            "ALTER TABLE shop_items ADD COLUMN price BIGINT DEFAULT 0 CHECK (price > 0)",
+            "ALTER TABLE shop_items ADD COLUMN price BIGINT DEFAULT 'much'",
+        ] {
+            assert!(tried(sql).is_err(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_looked_at_or_changed() {
+        for sql in [
+            "PRAGMA user_version = 7",
+            "PRAGMA quick_check",
+            "PRAGMA quick_check(core_migrations)",
+            "INSERT INTO shop_old SELECT * FROM pragma_quick_check('core_migrations')",
+            "INSERT INTO shop_old SELECT * FROM pragma_quick_check",
+            "INSERT INTO shop_old SELECT name FROM pragma_table_info('core_migrations')",
+            "INSERT INTO shop_old SELECT hash FROM core_migrations",
+            "ALTER TABLE core_migrations ADD COLUMN x TEXT",
+            "ALTER TABLE core_migrations RENAME COLUMN hash TO x",
+            "CREATE TEMP TABLE shop_new (id TEXT)",
+            "CREATE TEMP TRIGGER shop_t AFTER INSERT ON shop_items BEGIN SELECT 1; END",
+            "UPDATE sqlite_temp_master SET sql = 'x'",
+            "UPDATE sqlite_master SET sql = 'x'",
+            "CREATE VIEW shop_v AS SELECT * FROM core_migrations",
+        ] {
+            assert!(tried(sql).is_err(), "{sql}");
+        }
+    }
+}

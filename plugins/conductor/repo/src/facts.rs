@@ -15,6 +15,7 @@ mod symbols;
 
 use std::borrow::Cow;
 
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
 pub use book::{FactBook, key};
@@ -185,8 +186,8 @@ impl Facts {
 
 /// Where the last of some words stands. Behind it a reader that looks for them need not go: most files
 /// name what they import at their top.
-pub(crate) fn last_of(text: &str, words: &[&str]) -> usize {
-    let last = |word: &&str| memchr::memmem::find_iter(text.as_bytes(), word).last();
+pub(crate) fn last_of(text: &str, words: &[Finder<'_>]) -> usize {
+    let last = |word: &Finder<'_>| word.find_iter(text.as_bytes()).last();
     words.iter().filter_map(last).max().unwrap_or(0)
 }
 

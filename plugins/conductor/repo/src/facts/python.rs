@@ -1,8 +1,10 @@
 //! Python: `import` and `from`, wherever they stand, and modules imported by name.
 
 use std::iter::Peekable;
+use std::sync::LazyLock;
 
 use logos::{Lexer, Logos};
+use memchr::memmem::Finder;
 
 use super::{Facts, Import, Lines, What, last_of};
 
@@ -66,6 +68,8 @@ fn long_text(lexer: &mut Lexer<'_, Token>) {
     lexer.bump(end);
 }
 
+static MAIN: LazyLock<[Finder<'_>; 1]> = LazyLock::new(|| [Finder::new("__main__")]);
+
 /// Reads a Python source.
 pub(super) fn read(text: &str) -> Facts {
     let mut lexer = Token::lexer(text);
@@ -77,7 +81,7 @@ pub(super) fn read(text: &str) -> Facts {
         tokens: tokens.peekable(),
         lines: Lines::new(text),
         facts: Facts::default(),
-        last: last_import(text.as_bytes()).max(last_of(text, &["__main__"])),
+        last: last_import(text.as_bytes()).max(last_of(text, &*MAIN)),
     };
     reading.all();
     reading.facts
@@ -93,8 +97,8 @@ fn last_import(text: &[u8]) -> usize {
         before.is_none_or(|byte| !byte.is_ascii_alphanumeric())
             && behind.is_none_or(|byte| !byte.is_ascii_alphanumeric())
     };
-    let found = memchr::memmem::find_iter(text, IMPORT).filter(is_word);
-    found.last().unwrap_or(0)
+    static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(IMPORT));
+    FINDER.find_iter(text).filter(is_word).last().unwrap_or(0)
 }
 
 struct Reading<'a, I: Iterator<Item = (Token, &'a str, usize)>> {
