@@ -45,7 +45,7 @@ impl Namespace {
         &self.tag
     }
 
-    fn owns(&self, table: &str) -> bool {
+    pub(super) fn owns(&self, table: &str) -> bool {
         // SQLite folds the case of table names, so the comparison must as well.
         table
             .get(..self.prefix.len())
@@ -106,7 +106,8 @@ const FUNCTIONS: &[&str] = &[
 pub(super) fn decide(mode: &Mode, context: &AuthContext<'_>) -> Authorization {
     let allowed = match (mode, &context.action) {
         (Mode::Host, _) => true,
-        // Dropping a column gives its name where other actions give the database's.
+        // Dropping a column gives its name where other actions give the database's. What a table is renamed to
+        // is not told: the names are compared after the migration.
         (
             Mode::Migration(namespace),
             AuthAction::AlterTable {

@@ -1,5 +1,7 @@
 //! Bringing tables up to date: the host's own and each component's.
 
+use std::collections::BTreeSet;
+
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
@@ -51,6 +53,14 @@ pub enum MigrationError {
         step: String,
         /// What SQLite says.
         reason: String,
+    },
+    /// A table was renamed to or from a name outside the namespace.
+    #[error("a migration of {pack} renames a table to {table}, which is no name of its own")]
+    ForeignName {
+        /// Whose migration.
+        pack: String,
+        /// The name.
+        table: String,
     },
     /// A foreign key points out of the namespace.
     #[error("table {table} of {pack} refers to {target}, which is not its own")]
@@ -136,10 +146,30 @@ pub(super) fn try_out(
 }
 
 fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    let before = others(session, namespace)?;
     apply_missing(session, namespace.pack(), steps, |sql| {
         session.migrating(namespace, |db| db.execute_batch(sql))
     })?;
+    let after = others(session, namespace)?;
+    if let Some(table) = after.symmetric_difference(&before).next() {
+        return Err(MigrationError::ForeignName {
+            pack: namespace.pack().to_owned(),
+            table: table.clone(),
+        });
+    }
     check_references(session, namespace)
+}
+
+/// The tables that are not a component's own. Renaming is how it could make one.
+fn others(session: &Session, namespace: &Namespace) -> rusqlite::Result<BTreeSet<String>> {
+    let mut statement = session
+        .db
+        .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")?;
+    let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let is_other = |name: &String| !namespace.owns(name) && !name.starts_with("sqlite_");
+    names
+        .filter(|name| name.as_ref().map_or(true, is_other))
+        .collect()
 }
 
 /// Brings the tables of many components up to date, all or none. The error names whose it was.
@@ -328,6 +358,11 @@ mod tests {
             "INSERT INTO shop_old SELECT hash FROM core_migrations",
             "ALTER TABLE core_migrations ADD COLUMN x TEXT",
             "ALTER TABLE core_migrations RENAME COLUMN hash TO x",
+            "ALTER TABLE shop_items RENAME TO core_items",
+            "ALTER TABLE shop_items RENAME TO task_store_items",
+            "ALTER TABLE shop_items RENAME TO sqlite_items",
+            "ALTER TABLE shop_items RENAME TO shopping",
+            "ALTER TABLE core_envelopes RENAME TO shop_envelopes",
             "CREATE TEMP TABLE shop_new (id TEXT)",
             "CREATE TEMP TRIGGER shop_t AFTER INSERT ON shop_items BEGIN SELECT 1; END",
             "UPDATE sqlite_temp_master SET sql = 'x'",
