@@ -11,7 +11,7 @@ use crate::error::Reason;
 use crate::export::{Bundle, FORMAT, VERSION};
 use crate::root::Root;
 
-/// Bytes of a file: a job with everything at its limit takes less.
+/// Bytes of a file: it and what is read of it have to fit into the memory of a component.
 const FILE: usize = 8 << 20;
 /// Unknown keys that are named.
 const KEYS: usize = 20;
