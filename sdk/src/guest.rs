@@ -5,6 +5,7 @@ pub mod policy;
 use serde_json::Value as Json;
 
 use crate::budget::Reserved;
+use crate::workspace::Upcoming;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
     Event, FileEntry, GitAccess, Host, LedgerError, Level, Migration, NextCall, Operation, OperationFilter,
@@ -305,6 +306,10 @@ impl Host for Imports {
         limit: u32,
     ) -> Result<Vec<u8>, WorkspaceError> {
         workspace::read(workspace, path, offset, limit)
+    }
+
+    fn read_ahead(&self, workspace: &str, next: &[Upcoming<'_>]) {
+        workspace::read_ahead(workspace, next);
     }
 
     fn write_file(&self, workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {

@@ -1,6 +1,7 @@
 //! What a backend provides: the component's imports on wasm, SQLite and fixed values natively.
 
 use crate::budget::Reserved;
+use crate::workspace::Upcoming;
 use crate::{
     Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
     LedgerError, Operation, OperationFilter, Outcome, ProcessError, Row, Value, WorkspaceError,
@@ -104,6 +105,8 @@ pub trait Host {
     ) -> Result<Vec<u8>, WorkspaceError> {
         Err(WorkspaceError::Unknown(workspace.to_owned()))
     }
+    /// See [`Workspace::read_ahead`](crate::Workspace::read_ahead). By default nobody looks ahead.
+    fn read_ahead(&self, _workspace: &str, _next: &[Upcoming<'_>]) {}
     /// See [`Workspace::write`](crate::Workspace::write).
     fn write_file(&self, workspace: &str, _path: &str, _content: &[u8]) -> Result<(), WorkspaceError> {
         Err(WorkspaceError::Unknown(workspace.to_owned()))

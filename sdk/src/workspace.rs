@@ -165,6 +165,25 @@ pub struct FileEntry {
     pub modified_ms: i64,
 }
 
+/// A request that will come, for [`Workspace::read_ahead`].
+///
+/// ```
+/// # use tollgate_sdk::{FileEntry, Workspace, WorkspaceError, workspace::{MAX_READ, Upcoming}};
+/// fn size_of_all(workspace: &Workspace<'_>, files: &[FileEntry]) -> Result<usize, WorkspaceError> {
+///     let next: Vec<Upcoming<'_>> = files.iter().map(|file| Upcoming::Read(&file.path, MAX_READ)).collect();
+///     workspace.read_ahead(&next);
+///     files.iter().map(|file| Ok(workspace.read_at(&file.path, 0, MAX_READ)?.len())).sum()
+/// }
+/// # let _ = size_of_all;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upcoming<'a> {
+    /// [`list`](Workspace::list) of a directory from its beginning, with this limit.
+    List(&'a str, u32),
+    /// [`read_at`](Workspace::read_at) of a file from its beginning, with this limit.
+    Read(&'a str, u32),
+}
+
 /// Why an access to a workspace failed.
 ///
 /// ```
@@ -317,6 +336,13 @@ impl<'a> Workspace<'a> {
     /// end.
     pub fn read_at(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, WorkspaceError> {
         self.host.read_file(self.name(), path, offset, limit)
+    }
+
+    /// Says what will be asked for next, in this order, so that the host can look ahead while the pack works.
+    /// It changes nothing but time; an answer may be as old as its hint. Writing and running programs forget
+    /// all hints.
+    pub fn read_ahead(&self, next: &[Upcoming<'_>]) {
+        self.host.read_ahead(self.name(), next);
     }
 
     /// Replaces a file atomically and durably, making missing directories. In a `Write` tool it

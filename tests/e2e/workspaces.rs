@@ -46,6 +46,13 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
     let mut log = result(&session, "meddler_look", json!({"how": "read", "paths": looks})).await;
     log += "\n";
     log += &result(&session, "meddler_look", json!({"how": "list", "paths": ["."]})).await;
+    let ahead = json!({"how": "read", "paths": looks, "ahead": true});
+    let mut seen = result(&session, "meddler_look", ahead).await;
+    let ahead = json!({"how": "list", "paths": [".", "../outside"], "ahead": true});
+    seen += "\n";
+    seen += &result(&session, "meddler_look", ahead).await;
+    let escaped = "access refused: `../outside` has `..` in it";
+    assert_eq!(seen, format!("{log}\n{escaped}"), "a hint opens nothing");
     let paths = [
         "out/x",
         "elsewhere",
@@ -102,6 +109,28 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
         .unwrap()
         .collect();
     assert_eq!(left.len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_read_ahead_is_not_what_it_was_before_a_change() {
+    let meddling = Meddling::new();
+    std::fs::create_dir(meddling.main().join("out")).unwrap();
+    std::fs::write(meddling.main().join("out/x"), "old").unwrap();
+    let session = meddling.serve().await;
+    for round in 0..20 {
+        std::fs::write(meddling.main().join("out/x"), "old").unwrap();
+        let ran = result(
+            &session,
+            "meddler_run",
+            json!({"program": "sh", "arguments": ["-c", "printf newest > out/x"], "reads": "out/x",
+                   "files": [{"path": "out/x", "content": "newer"}]}),
+        )
+        .await;
+        assert_eq!(
+            ran, "old; ok; newer; Exited(0) 0 0 [] []; newest",
+            "round {round}"
+        );
+    }
 }
 
 #[tokio::test]

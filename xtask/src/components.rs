@@ -146,7 +146,9 @@ pub(crate) fn component_build(home: &Path) -> Command {
     build.args(["build", "--quiet", "--target", WASM, "--profile", "component"]);
     // Messages of panics name the sources of dependencies, which are below Cargo's home.
     let remap = format!("--remap-path-prefix={}=/cargo", home.display());
-    build.env("CARGO_ENCODED_RUSTFLAGS", remap);
+    // The host runs vector instructions, and readers of large texts are several times faster with them.
+    let flags = [&remap, "-Ctarget-feature=+simd128"].join("\x1f");
+    build.env("CARGO_ENCODED_RUSTFLAGS", flags);
     build
 }
 

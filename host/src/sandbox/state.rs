@@ -20,6 +20,7 @@ use crate::packs::{Effect, Granted};
 use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::storage::{Namespace, Session};
+use crate::view::ahead::Ahead;
 use crate::workspaces::{Access, HeldBack};
 
 /// One call: whose it is, its session on the database, and its limits.
@@ -50,6 +51,8 @@ pub struct CallState {
     pub progress: Progress,
     /// What it wants written after its commit.
     pub held_back: Vec<HeldBack>,
+    /// What it said it will look at.
+    pub ahead: Ahead,
     /// What it keeps of logs and the like.
     pub artifacts: CallArtifacts,
     /// The resources it holds.
@@ -140,6 +143,7 @@ impl CallState {
             launcher: setup.launcher,
             progress: setup.progress,
             held_back: Vec::new(),
+            ahead: Ahead::default(),
             artifacts: setup.artifacts,
             table,
             wasi,

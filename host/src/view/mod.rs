@@ -1,5 +1,6 @@
 //! The capabilities that components import, one module each, as views on a call's state.
 
+pub mod ahead;
 mod artifacts;
 pub mod budget;
 mod clock_and_ids;

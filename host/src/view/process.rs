@@ -16,6 +16,7 @@ use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::process::{self, Command, Ending as WireEnding, Error};
 use crate::sandbox::state::Transactions;
 use crate::text;
+use crate::view::ahead::Ahead;
 use crate::workspaces::Access;
 
 /// What a program leaves of its call's time, so that the reply can tell of it.
@@ -32,6 +33,7 @@ struct View<'a> {
     deadline: &'a Deadline,
     progress: &'a mut Progress,
     artifacts: &'a CallArtifacts,
+    ahead: &'a mut Ahead,
 }
 
 impl View<'_> {
@@ -62,7 +64,10 @@ impl View<'_> {
             narrator: Narrator::new(self.progress, &wanted.program),
             log: self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
         };
-        let outcome = self.launcher.run(job, self.deadline, &mut watcher)?;
+        let outcome = self.launcher.run(job, self.deadline, &mut watcher);
+        // A program may change any file.
+        self.ahead.forget();
+        let outcome = outcome?;
         Ok(Outcome {
             artifact_id: watcher.keep(),
             ..outcome
@@ -175,5 +180,6 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         deadline: &state.deadline,
         progress: &mut state.progress,
         artifacts: &state.artifacts,
+        ahead: &mut state.ahead,
     })
 }

@@ -8,8 +8,9 @@ use crate::packs::Effect;
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::component;
 use crate::sandbox::bindings::tollgate::host::workspace::{
-    self, Description, Entry, Error, Kind, TestCommand,
+    self, Description, Entry, Error, Kind, TestCommand, Upcoming as WireUpcoming,
 };
+use crate::view::ahead::{Ahead, Upcoming};
 use crate::workspaces::{Access, HeldBack};
 
 /// Most bytes that one call may want written after its commit.
@@ -21,6 +22,7 @@ struct View<'a> {
     access: &'a Access,
     effect: Effect,
     held_back: &'a mut Vec<HeldBack>,
+    ahead: &'a mut Ahead,
 }
 
 impl View<'_> {
@@ -37,6 +39,7 @@ impl View<'_> {
             return Err(WorkspaceError::Denied(not_allowed(&change.path, offered, asked)));
         }
         if self.effect == Effect::Run {
+            self.ahead.forget();
             return reach.workspace.tree.apply(&change);
         }
         let held: usize = self.held_back.iter().map(|held| held.change.content.len()).sum();
@@ -114,7 +117,10 @@ impl workspace::Host for View<'_> {
         limit: u32,
     ) -> Result<Vec<Entry>, WorkspaceError> {
         let reach = self.access.workspace(&name)?;
-        let entries = reach.workspace.tree.list(&directory, after.as_deref(), limit)?;
+        let entries = match after {
+            None => self.ahead.list(&reach.workspace, directory, limit)?,
+            after => reach.workspace.tree.list(&directory, after.as_deref(), limit)?,
+        };
         Ok(entries.into_iter().map(entry).collect())
     }
 
@@ -131,7 +137,22 @@ impl workspace::Host for View<'_> {
         limit: u32,
     ) -> Result<Vec<u8>, WorkspaceError> {
         let reach = self.access.workspace(&name)?;
-        reach.workspace.tree.read(&path, offset, limit)
+        match offset {
+            0 => self.ahead.read(&reach.workspace, path, limit),
+            _ => reach.workspace.tree.read(&path, offset, limit),
+        }
+    }
+
+    fn read_ahead(&mut self, name: String, next: Vec<WireUpcoming>) -> wasmtime::Result<()> {
+        // What cannot be reached is refused when it is asked for.
+        if let Ok(reach) = self.access.workspace(&name) {
+            let next = next.into_iter().map(|upcoming| match upcoming {
+                WireUpcoming::List((directory, limit)) => Upcoming::List(directory, limit),
+                WireUpcoming::Read((path, limit)) => Upcoming::Read(path, limit),
+            });
+            self.ahead.expect(&reach.workspace, next);
+        }
+        Ok(())
     }
 
     fn write(&mut self, name: String, path: String, content: Vec<u8>) -> Result<(), WorkspaceError> {
@@ -181,5 +202,6 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         access: &state.access,
         effect: state.effect,
         held_back: &mut state.held_back,
+        ahead: &mut state.ahead,
     })
 }

@@ -24,6 +24,8 @@ pub(crate) enum Reason {
         expected: i64,
         actual: i64,
         changed: Vec<String>,
+        /// There are later changes than these.
+        more: bool,
     },
     #[error("{checkpoint} of step {path} is not confirmed")]
     NotConfirmed { path: String, checkpoint: Checkpoint },
@@ -177,8 +179,9 @@ impl Reason {
                 expected,
                 actual,
                 changed,
+                more,
             } => {
-                json!({"task": id, "expected": expected, "actual": actual, "changed": changed})
+                json!({"task": id, "expected": expected, "actual": actual, "changed": changed, "more": more})
             }
             Reason::DependencyCycle(cycle) => json!({"cycle": cycle}),
             Reason::LeaseHeld { holder, left, .. } => json!({"holder": holder, "events_left": left}),

@@ -1,6 +1,7 @@
 //! Workspaces over the component's imports.
 
 use super::bindings::tollgate::host::{component, workspace as wit};
+use crate::workspace::Upcoming;
 use crate::{FileEntry, FileKind, GitAccess, TestCommand, WorkspaceError, WorkspaceInfo};
 
 pub(super) fn names() -> Vec<String> {
@@ -28,6 +29,15 @@ pub(super) fn stat(workspace: &str, path: &str) -> Result<FileEntry, WorkspaceEr
 
 pub(super) fn read(workspace: &str, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, WorkspaceError> {
     wit::read(workspace, path, offset, limit).map_err(error)
+}
+
+pub(super) fn read_ahead(workspace: &str, next: &[Upcoming<'_>]) {
+    let wire = |upcoming: &Upcoming<'_>| match *upcoming {
+        Upcoming::List(path, limit) => wit::Upcoming::List((path.to_owned(), limit)),
+        Upcoming::Read(path, limit) => wit::Upcoming::Read((path.to_owned(), limit)),
+    };
+    let next: Vec<wit::Upcoming> = next.iter().map(wire).collect();
+    wit::read_ahead(workspace, &next);
 }
 
 pub(super) fn write(workspace: &str, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {

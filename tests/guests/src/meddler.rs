@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{
     Command, Cx, Effect, GitAccess, Migration, Pack, Tool, ToolError, Value, Want, Workspace, WorkspaceError,
     tools,
+    workspace::{MAX_READ, Upcoming},
 };
 
 /// Tell what may be done in the workspaces.
@@ -48,6 +49,9 @@ pub struct Look {
     how: String,
     /// Where.
     paths: Vec<String>,
+    /// Say before what will be looked at.
+    #[serde(default)]
+    ahead: bool,
     /// The workspace.
     #[serde(default = "main")]
     workspace: String,
@@ -61,6 +65,14 @@ impl Tool for Look {
 
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
         let workspace = cx.workspace(&self.workspace)?;
+        if self.ahead {
+            let upcoming = |path| match self.how.as_str() {
+                "list" => Upcoming::List(path, 100),
+                _ => Upcoming::Read(path, MAX_READ),
+            };
+            let paths = self.paths.iter().map(String::as_str);
+            workspace.read_ahead(&paths.map(upcoming).collect::<Vec<_>>());
+        }
         let seen = self.paths.iter().map(|path| {
             let seen = match self.how.as_str() {
                 "list" => workspace.list(path, None, 100).map(|entries| {
@@ -205,6 +217,9 @@ pub struct Run {
     /// Write these files before, at once.
     #[serde(default)]
     files: Vec<File>,
+    /// Read this file after that and at the end, having said so at the beginning.
+    #[serde(default)]
+    reads: Option<String>,
     /// The workspace.
     #[serde(default = "main")]
     workspace: String,
@@ -217,11 +232,22 @@ impl Tool for Run {
     type Output = Done;
 
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
-        let mut results = written(cx, &self.workspace, &self.files)?;
         let workspace = cx.workspace(&self.workspace)?;
-        let command = Command::new(self.program)
-            .args(self.arguments)
-            .stdin(self.stdin)
+        let reads = |results: &mut Vec<String>| {
+            if let Some(path) = &self.reads {
+                let content = workspace.read_at(path, 0, MAX_READ);
+                let text = content.map(|content| String::from_utf8_lossy(&content).into_owned());
+                results.push(text.unwrap_or_else(|err| err.to_string()));
+                workspace.read_ahead(&[Upcoming::Read(path, MAX_READ)]);
+            }
+        };
+        let mut before = Vec::new();
+        reads(&mut before);
+        let mut results = written(cx, &self.workspace, &self.files)?;
+        reads(&mut results);
+        let command = Command::new(&self.program)
+            .args(self.arguments.clone())
+            .stdin(self.stdin.clone())
             .timeout(Duration::from_millis(self.timeout_ms))
             .output_limit(self.output_limit);
         cx.progress(1, Some(2), "about to run");
@@ -243,7 +269,8 @@ impl Tool for Run {
             ),
             Err(err) => err.to_string(),
         });
-        Ok(Done::new(results.join("; ")))
+        reads(&mut results);
+        Ok(Done::new([before, results].concat().join("; ")))
     }
 }
 

@@ -12,6 +12,19 @@ pub trait Tree {
 
     /// At most `limit` bytes of a file from `offset`; none at its end.
     fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError>;
+
+    /// Says what will be asked for next, in this order and before what is left of earlier hints, for trees
+    /// that can look ahead.
+    fn expect(&self, _next: &[Upcoming<'_>]) {}
+}
+
+/// A request that will come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upcoming<'a> {
+    /// [`Tree::list`] from the beginning, with this limit.
+    List(&'a str, u32),
+    /// [`Tree::read`] from the beginning, with this limit.
+    Read(&'a str, u32),
 }
 
 /// One entry of a directory.

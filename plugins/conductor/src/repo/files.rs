@@ -1,15 +1,13 @@
 //! A job's repository as the readers of repositories see it.
 
-use conductor_repo::tree::{Entry, Kind, Tree, TreeError};
-use tollgate_sdk::{FileEntry, FileKind, WorkspaceError};
+use conductor_repo::tree::{Entry, Kind, Tree, TreeError, Upcoming};
+use tollgate_sdk::{FileEntry, FileKind, WorkspaceError, workspace};
 
 use crate::access::Access;
 
 impl Tree for Access<'_> {
     fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, TreeError> {
-        let path = self.root.join(directory);
-        let path = if path.is_empty() { "." } else { &path };
-        let found = self.workspace.list(path, after, limit);
+        let found = self.workspace.list(&self.directory(directory), after, limit);
         let found = found.map_err(|err| refusal(directory, err))?;
         Ok(found.into_iter().map(|entry| self.entry(entry)).collect())
     }
@@ -25,9 +23,36 @@ impl Tree for Access<'_> {
         let found = self.workspace.read_at(&self.root.join(path), offset, limit);
         found.map_err(|err| refusal(path, err))
     }
+
+    fn expect(&self, next: &[Upcoming<'_>]) {
+        let paths: Vec<String> = next
+            .iter()
+            .map(|upcoming| match upcoming {
+                Upcoming::List(directory, _) => self.directory(directory),
+                Upcoming::Read(path, _) => self.root.join(path),
+            })
+            .collect();
+        let next: Vec<workspace::Upcoming<'_>> = next
+            .iter()
+            .zip(&paths)
+            .map(|(upcoming, path)| match upcoming {
+                Upcoming::List(_, limit) => workspace::Upcoming::List(path, *limit),
+                Upcoming::Read(_, limit) => workspace::Upcoming::Read(path, *limit),
+            })
+            .collect();
+        self.workspace.read_ahead(&next);
+    }
 }
 
 impl Access<'_> {
+    /// A directory of the repository as one of the workspace.
+    fn directory(&self, directory: &str) -> String {
+        match self.root.join(directory) {
+            path if path.is_empty() => ".".to_owned(),
+            path => path,
+        }
+    }
+
     /// An entry of the workspace as one of the repository.
     fn entry(&self, entry: FileEntry) -> Entry {
         let inside = match self.root.directory.as_str() {

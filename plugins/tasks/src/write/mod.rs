@@ -170,10 +170,11 @@ impl<'a> Write<'a> {
             &self.scope.workspace,
             id,
             expected,
-            CHANGES_SHOWN,
+            CHANGES_SHOWN + 1,
         )?;
         let changed = since
             .iter()
+            .take(CHANGES_SHOWN)
             .map(|event| match &event.target {
                 Some(target) => format!("{} {target}", event.event_type),
                 None => event.event_type.to_string(),
@@ -188,6 +189,7 @@ impl<'a> Write<'a> {
             expected,
             actual,
             changed,
+            more: since.len() > CHANGES_SHOWN,
         };
         Err(refusal(reason, Some(look)))
     }

@@ -178,7 +178,17 @@ fn a_mismatch_tells_what_changed_and_where_to_look() {
         err.context["changed"],
         json!(["step_blocked STEP-00000001", "note_added"])
     );
+    assert_eq!(err.context["more"], false);
     assert_eq!(follow(&session, &err.next_call.unwrap())["revision"], 3);
+    for _ in 0..19 {
+        ok(&session, r#"note {"task": "TASK-001", "note": "n"}"#);
+    }
+    let err = refused(
+        &session,
+        r#"edit {"task": "TASK-001", "title": "x", "expected_revision": 1}"#,
+    );
+    assert_eq!(err.context["changed"].as_array().unwrap().len(), 20);
+    assert_eq!(err.context["more"], true, "it does not hide that there are more");
 }
 
 #[test]

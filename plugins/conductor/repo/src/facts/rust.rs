@@ -2,12 +2,14 @@
 //!
 //! The lexer takes any text, so that a source that does not compile gives what can be read of it.
 
+mod stops;
 mod tokens;
 mod use_tree;
 
 use std::collections::HashSet;
 
 use super::{Facts, Import, Lines, MAX_IMPORTS, What};
+use stops::Keywords;
 use tokens::{Kind, Tokens};
 
 /// Reads a Rust source.
@@ -50,7 +52,12 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     /// Reads on to the next thing that matters. Says whether there was one.
     fn step(&mut self) -> bool {
-        match self.tokens.next_notable() {
+        // Inside of an item, others define nothing that files could be found by.
+        let keywords = match self.is_top() || self.file.is_some() {
+            true => Keywords::Items,
+            false => Keywords::Imports,
+        };
+        match self.tokens.next_notable(keywords) {
             Kind::Pound => self.attribute(),
             Kind::Open('{') => self.depth += 1,
             Kind::Close('}') => {

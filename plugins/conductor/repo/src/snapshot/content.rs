@@ -83,11 +83,10 @@ impl Reader {
         entry: &Entry,
         offset: u64,
     ) -> Result<Option<Vec<u8>>, TreeError> {
-        let left = entry.size.saturating_sub(offset);
-        if left == 0 {
+        let limit = piece_limit(entry.size.saturating_sub(offset));
+        if limit == 0 {
             return Ok(None);
         }
-        let limit = u32::try_from(left).map_or(PIECE, |left| left.min(PIECE));
         let mut piece = tree.read(&entry.path, offset, limit)?;
         piece.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         self.bytes += length(&piece);
@@ -102,6 +101,11 @@ impl Reader {
         }
         Ok(Digest::finished(&hasher))
     }
+}
+
+/// How much is read at once where so many bytes are left.
+pub(super) fn piece_limit(left: u64) -> u32 {
+    u32::try_from(left).map_or(PIECE, |left| left.min(PIECE))
 }
 
 fn is_binary(head: &[u8]) -> bool {

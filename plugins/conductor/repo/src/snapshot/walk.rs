@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::content::Reader;
+use super::content::{Reader, piece_limit};
 use super::{Content, FileRecord, Limits, Problem, Snapshot, Trouble};
 use crate::ignore::Rules;
 use crate::path;
-use crate::tree::{Entry, Kind, Tree, TreeError};
+use crate::tree::{Entry, Kind, Tree, TreeError, Upcoming};
 
 /// Entries asked for at once.
 const PAGE: u32 = 1_000;
@@ -85,7 +85,8 @@ pub fn add<T: Tree + ?Sized>(
         match tree.stat(path) {
             Ok(entry) if entry.kind == Kind::Directory => {}
             Ok(entry) if taken.snapshot.files.len() + walk.snapshot.files.len() < limits.entries => {
-                walk.file(entry)?;
+                let known = walk.unchanged(&entry);
+                walk.file(entry, known)?;
             }
             Ok(_) => walk.problem(path, Trouble::TooMany),
             Err(error) if error.is_fatal() => return Err(error),
@@ -155,28 +156,50 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         {
             self.rules.enter(&ignore_file, &content);
         }
-        for entry in entries {
+        let entries = self.wanted(entries);
+        self.look_ahead(&entries, depth);
+        for (entry, known) in entries {
             if self.is_full() {
                 break;
             }
-            self.entry(entry, depth)?;
+            match entry.kind {
+                Kind::Directory => self.subdirectory(&entry, depth)?,
+                _ => self.file(entry, known)?,
+            }
         }
         self.rules.leave(outside);
         Ok(())
     }
 
-    fn entry(&mut self, entry: Entry, depth: usize) -> Result<(), TreeError> {
-        let is_directory = entry.kind == Kind::Directory;
-        if path::name(&entry.path) == ".git" {
-            return Ok(());
+    /// What belongs to a snapshot, with what is known of files that have not changed.
+    fn wanted(&mut self, mut entries: Vec<Entry>) -> Vec<(Entry, Option<Content>)> {
+        entries.retain(|entry| path::name(&entry.path) != ".git");
+        let all = entries.len();
+        entries.retain(|entry| !self.rules.excludes(&entry.path, entry.kind == Kind::Directory));
+        self.effort.ignored += u64::try_from(all - entries.len()).unwrap_or(u64::MAX);
+        let with_known = |entry: Entry| {
+            let known = self.unchanged(&entry);
+            (entry, known)
+        };
+        entries.into_iter().map(with_known).collect()
+    }
+
+    /// Tells the tree what will be listed and read.
+    fn look_ahead(&self, entries: &[(Entry, Option<Content>)], depth: usize) {
+        let next = entries.iter().filter_map(|(entry, known)| match entry.kind {
+            Kind::Directory if depth < self.limits.depth => Some(Upcoming::List(&entry.path, PAGE)),
+            Kind::File if known.is_none() && entry.size > 0 => {
+                Some(Upcoming::Read(&entry.path, piece_limit(entry.size)))
+            }
+            _ => None,
+        });
+        let next: Vec<Upcoming<'_>> = next.collect();
+        if !next.is_empty() {
+            self.tree.expect(&next);
         }
-        if self.rules.excludes(&entry.path, is_directory) {
-            self.effort.ignored += 1;
-            return Ok(());
-        }
-        if !is_directory {
-            return self.file(entry);
-        }
+    }
+
+    fn subdirectory(&mut self, entry: &Entry, depth: usize) -> Result<(), TreeError> {
         if depth >= self.limits.depth {
             self.problem(&entry.path, Trouble::TooDeep);
             return Ok(());
@@ -193,12 +216,11 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         self.directory(&entry.path, entries, depth + 1)
     }
 
-    fn file(&mut self, entry: Entry) -> Result<(), TreeError> {
+    fn file(&mut self, entry: Entry, known: Option<Content>) -> Result<(), TreeError> {
         if self.snapshot.files.len() >= self.limits.entries {
             self.problem(&entry.path, Trouble::TooMany);
             return Ok(());
         }
-        let known = self.unchanged(&entry);
         let content = match (known, entry.kind) {
             (Some(content), _) => content,
             (None, Kind::Symlink) => Content::Symlink,

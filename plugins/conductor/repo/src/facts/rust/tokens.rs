@@ -1,5 +1,7 @@
 //! The tokens of a Rust source that matter, one after the other.
 
+use super::stops::{self, Keywords};
+
 /// One token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
@@ -19,7 +21,6 @@ pub(super) enum Kind<'a> {
 /// What a byte may begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// White space, or a mark that means nothing to whoever looks for words.
     Nothing,
     Word,
     Number,
@@ -71,40 +72,45 @@ impl<'a> Tokens<'a> {
 
     /// The next brace, `#`, keyword that is looked for, or word that a path or the call of a macro may
     /// begin with; everything else is passed over.
-    pub(super) fn next_notable(&mut self) -> Kind<'a> {
-        let mut kind = self.read.take().map_or_else(|| self.skim(), |(kind, _)| kind);
+    pub(super) fn next_notable(&mut self, keywords: Keywords) -> Kind<'a> {
+        let mut kind = self
+            .read
+            .take()
+            .map_or_else(|| self.leap(keywords), |(kind, _)| kind);
         loop {
             match kind {
-                Kind::Word(word) if is_keyword(word.as_bytes()) || may_matter(self.rest()) => return kind,
-                Kind::Pound | Kind::Open('{') | Kind::Close('}') | Kind::End => return kind,
-                _ => kind = self.skim(),
+                Kind::Word(_) | Kind::Pound | Kind::Open('{') | Kind::Close('}') | Kind::End => return kind,
+                _ => kind = self.leap(keywords),
             }
         }
     }
 
-    /// The next token but for words and marks of no interest.
-    fn skim(&mut self) -> Kind<'a> {
+    /// The next token that may matter to whoever looks for words.
+    fn leap(&mut self, keywords: Keywords) -> Kind<'a> {
         let bytes = self.text.as_bytes();
-        let mut place = self.place;
-        while let Some(byte) = bytes.get(place) {
-            let class = class(*byte);
-            if class == Class::Nothing {
-                place += 1;
-            } else if class == Class::Word || class == Class::Number {
-                let (word, behind) = bytes
-                    .split_at_checked(place + part(bytes, place))
-                    .unwrap_or_default();
-                if class == Class::Word
-                    && (is_keyword(word.get(place..).unwrap_or_default()) || may_matter(behind))
-                {
-                    break;
+        let mut from = self.place;
+        self.place = loop {
+            let stop = stops::next(bytes, from, keywords);
+            let passed = bytes.get(self.place..stop).unwrap_or_default();
+            match bytes.get(stop) {
+                None | Some(b'{' | b'}' | b'\'') => break stop,
+                Some(b'"' | b'#') => break stop - word_before(passed),
+                // White space may stand between a word and these.
+                Some(b'/') => break stop - reach_back(passed),
+                Some(b':' | b'!') => match reach_back(passed) {
+                    0 => from = stop + 1,
+                    back => break stop - back,
+                },
+                Some(_) => {
+                    let word = part(bytes, stop);
+                    let starts = !passed.last().is_some_and(|byte| is_part(*byte));
+                    if starts && is_keyword(bytes.get(stop..stop + word).unwrap_or_default()) {
+                        break stop;
+                    }
+                    from = stop + word;
                 }
-                place = word.len();
-            } else {
-                break;
             }
-        }
-        self.place = place;
+        };
         self.scan()
     }
 
@@ -168,7 +174,7 @@ impl<'a> Tokens<'a> {
         match class(byte) {
             Class::Word => self.word(),
             Class::Number => {
-                self.place += self.run(0, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                self.place += self.run(0, is_part);
                 Kind::Mark('0')
             }
             Class::Hides if byte == b'"' => self.string(0),
@@ -281,10 +287,6 @@ impl<'a> Tokens<'a> {
         true
     }
 
-    fn rest(&self) -> &'a [u8] {
-        self.text.as_bytes().get(self.place..).unwrap_or_default()
-    }
-
     fn byte(&self, ahead: usize) -> Option<u8> {
         self.text.as_bytes().get(self.place + ahead).copied()
     }
@@ -323,24 +325,22 @@ fn is_keyword(word: &[u8]) -> bool {
     }
 }
 
-/// Whether what stands behind a word makes it the beginning of a path, the name of a macro, or the prefix
-/// of a literal.
-fn may_matter(behind: &[u8]) -> bool {
-    match behind {
-        [b':', next, ..] => *next == b':',
-        [b'!', b'=', ..] => false,
-        [b'!' | b'/' | b'"' | b'#', ..] => true,
-        [space, rest @ ..] if space.is_ascii_whitespace() => {
-            let next = rest.iter().position(|byte| !byte.is_ascii_whitespace());
-            let rest = next.and_then(|next| rest.get(next..)).unwrap_or_default();
-            match rest {
-                [b':', next, ..] => *next == b':',
-                [b'!', next, ..] => *next != b'=',
-                [first, ..] => *first == b'/',
-                [] => false,
-            }
-        }
-        _ => false,
+/// How many bytes of a word these end with. What begins with a digit is none.
+fn word_before(bytes: &[u8]) -> usize {
+    let word = bytes.iter().rev().take_while(|byte| is_part(**byte)).count();
+    let first = bytes.get(bytes.len() - word).copied();
+    match first.map(class) {
+        Some(Class::Word) => word,
+        _ => 0,
+    }
+}
+
+/// The same with the white space behind the word, if there is a word.
+fn reach_back(bytes: &[u8]) -> usize {
+    let bare = bytes.trim_ascii_end();
+    match word_before(bare) {
+        0 => 0,
+        word => word + bytes.len() - bare.len(),
     }
 }
 
@@ -442,7 +442,7 @@ use" 'é' # { } x!y ' r##"open
         let mut notable = String::new();
         let mut tokens = Tokens::new(text);
         loop {
-            match tokens.next_notable() {
+            match tokens.next_notable(Keywords::Items) {
                 Kind::End => break,
                 kind => {
                     let _ = write!(notable, "{kind:?} ");
@@ -451,4 +451,100 @@ use" 'é' # { } x!y ' r##"open
         }
         expect![[r#"Word("type") Word("größe") Pound Open('{') Close('}') Word("x") "#]].assert_eq(&notable);
     }
+    /// What a reader has to be shown of a text, by going through all tokens.
+    fn notable(text: &str, keywords: Keywords) -> Vec<String> {
+        let mut tokens = Tokens::new(text);
+        let mut notable = Vec::new();
+        loop {
+            let kind = tokens.next();
+            let matters = match kind {
+                Kind::Word(word) => is_wanted(word, keywords) || tokens.peek() == Kind::Separator,
+                Kind::Pound | Kind::Open('{') | Kind::Close('}') => true,
+                Kind::End => return notable,
+                _ => false,
+            };
+            if matters {
+                notable.push(format!("{kind:?}"));
+            }
+        }
+    }
+
+    fn is_wanted(word: &str, keywords: Keywords) -> bool {
+        let names_files = matches!(word, "mod" | "use" | "extern");
+        names_files
+            || (keywords == Keywords::Items && is_keyword(word.as_bytes()) && !word.starts_with("include"))
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_notable_is_passed_over(
+            parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..60)
+        ) {
+            let text: String = parts.concat();
+            for keywords in [Keywords::Imports, Keywords::Items] {
+                let mut tokens = Tokens::new(&text);
+                let mut shown = Vec::new();
+                loop {
+                    let kind = tokens.next_notable(keywords);
+                    let matters = match kind {
+                        Kind::Word(word) => is_wanted(word, keywords) || tokens.peek() == Kind::Separator,
+                        Kind::End => break,
+                        _ => true,
+                    };
+                    if matters {
+                        shown.push(format!("{kind:?}"));
+                    }
+                }
+                proptest::prop_assert_eq!(shown, notable(&text, keywords), "{:?} {:?}", keywords, text);
+            }
+        }
+    }
+
+    const PARTS: &[&str] = &[
+        " ",
+        "\n",
+        "\t",
+        "a",
+        "b1",
+        "use",
+        "mod",
+        "fn",
+        "extern",
+        "struct",
+        "const",
+        "include",
+        "é",
+        "_",
+        "7",
+        "r",
+        "br",
+        "b",
+        "c",
+        "\"",
+        "\\",
+        "'",
+        "#",
+        "::",
+        ":",
+        "!",
+        "!=",
+        "/",
+        "//",
+        "/*",
+        "*/",
+        "{",
+        "}",
+        "(",
+        ")",
+        "[",
+        "]",
+        ";",
+        ",",
+        "<",
+        ">",
+        ".",
+        "longer_than_sixteen_bytes",
+        "            ",
+        "r#",
+    ];
 }

@@ -1,0 +1,430 @@
+//! Looking ahead in workspaces: a thread lists and reads what a component said it will ask for, while the
+//! component works on what it has.
+//!
+//! Nobody waits for the thread. What it has not finished when it is asked for, the component's own thread
+//! looks at itself, so that a hint can make a call faster and never slower by more than the hint.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use tollgate_sdk::{FileEntry, WorkspaceError};
+
+use crate::workspaces::Workspace;
+
+/// Most requests that are kept in mind.
+const MAX_EXPECTED: usize = 10_000;
+/// Bytes of answers nobody asked for yet, above which the thread rests.
+const MAX_HELD: usize = 8 << 20;
+/// How many requests the thread leaves to the component, which is about to make them.
+const LEAD: usize = 2;
+/// Among how many of the next requests one is looked for.
+const REACH: usize = 16;
+
+/// A request that will come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Upcoming {
+    /// A listing from the beginning, of at most so many entries.
+    List(String, u32),
+    /// A file's beginning, of at most so many bytes.
+    Read(String, u32),
+}
+
+/// What a look gave.
+enum Seen {
+    Listed(Result<Vec<FileEntry>, WorkspaceError>),
+    Read(Result<Vec<u8>, WorkspaceError>),
+}
+
+impl Seen {
+    fn of(workspace: &Workspace, what: &Upcoming) -> Seen {
+        match what {
+            Upcoming::List(path, limit) => Seen::Listed(workspace.tree.list(path, None, *limit)),
+            Upcoming::Read(path, limit) => Seen::Read(workspace.tree.read(path, 0, *limit)),
+        }
+    }
+
+    /// About how many bytes it holds.
+    fn size(&self) -> usize {
+        match self {
+            Seen::Listed(Ok(entries)) => entries
+                .iter()
+                .map(|entry| size_of::<FileEntry>() + entry.path.len())
+                .sum(),
+            Seen::Read(Ok(content)) => content.len(),
+            Seen::Listed(Err(_)) | Seen::Read(Err(_)) => 0,
+        }
+    }
+}
+
+/// The hints of one call. Its thread starts with the first of them and ends with the call.
+#[derive(Default)]
+pub struct Ahead(Option<Arc<Shared>>);
+
+#[derive(Default)]
+struct Shared {
+    plan: Mutex<Plan>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Plan {
+    expected: VecDeque<Expected>,
+    /// How far the thread is in it. It shares a lock with the component, so that it does not search there.
+    reached: usize,
+    /// How many were taken from its front, less those that were put there.
+    passed: i64,
+    /// The number of the next request that is added.
+    number: u64,
+    /// Bytes of what was seen and not asked for yet.
+    held: usize,
+    /// The thread rests because that is too much.
+    is_full: bool,
+    rests: bool,
+    is_over: bool,
+}
+
+struct Expected {
+    number: u64,
+    workspace: Arc<Workspace>,
+    what: Upcoming,
+    state: State,
+}
+
+enum State {
+    Open,
+    Looking,
+    Seen(Seen),
+}
+
+impl Ahead {
+    /// Keeps requests in mind that will come before those that are left.
+    pub fn expect(&mut self, workspace: &Arc<Workspace>, next: impl DoubleEndedIterator<Item = Upcoming>) {
+        let shared = match &self.0 {
+            Some(shared) => shared,
+            None => match start() {
+                Ok(shared) => self.0.insert(shared),
+                Err(err) => {
+                    tracing::warn!(%err, "no thread to look ahead in workspaces");
+                    return;
+                }
+            },
+        };
+        let mut plan = shared.plan();
+        for what in next.rev() {
+            plan.add(workspace, what);
+        }
+        shared.wake(&mut plan);
+    }
+
+    /// A listing from its beginning, which may have been expected.
+    pub fn list(
+        &self,
+        workspace: &Arc<Workspace>,
+        directory: String,
+        limit: u32,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        let what = Upcoming::List(directory, limit);
+        match self.see(workspace, &what) {
+            Seen::Listed(entries) => entries,
+            Seen::Read(_) => Err(WorkspaceError::Internal),
+        }
+    }
+
+    /// A file's beginning, which may have been expected.
+    pub fn read(
+        &self,
+        workspace: &Arc<Workspace>,
+        path: String,
+        limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        let what = Upcoming::Read(path, limit);
+        match self.see(workspace, &what) {
+            Seen::Read(content) => content,
+            Seen::Listed(_) => Err(WorkspaceError::Internal),
+        }
+    }
+
+    fn see(&self, workspace: &Arc<Workspace>, what: &Upcoming) -> Seen {
+        self.take(workspace, what)
+            .unwrap_or_else(|| Seen::of(workspace, what))
+    }
+
+    /// What was seen of a request that is now made, if it was expected about here and looked at. It and
+    /// what was expected before it are forgotten.
+    fn take(&self, workspace: &Arc<Workspace>, what: &Upcoming) -> Option<Seen> {
+        let shared = self.0.as_ref()?;
+        let mut plan = shared.plan();
+        let is_it =
+            |expected: &Expected| expected.what == *what && Arc::ptr_eq(&expected.workspace, workspace);
+        let place = plan.expected.iter().take(REACH).position(is_it)?;
+        for _ in 0..place {
+            plan.pass();
+        }
+        let seen = plan.pass();
+        if plan.is_full && plan.held < MAX_HELD / 2 {
+            plan.is_full = false;
+            shared.wake(&mut plan);
+        }
+        seen
+    }
+
+    /// Forgets all hints, because files may change.
+    pub fn forget(&mut self) {
+        self.0.take().inspect(|shared| shared.end());
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+impl Plan {
+    /// Puts a request before all others. The last one goes if they are too many.
+    fn add(&mut self, workspace: &Arc<Workspace>, what: Upcoming) {
+        self.expected.push_front(Expected {
+            number: self.number,
+            workspace: Arc::clone(workspace),
+            what,
+            state: State::Open,
+        });
+        self.number += 1;
+        self.passed -= 1;
+        self.reached = 0;
+        if self.expected.len() > MAX_EXPECTED {
+            let last = self.expected.pop_back();
+            self.release(last);
+        }
+    }
+
+    /// Gives up the first request, and what was seen of it.
+    fn pass(&mut self) -> Option<Seen> {
+        let first = self.expected.pop_front();
+        self.passed += 1;
+        self.reached = self.reached.saturating_sub(1);
+        self.release(first)
+    }
+
+    fn release(&mut self, expected: Option<Expected>) -> Option<Seen> {
+        let State::Seen(seen) = expected?.state else {
+            return None;
+        };
+        self.held -= seen.size();
+        Some(seen)
+    }
+
+    /// The next request to look at, and where to find it again: not one that the component is about to make
+    /// itself, if there are others.
+    fn next(&mut self) -> Option<(Arc<Workspace>, Upcoming, Place)> {
+        self.is_full = self.held >= MAX_HELD;
+        if self.is_full {
+            return None;
+        }
+        let is_open = |expected: &Expected| matches!(expected.state, State::Open);
+        let from = self.reached.max(LEAD);
+        let further = self.expected.iter().skip(from).position(is_open);
+        let at = match further {
+            Some(further) => from + further,
+            None => self.expected.iter().take(LEAD).position(is_open)?,
+        };
+        self.reached = self.reached.max(at + 1);
+        let passed = self.passed;
+        let expected = self.expected.get_mut(at)?;
+        expected.state = State::Looking;
+        let place = Place {
+            number: expected.number,
+            key: i64::try_from(at).ok()? + passed,
+        };
+        Some((Arc::clone(&expected.workspace), expected.what.clone(), place))
+    }
+
+    /// Keeps what was seen, unless it was asked for meanwhile.
+    fn keep(&mut self, place: &Place, seen: Seen) {
+        let at = usize::try_from(place.key - self.passed).ok();
+        if let Some(expected) = at.and_then(|at| self.expected.get_mut(at))
+            && expected.number == place.number
+        {
+            self.held += seen.size();
+            expected.state = State::Seen(seen);
+        }
+    }
+}
+
+/// Which request it is, and where: its index and what was passed before add up to the same at any time.
+struct Place {
+    number: u64,
+    key: i64,
+}
+
+impl Shared {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self, plan: &mut Plan) {
+        if std::mem::take(&mut plan.rests) {
+            self.changed.notify_one();
+        }
+    }
+
+    fn end(&self) {
+        let mut plan = self.plan();
+        plan.is_over = true;
+        self.wake(&mut plan);
+    }
+
+    /// What the thread does.
+    fn look(&self) {
+        let mut plan = self.plan();
+        while !plan.is_over {
+            let Some((workspace, what, place)) = plan.next() else {
+                plan.rests = true;
+                plan = self.changed.wait(plan).unwrap_or_else(PoisonError::into_inner);
+                plan.rests = false;
+                continue;
+            };
+            drop(plan);
+            let seen = Seen::of(&workspace, &what);
+            plan = self.plan();
+            plan.keep(&place, seen);
+        }
+    }
+}
+
+fn start() -> std::io::Result<Arc<Shared>> {
+    let shared = Arc::new(Shared::default());
+    let its = Arc::clone(&shared);
+    std::thread::Builder::new()
+        .name("read-ahead".to_owned())
+        .spawn(move || its.look())?;
+    Ok(shared)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests write files of their own")]
+mod tests {
+    use tollgate_sdk::WorkspaceInfo;
+
+    use super::*;
+    use crate::workspaces::{Registration, Workspaces};
+
+    fn workspace(files: &[(&str, &str)]) -> (tempfile::TempDir, Arc<Workspace>) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("app");
+        std::fs::create_dir(&path).unwrap();
+        for (name, text) in files {
+            std::fs::write(path.join(name), text).unwrap();
+        }
+        let info = WorkspaceInfo {
+            name: "app".to_owned(),
+            ..WorkspaceInfo::default()
+        };
+        let data = place.path().join("data");
+        let opened = Workspaces::open([Registration { path, info }], 0o022, &data).unwrap();
+        let workspace = Arc::clone(opened.get("app").unwrap());
+        (place, workspace)
+    }
+
+    fn read(name: &str) -> Upcoming {
+        Upcoming::Read(name.to_owned(), 100)
+    }
+
+    /// Waits until everything that is expected was looked at.
+    fn settle(ahead: &Ahead) {
+        let shared = ahead.0.as_ref().unwrap();
+        while !shared.plan().rests {
+            std::thread::yield_now();
+        }
+    }
+
+    fn text(seen: Option<Seen>) -> Option<String> {
+        match seen? {
+            Seen::Read(content) => Some(String::from_utf8(content.unwrap()).unwrap()),
+            Seen::Listed(entries) => Some(format!("{} entries", entries.unwrap().len())),
+        }
+    }
+
+    #[test]
+    fn what_is_expected_is_there_in_its_order() {
+        let (_place, app) = workspace(&[("a", "1"), ("b", "2"), ("c", "3")]);
+        let mut ahead = Ahead::default();
+        assert!(ahead.take(&app, &read("a")).is_none(), "nothing was expected");
+        ahead.expect(
+            &app,
+            [read("a"), Upcoming::List(".".to_owned(), 2), read("c")].into_iter(),
+        );
+        ahead.expect(&app, [read("b")].into_iter());
+        settle(&ahead);
+        assert_eq!(
+            text(ahead.take(&app, &read("b"))).as_deref(),
+            Some("2"),
+            "the later hint"
+        );
+        assert!(ahead.take(&app, &read("b")).is_none(), "only once");
+        let listed = ahead.take(&app, &Upcoming::List(".".to_owned(), 2));
+        assert_eq!(text(listed).as_deref(), Some("2 entries"));
+        assert!(ahead.take(&app, &read("a")).is_none(), "it was passed over");
+        assert!(
+            ahead.take(&app, &Upcoming::Read("c".to_owned(), 99)).is_none(),
+            "another limit"
+        );
+        assert_eq!(text(ahead.take(&app, &read("c"))).as_deref(), Some("3"));
+        assert_eq!(ahead.0.as_ref().unwrap().plan().held, 0);
+    }
+
+    #[test]
+    fn errors_are_seen_as_they_would_be() {
+        let (_place, app) = workspace(&[]);
+        let mut ahead = Ahead::default();
+        ahead.expect(&app, [read("../x"), read("missing")].into_iter());
+        settle(&ahead);
+        for (what, wanted) in [("../x", "Denied"), ("missing", "NotFound")] {
+            let Some(Seen::Read(Err(err))) = ahead.take(&app, &read(what)) else {
+                panic!("{what}");
+            };
+            assert!(format!("{err:?}").starts_with(wanted), "{err:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_a_change_is_forgotten() {
+        let (place, app) = workspace(&[("a", "old")]);
+        let mut ahead = Ahead::default();
+        ahead.expect(&app, [read("a")].into_iter());
+        settle(&ahead);
+        std::fs::write(place.path().join("app/a"), "new").unwrap();
+        ahead.forget();
+        assert!(ahead.take(&app, &read("a")).is_none());
+        ahead.expect(&app, [read("a")].into_iter());
+        settle(&ahead);
+        assert_eq!(text(ahead.take(&app, &read("a"))).as_deref(), Some("new"));
+    }
+
+    #[test]
+    fn only_so_much_is_held() {
+        let megabyte = "x".repeat(1 << 20);
+        let (_place, app) = workspace(&[("big", &megabyte)]);
+        let big = || Upcoming::Read("big".to_owned(), 1 << 20);
+        let mut ahead = Ahead::default();
+        ahead.expect(
+            &app,
+            std::iter::repeat_with(big)
+                .take(20)
+                .collect::<Vec<_>>()
+                .into_iter(),
+        );
+        settle(&ahead);
+        assert_eq!(ahead.0.as_ref().unwrap().plan().held, MAX_HELD);
+        let many = (0..2 * MAX_EXPECTED).map(|number| read(&number.to_string()));
+        ahead.expect(&app, many);
+        settle(&ahead);
+        let plan = ahead.0.as_ref().unwrap().plan();
+        assert_eq!((plan.expected.len(), plan.held), (MAX_EXPECTED, 0));
+        assert_eq!(
+            plan.expected.front().unwrap().what,
+            read("0"),
+            "the last are not kept"
+        );
+    }
+}
