@@ -24,6 +24,8 @@ pub(crate) enum Mood {
     Busy,
     /// Never answers.
     Hangs,
+    /// Takes figures and knows nothing of spans.
+    Counts,
 }
 
 /// A collector. It ends with the test.
@@ -137,7 +139,7 @@ async fn traces(
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, &'static str) {
-    let status = receive(&kept, headers).await;
+    let status = receive(&kept, headers, "traces").await;
     if status == StatusCode::OK {
         let message = ExportTraceServiceRequest::decode(body).unwrap();
         let mut kept = kept.lock().unwrap();
@@ -155,7 +157,7 @@ async fn metrics(
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, &'static str) {
-    let status = receive(&kept, headers).await;
+    let status = receive(&kept, headers, "metrics").await;
     if status == StatusCode::OK {
         let message = ExportMetricsServiceRequest::decode(body).unwrap();
         let mut kept = kept.lock().unwrap();
@@ -169,7 +171,7 @@ async fn metrics(
     (status, "")
 }
 
-async fn receive(kept: &Mutex<Kept>, headers: HeaderMap) -> StatusCode {
+async fn receive(kept: &Mutex<Kept>, headers: HeaderMap, what: &str) -> StatusCode {
     assert_eq!(headers["content-type"], "application/x-protobuf");
     let mood = {
         let mut kept = kept.lock().unwrap();
@@ -178,7 +180,8 @@ async fn receive(kept: &Mutex<Kept>, headers: HeaderMap) -> StatusCode {
         kept.mood
     };
     match mood {
-        Mood::Takes => StatusCode::OK,
+        Mood::Counts if what == "traces" => StatusCode::NOT_FOUND,
+        Mood::Takes | Mood::Counts => StatusCode::OK,
         Mood::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Mood::Hangs => std::future::pending().await,
     }

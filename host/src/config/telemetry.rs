@@ -169,7 +169,8 @@ mod tests {
             2:8: telemetry.otlp is a base address: /v1/traces and /v1/metrics are added to it
             2:8: telemetry.otlp must be an address that starts with https:// or http://
             3:23: telemetry.headers must be a table
-        "#]].assert_eq(&log);
+        "#]]
+        .assert_eq(&log);
     }
 
     #[test]
@@ -193,7 +194,8 @@ mod tests {
         ));
         expect![[r#"
             telemetry.headers.a: the variable NONE is not set
-            telemetry.headers.b: /etc/none: No such file or directory (os error 2)"#]].assert_eq(&missing.unwrap_err().to_string());
+            telemetry.headers.b: /etc/none: No such file or directory (os error 2)"#]]
+        .assert_eq(&missing.unwrap_err().to_string());
     }
 
     #[test]

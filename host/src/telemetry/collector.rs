@@ -14,7 +14,7 @@ const MAX_ANSWER: u64 = 64 << 10;
 
 /// Where one kind of message is sent.
 #[derive(Debug)]
-pub struct Collector {
+pub(super) struct Collector {
     agent: ureq::Agent,
     url: String,
     headers: super::Headers,
@@ -34,12 +34,12 @@ pub enum Sent {
 
 impl Collector {
     /// Where spans go.
-    pub fn of_traces(settings: &Settings) -> Collector {
+    pub(super) fn of_traces(settings: &Settings) -> Collector {
         Collector::at(settings, "v1/traces")
     }
 
     /// Where figures go.
-    pub fn of_metrics(settings: &Settings) -> Collector {
+    pub(super) fn of_metrics(settings: &Settings) -> Collector {
         Collector::at(settings, "v1/metrics")
     }
 
@@ -63,7 +63,7 @@ impl Collector {
     }
 
     /// The address.
-    pub fn url(&self) -> &str {
+    pub(super) fn url(&self) -> &str {
         &self.url
     }
 
@@ -90,7 +90,7 @@ impl Collector {
     }
 
     /// Sends a message.
-    pub fn send(&self, message: &impl Message, patience: Duration) -> Sent {
+    pub(super) fn send(&self, message: &impl Message, patience: Duration) -> Sent {
         let request = self.agent.post(&self.url).header("content-type", PROTOBUF);
         let request = self
             .headers

@@ -6,8 +6,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::sync::oneshot;
 
+use super::collector::{Collector, Sent};
 use super::message::{Origin, untold};
-use super::{Collector, Queue, Sent, Settings};
+use super::{Queue, Settings};
 use crate::meter::Figures;
 
 /// Most spans in a message.

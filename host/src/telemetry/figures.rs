@@ -221,6 +221,7 @@ mod tests {
               {pack=gsd,tool=slice_show} [1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] 3 Some(700.0034)
             tollgate.spans_dropped {span}
               {} Some(AsInt(4)) (1000000, 2000000)
-        "#]].assert_eq(&log);
+        "#]]
+        .assert_eq(&log);
     }
 }

@@ -14,7 +14,12 @@ mod span;
 
 use std::time::Duration;
 
-pub use collector::{Collector, Sent};
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+
+use collector::Collector;
+
+pub use collector::Sent;
 pub use exporter::Exporter;
 pub(crate) use headers::header_name;
 pub use headers::{HeaderError, Headers, SecretIn};
@@ -39,6 +44,21 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Sends a collector empty messages of each kind that it is meant to take: where to, and what it said.
+    pub fn try_out(&self, patience: Duration) -> Vec<(String, Sent)> {
+        let traces = self.traces.then(|| {
+            let collector = Collector::of_traces(self);
+            let sent = collector.send(&ExportTraceServiceRequest::default(), patience);
+            (collector.url().to_owned(), sent)
+        });
+        let metrics = self.metrics.then(|| {
+            let collector = Collector::of_metrics(self);
+            let sent = collector.send(&ExportMetricsServiceRequest::default(), patience);
+            (collector.url().to_owned(), sent)
+        });
+        traces.into_iter().chain(metrics).collect()
+    }
+
     /// Whether somebody on the way could read what lets this host in.
     pub fn exposes_headers(&self) -> bool {
         let is_clear = !self.headers.is_empty() && self.otlp.starts_with("http://");

@@ -152,3 +152,52 @@ fn is_envelope_id(id: &str) -> bool {
     let random = id.strip_prefix("env_");
     random.is_some_and(|random| random.len() == 26 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_drops_and_counts() {
+        let span = Span {
+            parent: None,
+            method: Method::Tool,
+            tool: "slice_show".to_owned(),
+            pack: "gsd".to_owned(),
+            effect: Effect::Read,
+            op_id: "op_1".to_owned(),
+            envelope_id: None,
+            request_id: None,
+            ended_ms: 0,
+            duration: Duration::ZERO,
+            error_code: None,
+        };
+        let (spans, waiting) = queue();
+        for _ in 0..QUEUE + 3 {
+            spans.leave(span.clone());
+        }
+        assert_eq!((waiting.len(), spans.dropped()), (QUEUE, 3));
+        assert_eq!(waiting.take(), Some(span.clone()));
+        spans.leave(span.clone());
+        assert_eq!(spans.dropped(), 3);
+        waiting.drop_taken(1);
+        assert_eq!(spans.dropped(), 4);
+        drop(waiting);
+        spans.leave(span);
+        assert_eq!(spans.dropped(), 5);
+    }
+
+    #[test]
+    fn words_are_no_envelopes() {
+        assert!(is_envelope_id("env_01kc0000000000000000000000"));
+        for text in [
+            "",
+            "env_",
+            "my envelope",
+            "env_my secret plan goes here!!",
+            "env_01",
+        ] {
+            assert!(!is_envelope_id(text), "{text}");
+        }
+    }
+}
