@@ -17,8 +17,10 @@ const BATCH: usize = 512;
 const ROW: usize = 16;
 /// How often the queue is looked at. Calls wake nobody up.
 const TICK: Duration = Duration::from_millis(250);
-/// Longest time that spans wait for company, and that a collector is left alone after it took none.
+/// Longest time that spans wait for company.
 const PAUSE: Duration = Duration::from_secs(2);
+/// Longest time that a collector is left alone after it took none: twice as long each time, up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long a collector has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same for everything that is left when the host stops.
@@ -88,7 +90,8 @@ struct Work<F> {
 
 impl<F: Fn() -> Option<Figures>> Work<F> {
     fn run(&mut self, stopped: &Receiver<Instant>) {
-        let mut next_spans = Instant::now() + PAUSE;
+        let mut pause = PAUSE;
+        let mut next_spans = Instant::now() + pause;
         let mut next_figures = Instant::now() + self.interval;
         loop {
             match stopped.recv_timeout(TICK) {
@@ -100,7 +103,12 @@ impl<F: Fn() -> Option<Figures>> Work<F> {
             let is_due = Instant::now() >= next_spans;
             if is_due || (many && !self.traces.is_away()) {
                 self.send_spans(|| PATIENCE);
-                next_spans = Instant::now() + PAUSE;
+                pause = if self.traces.is_away() {
+                    LONGEST_PAUSE.min(pause * 2)
+                } else {
+                    PAUSE
+                };
+                next_spans = Instant::now() + pause;
             }
             if Instant::now() >= next_figures {
                 self.send_figures(PATIENCE);
