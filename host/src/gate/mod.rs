@@ -28,15 +28,14 @@ mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio_util::task::TaskTracker;
-use tollgate_sdk::{Timestamp, ToolError};
+use tollgate_sdk::ToolError;
 
-use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
+use crate::artifacts::{ArtifactKind, ArtifactStore};
 use crate::clock::Clock;
 use crate::deadline::Cancel;
 use crate::liveness::Host;
@@ -45,7 +44,7 @@ use crate::packs::{Body, Catalog, Effect, ToolEntry};
 use crate::process::Launcher;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
-use crate::storage::{Database, Operation};
+use crate::storage::Database;
 use crate::telemetry::{self, Method, Spans};
 
 use admission::Connections;
@@ -454,65 +453,5 @@ impl Gate {
             review: None,
         };
         (draft, Ok(guest))
-    }
-
-    fn draft(
-        &self,
-        tool: &ToolEntry,
-        arguments: &Value,
-        caller: &Caller,
-        envelope_id: Option<String>,
-    ) -> Draft {
-        let claimed = arguments.get("actor").and_then(Value::as_str);
-        let claimed = claimed.map(|actor| crate::text::clean(crate::text::cut(actor, 200)));
-        let identity = caller
-            .identity
-            .as_ref()
-            .map(|identity| identity.as_str().to_owned());
-        let mut draft = Draft {
-            started: Instant::now(),
-            charge: admission::charge(tool, &[]),
-            recording: Recording {
-                artifacts: CallArtifacts::new(self.artifacts.clone()),
-                arguments: None,
-            },
-            verdicts: Vec::new(),
-            operation: Operation {
-                op_id: self.clock.new_id("op"),
-                envelope_id,
-                timestamp: Timestamp::from_ms(self.clock.now_ms()).to_string(),
-                duration_ms: 0.0,
-                op_type: admission::op_type(tool),
-                success: None,
-                pack: tool.pack_name().to_owned(),
-                tool: tool.spec.name.clone(),
-                effect: tool.spec.effect,
-                error_code: None,
-                failure_class: None,
-                limit_triggered: None,
-                actor: identity.or(claimed),
-                client: caller.client.clone(),
-                connection: caller.connection.clone(),
-                request_id: caller.request_id.clone(),
-                identity: caller.identity.clone(),
-                host_id: self.host.id().to_owned(),
-                args_hash: String::new(),
-                result_hash: None,
-                repo_before_hash: None,
-                repo_after_hash: None,
-                changed_paths: None,
-                diff_stats: None,
-                short_diff: None,
-                mutation_fingerprint: None,
-                failure_fingerprint: None,
-                failing_tests: None,
-                events: None,
-                verdicts: None,
-                artifact_ids: None,
-                artifacts: Vec::new(),
-            },
-        };
-        draft.describe(arguments);
-        draft
     }
 }
