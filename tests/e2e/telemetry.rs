@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::collector::{Collector, Mood, named};
 use crate::harness::{Place, Session, hang_up, params, until};
+use crate::https;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// How the one warning of an outage begins.
@@ -267,4 +268,21 @@ async fn the_doctor_asks_the_collector() {
     collector.change(Mood::Busy);
     expect!["warning  telemetry: URL/v1/traces does not take it: it answers 503"].assert_eq(&said(&place));
     assert!(collector.spans().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_is_reached_over_https_if_it_is_trusted() {
+    let server = https::serve(Vec::new()).await;
+    let url = server.url().replace("/component.wasm", "");
+    let place = place(&url, "metrics = false\n");
+    let mut command = place.command(&["doctor"]);
+    let trusting = command.env("SSL_CERT_FILE", server.certificate());
+    let said = String::from_utf8(trusting.output().unwrap().stdout).unwrap();
+    assert!(
+        said.contains("/v1/traces does not take it: it answers 404"),
+        "{said}"
+    );
+    let said = String::from_utf8(place.run(&["doctor"]).stdout).unwrap();
+    assert!(said.contains("/v1/traces does not take it: "), "{said}");
+    assert_eq!(server.requests(), 1);
 }
