@@ -31,6 +31,7 @@ pub mod progress;
 pub mod sandbox;
 pub mod scaffold;
 pub mod storage;
+pub mod telemetry;
 pub mod text;
 pub mod trial;
 pub mod view;

@@ -4,7 +4,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
 
 use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
@@ -157,9 +158,24 @@ impl Place {
             assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "the server ended");
         }
         let url = said.split_whitespace().last().unwrap().to_owned();
-        // Somebody must read on, or a talkative server would stall.
-        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        HttpServer { child, url }
+        let log = Arc::new(Mutex::new(String::new()));
+        let reading = {
+            let log = Arc::clone(&log);
+            // Somebody must read on, or a talkative server would stall.
+            std::thread::spawn(move || {
+                for line in stderr.lines() {
+                    let mut log = log.lock().unwrap();
+                    log.push_str(&line.unwrap());
+                    log.push('\n');
+                }
+            })
+        };
+        HttpServer {
+            child,
+            url,
+            log,
+            reading: Some(reading),
+        }
     }
 
     /// Puts another ledger's rows in place of this one's, as somebody could who has the file.
@@ -467,6 +483,8 @@ impl Drop for Wire {
 pub(crate) struct HttpServer {
     child: Child,
     pub(crate) url: String,
+    log: Arc<Mutex<String>>,
+    reading: Option<JoinHandle<()>>,
 }
 
 impl HttpServer {
@@ -481,6 +499,21 @@ impl HttpServer {
 
     pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
         self.child.wait().unwrap()
+    }
+
+    /// What it has logged since it serves.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Asks it to stop and waits until it has: all that it logged.
+    pub(crate) fn stop(mut self) -> String {
+        terminate(self.pid());
+        assert!(self.wait().success());
+        if let Some(reading) = self.reading.take() {
+            reading.join().unwrap();
+        }
+        self.log()
     }
 }
 

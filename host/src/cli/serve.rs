@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use clap::Args;
 use tollgate::auth::Tokens;
 use tollgate::config::Server;
 use tollgate::gate::Gate;
 use tollgate::mcp::{self, Handler, Listing, Listings, Serving};
+use tollgate::telemetry::{Exporter, Queue, Settings};
 
 use super::reload::{self, Reload};
 use super::{Filters, Global, out};
@@ -29,13 +31,20 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let (config, watch) = reload::watched(global)?;
+        let telemetry = config.telemetry.settings(|name| std::env::var(name).ok())?;
+        if telemetry.as_ref().is_some_and(Settings::exposes_headers) {
+            out::warn("the headers of telemetry travel unencrypted");
+        }
         let site = super::site(global, &config)?;
         let workspaces = super::workspaces(global, &config, site.path())?;
         let loaded = site
             .load(&config, workspaces, &self.filters.choice(&config)?)
             .await?;
         super::log_state(&loaded.catalog);
-        let gate = Arc::new(site.gate(&config, loaded)?);
+        let mut gate = site.gate(&config, loaded)?;
+        let traced = telemetry.as_ref().is_some_and(|telemetry| telemetry.traces);
+        let queue = traced.then(|| gate.trace());
+        let gate = Arc::new(gate);
         let listing = Listing::new(&gate.catalog());
         if listing.tools().is_empty() {
             out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
@@ -49,6 +58,9 @@ impl Serve {
             let gate = Arc::clone(&gate);
             tokio::spawn(async move { gate.catch_up().await })
         };
+        let exporter = telemetry
+            .map(|settings| export(&settings, queue, &gate))
+            .transpose()?;
         let reload = Reload {
             global: global.clone(),
             filters: self.filters,
@@ -65,6 +77,9 @@ impl Serve {
         gate.stop();
         let _ = catching_up.await;
         gate.flush().await;
+        if let Some(exporter) = exporter {
+            exporter.stop().await;
+        }
         Ok(ExitCode::SUCCESS)
     }
 
@@ -96,6 +111,13 @@ impl Serve {
             auth,
         })
     }
+}
+
+/// Begins to tell a collector what happens at the gate, as long as that is there.
+fn export(settings: &Settings, queue: Option<Queue>, gate: &Arc<Gate>) -> anyhow::Result<Exporter> {
+    let watched = Arc::downgrade(gate);
+    let figures = move || Some(watched.upgrade()?.figures());
+    Exporter::start(settings, gate.host_id(), queue, figures).context("telemetry cannot be sent")
 }
 
 /// Serves until it is over.

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, Kind};
-use super::{packs, policies};
+use super::{packs, policies, telemetry};
 use crate::envelope;
 
 /// One mistake, and where it is.
@@ -54,6 +54,7 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
     checker.table("", "", table.get_ref());
     checker.problems.extend(packs::check(text, table.get_ref()));
     checker.problems.extend(policies::check(text, table.get_ref()));
+    checker.problems.extend(telemetry::check(text, table.get_ref()));
     checker
         .problems
         .sort_by_key(|problem| (problem.line, problem.column));
@@ -205,7 +206,7 @@ fn is_whole(digits: &str, min: i64, max: i64) -> bool {
         .is_ok_and(|number| (min..=max).contains(&number))
 }
 
-fn is_url(text: &str) -> bool {
+pub(super) fn is_url(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "https" | "http") && url.host_str().is_some() && url.fragment().is_none()
     })
@@ -417,6 +418,13 @@ source = "own.wasm"
             diffs = false
             arguments = true
             results = true
+            [telemetry]
+            otlp = "http://127.0.0.1:4318"
+            headers = { authorization = "file:otlp.token", x-tenant = "env:TENANT" }
+            interval_sec = 1
+            service_name = "gate"
+            traces = false
+            metrics = false
             [workspaces.main]
             path = "."
             write = [".gsd/", "."]

@@ -6,6 +6,7 @@ mod http;
 mod keys;
 mod packs;
 mod policies;
+mod telemetry;
 pub mod template;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use crate::workspaces::Registration;
 pub use check::{Problem, is_name};
 pub use http::{Auth, Caps, HttpLimits};
 pub use policies::PolicyConfig;
+pub use telemetry::TelemetryConfig;
 
 /// The source of what is part of this program.
 const BUILTIN: &str = "builtin";
@@ -73,6 +75,8 @@ pub struct Config {
     pub ledger: LedgerSettings,
     /// Content that is kept for a while beside it.
     pub artifacts: ArtifactSettings,
+    /// Where figures and spans go.
+    pub telemetry: TelemetryConfig,
     /// Directories that packs may use, by name.
     pub workspaces: BTreeMap<String, WorkspaceConfig>,
     /// Settings of packs, built in or not, by name.
@@ -290,6 +294,7 @@ impl Config {
             *data_dir = base.join(&*data_dir);
         }
         config.server.auth.rebase(base);
+        config.telemetry.rebase(base);
         for workspace in config.workspaces.values_mut() {
             workspace.path = base.join(&workspace.path);
         }
@@ -335,6 +340,7 @@ impl Config {
             ("server.http", self.server.http != before.server.http),
             ("ledger", self.ledger != before.ledger),
             ("artifacts", self.artifacts != before.artifacts),
+            ("telemetry", self.telemetry != before.telemetry),
         ]
         .into_iter()
         .filter(|(_, is_other)| *is_other)

@@ -7,6 +7,7 @@ mod clients;
 mod packs;
 mod place;
 mod store;
+mod telemetry;
 
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ pub use clients::check as clients;
 pub use packs::{components, programs};
 pub use place::check as place;
 pub use store::check as store;
+pub use telemetry::check as telemetry;
 
 /// How bad something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -15,6 +15,7 @@ use crate::budget::Budget;
 use crate::deadline::Cancel;
 use crate::envelope::Standing;
 use crate::progress::Progress;
+use crate::telemetry::Parent;
 
 /// One call as it comes in.
 #[derive(Debug)]
@@ -70,6 +71,8 @@ pub struct Caller {
     pub stateful: bool,
     /// The client's id of the request.
     pub request_id: Option<String>,
+    /// The span that the request says it is part of.
+    pub span: Option<Parent>,
 }
 
 /// What became of a call that reached the gate.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{Timestamp, ToolError};
 
-use super::{Reply, Settled};
+use super::{Caller, Gate, Reply, Settled, admission};
 use crate::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use crate::envelope::Charge;
 use crate::hash;
+use crate::packs::ToolEntry;
 use crate::policies::Verdict;
 use crate::storage::{OpType, Operation};
 
@@ -38,6 +39,69 @@ pub(super) fn content(result: &Result<Reply, ToolError>) -> Cow<'_, str> {
     match result {
         Ok(reply) => Cow::Borrowed(&reply.json),
         Err(err) => Cow::Owned(serde_json::json!({ "error": err }).to_string()),
+    }
+}
+
+impl Gate {
+    /// The row of a call that reached the gate.
+    pub(super) fn draft(
+        &self,
+        tool: &ToolEntry,
+        arguments: &Value,
+        caller: &Caller,
+        envelope_id: Option<String>,
+    ) -> Draft {
+        let claimed = arguments.get("actor").and_then(Value::as_str);
+        let claimed = claimed.map(|actor| crate::text::clean(crate::text::cut(actor, 200)));
+        let identity = caller
+            .identity
+            .as_ref()
+            .map(|identity| identity.as_str().to_owned());
+        let mut draft = Draft {
+            started: Instant::now(),
+            charge: admission::charge(tool, &[]),
+            recording: Recording {
+                artifacts: CallArtifacts::new(self.artifacts.clone()),
+                arguments: None,
+            },
+            verdicts: Vec::new(),
+            operation: Operation {
+                op_id: self.clock.new_id("op"),
+                envelope_id,
+                timestamp: Timestamp::from_ms(self.clock.now_ms()).to_string(),
+                duration_ms: 0.0,
+                op_type: admission::op_type(tool),
+                success: None,
+                pack: tool.pack_name().to_owned(),
+                tool: tool.spec.name.clone(),
+                effect: tool.spec.effect,
+                error_code: None,
+                failure_class: None,
+                limit_triggered: None,
+                actor: identity.or(claimed),
+                client: caller.client.clone(),
+                connection: caller.connection.clone(),
+                request_id: caller.request_id.clone(),
+                identity: caller.identity.clone(),
+                host_id: self.host.id().to_owned(),
+                args_hash: String::new(),
+                result_hash: None,
+                repo_before_hash: None,
+                repo_after_hash: None,
+                changed_paths: None,
+                diff_stats: None,
+                short_diff: None,
+                mutation_fingerprint: None,
+                failure_fingerprint: None,
+                failing_tests: None,
+                events: None,
+                verdicts: None,
+                artifact_ids: None,
+                artifacts: Vec::new(),
+            },
+        };
+        draft.describe(arguments);
+        draft
     }
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::core_tools::EnvelopeSettings;
-use crate::meter;
+use crate::meter::Figures;
 use crate::packs::Catalog;
+use crate::telemetry::Spans;
 use crate::workspaces::Workspaces;
 
 /// Everything that calls are judged and run by, as far as the configuration can change it while a host
@@ -26,40 +27,31 @@ pub(super) struct Reloads {
     pub(super) refused: AtomicU64,
 }
 
-/// What is counted of a generation and of those before it, in Prometheus' text format.
-pub(super) fn metrics(generation: &Generation, reloads: &Reloads) -> String {
+/// What is counted of a generation and of those before it, from one moment to another.
+pub(super) fn figures(
+    generation: &Generation,
+    reloads: &Reloads,
+    spans: Option<&Spans>,
+    (since_ms, at_ms): (i64, i64),
+) -> Figures {
     let catalog = &generation.catalog;
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-    let mut text = String::new();
-    let build = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-    let name = "tollgate_build_info";
-    meter::figure(&mut text, name, "gauge", "Which Tollgate this is.", &[(build, 1)]);
-    let packs = [
-        ("loaded", catalog.packs().len()),
-        ("failed", catalog.failures().len()),
-    ];
-    let packs = packs.map(|(state, number)| (format!("{{state=\"{state}\"}}"), count(number)));
-    meter::figure(
-        &mut text,
-        "tollgate_packs",
-        "gauge",
-        "Packs by what became of them.",
-        &packs,
-    );
-    let changes = [(String::new(), count(catalog.changes().len()))];
-    let help = "Tools that are not what the operator accepted.";
-    meter::figure(&mut text, "tollgate_tools_changed", "gauge", help, &changes);
-    let outcomes = [("taken", &reloads.taken), ("refused", &reloads.refused)];
-    let outcomes = outcomes.map(|(outcome, number)| {
-        (
-            format!("{{outcome=\"{outcome}\"}}"),
-            number.load(Ordering::Relaxed),
-        )
-    });
-    let help = "How often the configuration was loaded again.";
-    meter::figure(&mut text, "tollgate_reloads_total", "counter", help, &outcomes);
     let tools = catalog.all().chain(catalog.prompts());
-    let tools = tools.map(|tool| (tool.pack_name(), tool.spec.name.as_str(), tool.meter.as_ref()));
-    meter::calls(&mut text, tools);
-    text
+    Figures {
+        since_ms,
+        at_ms,
+        packs: [
+            ("loaded", count(catalog.packs().len())),
+            ("failed", count(catalog.failures().len())),
+        ],
+        tools_changed: count(catalog.changes().len()),
+        reloads: [
+            ("taken", reloads.taken.load(Ordering::Relaxed)),
+            ("refused", reloads.refused.load(Ordering::Relaxed)),
+        ],
+        spans_dropped: spans.map(Spans::dropped),
+        tools: tools
+            .filter_map(|tool| tool.meter.read(tool.pack_name(), &tool.spec.name))
+            .collect(),
+    }
 }

@@ -28,23 +28,24 @@ mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio_util::task::TaskTracker;
-use tollgate_sdk::{Timestamp, ToolError};
+use tollgate_sdk::ToolError;
 
-use crate::artifacts::{ArtifactKind, ArtifactStore, CallArtifacts};
+use crate::artifacts::{ArtifactKind, ArtifactStore};
 use crate::clock::Clock;
 use crate::deadline::Cancel;
 use crate::liveness::Host;
+use crate::meter::Figures;
 use crate::packs::{Body, Catalog, Effect, ToolEntry};
 use crate::process::Launcher;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
 use crate::sandbox::{Limits, Sandbox};
-use crate::storage::{Database, Operation};
+use crate::storage::Database;
+use crate::telemetry::{self, Method, Spans};
 
 use admission::Connections;
 use draft::{Draft, Recording, content};
@@ -91,6 +92,10 @@ pub struct Gate {
     /// Seals what clients' users are asked.
     consent_key: [u8; 32],
     reloads: Reloads,
+    /// When counting began.
+    opened_ms: i64,
+    /// Where calls leave spans, if somebody wants them.
+    spans: Option<Spans>,
     /// The packs of calls that may have changed something.
     changes: broadcast::Sender<Arc<str>>,
     /// This process, as packs know it.
@@ -126,6 +131,8 @@ impl Gate {
             calls: TaskTracker::new(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
             session_id: uuid::Uuid::new_v4().to_string(),
+            opened_ms: clock.now_ms(),
+            spans: None,
             clock,
             artifacts,
             reloads: Reloads::default(),
@@ -156,9 +163,22 @@ impl Gate {
         Arc::clone(&self.current.load().catalog)
     }
 
-    /// Everything that is counted, in Prometheus' text format.
-    pub fn metrics(&self) -> String {
-        generation::metrics(&self.current.load(), &self.reloads)
+    /// Everything that is counted.
+    pub fn figures(&self) -> Figures {
+        let times = (self.opened_ms, self.clock.now_ms());
+        generation::figures(&self.current.load(), &self.reloads, self.spans.as_ref(), times)
+    }
+
+    /// Has every call from now on leave a span in a queue.
+    pub fn trace(&mut self) -> telemetry::Queue {
+        let (spans, queue) = telemetry::queue();
+        self.spans = Some(spans);
+        queue
+    }
+
+    /// This process, as the ledger names it.
+    pub fn host_id(&self) -> &str {
+        self.host.id()
     }
 
     /// Seals what clients' users are asked. Every host on the data directory has the same.
@@ -182,7 +202,7 @@ impl Gate {
         match generation.catalog.find(&call.tool) {
             Some(tool) => {
                 let tool = relay::follow(&generation.catalog, tool, &mut call);
-                Ok(self.pass(&generation, tool, call).await)
+                Ok(self.pass(&generation, tool, call, Method::Tool).await)
             }
             None => Err(UnknownTool {
                 nearest: generation.catalog.nearest(&call.tool).map(str::to_owned),
@@ -196,16 +216,25 @@ impl Gate {
     pub async fn prompt(&self, call: Call) -> Option<Outcome> {
         let generation = self.generation();
         let prompt = generation.catalog.find_prompt(&call.tool)?;
-        Some(self.pass(&generation, prompt, call).await)
+        Some(self.pass(&generation, prompt, call, Method::Prompt).await)
     }
 
     /// The one path.
-    async fn pass(&self, generation: &Arc<Generation>, tool: &Arc<ToolEntry>, mut call: Call) -> Outcome {
+    async fn pass(
+        &self,
+        generation: &Arc<Generation>,
+        tool: &Arc<ToolEntry>,
+        mut call: Call,
+        method: Method,
+    ) -> Outcome {
         let _unanswered = self.calls.token();
         // Without a connection that lasts there is nothing to remember, and nobody to forget it.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
         let consent = call.answers.consent.take();
+        let parent = call.caller.span;
         let (draft, admitted) = self.admit(generation, tool, call);
+        let spans = self.spans.as_ref();
+        let span = spans.and_then(|spans| spans.begin(parent, method, &draft.operation));
         let op_id = draft.operation.op_id.clone();
         let envelope_id = draft.operation.envelope_id.clone();
         let started = draft.started;
@@ -219,6 +248,9 @@ impl Gate {
         }
         let duration = started.elapsed();
         tool.meter.count(settled.refusal().is_none(), duration);
+        if let (Some(spans), Some(span)) = (spans, span) {
+            spans.leave(span.ended(duration, settled.refusal(), self.clock.now_ms()));
+        }
         if tool.spec.effect != Effect::Read && settled.refusal().is_none() {
             self.announce(tool);
         }
@@ -421,65 +453,5 @@ impl Gate {
             review: None,
         };
         (draft, Ok(guest))
-    }
-
-    fn draft(
-        &self,
-        tool: &ToolEntry,
-        arguments: &Value,
-        caller: &Caller,
-        envelope_id: Option<String>,
-    ) -> Draft {
-        let claimed = arguments.get("actor").and_then(Value::as_str);
-        let claimed = claimed.map(|actor| crate::text::clean(crate::text::cut(actor, 200)));
-        let identity = caller
-            .identity
-            .as_ref()
-            .map(|identity| identity.as_str().to_owned());
-        let mut draft = Draft {
-            started: Instant::now(),
-            charge: admission::charge(tool, &[]),
-            recording: Recording {
-                artifacts: CallArtifacts::new(self.artifacts.clone()),
-                arguments: None,
-            },
-            verdicts: Vec::new(),
-            operation: Operation {
-                op_id: self.clock.new_id("op"),
-                envelope_id,
-                timestamp: Timestamp::from_ms(self.clock.now_ms()).to_string(),
-                duration_ms: 0.0,
-                op_type: admission::op_type(tool),
-                success: None,
-                pack: tool.pack_name().to_owned(),
-                tool: tool.spec.name.clone(),
-                effect: tool.spec.effect,
-                error_code: None,
-                failure_class: None,
-                limit_triggered: None,
-                actor: identity.or(claimed),
-                client: caller.client.clone(),
-                connection: caller.connection.clone(),
-                request_id: caller.request_id.clone(),
-                identity: caller.identity.clone(),
-                host_id: self.host.id().to_owned(),
-                args_hash: String::new(),
-                result_hash: None,
-                repo_before_hash: None,
-                repo_after_hash: None,
-                changed_paths: None,
-                diff_stats: None,
-                short_diff: None,
-                mutation_fingerprint: None,
-                failure_fingerprint: None,
-                failing_tests: None,
-                events: None,
-                verdicts: None,
-                artifact_ids: None,
-                artifacts: Vec::new(),
-            },
-        };
-        draft.describe(arguments);
-        draft
     }
 }

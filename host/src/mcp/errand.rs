@@ -15,6 +15,7 @@ use crate::auth::Identity;
 use crate::deadline::Cancel;
 use crate::gate::{Answers, Call, Caller, Outcome, Reply};
 use crate::progress::{Progress, Wanted, Word};
+use crate::telemetry::Parent;
 
 /// Something to be done for a request.
 pub(super) struct Errand<'a> {
@@ -163,6 +164,11 @@ impl Handler {
             connection: self.connection().to_owned(),
             stateful: !is_stateless(context),
             request_id: Some(crate::text::cut(&context.id.to_string(), 100).to_owned()),
+            span: context
+                .meta
+                .get("traceparent")
+                .and_then(Value::as_str)
+                .and_then(Parent::parse),
         }
     }
 }

@@ -92,7 +92,7 @@ impl Door {
     /// What is counted, if who asks may make calls.
     pub(super) async fn metrics(&self, headers: &HeaderMap) -> Result<String, Response> {
         self.identify(headers).await?;
-        Ok(self.gate.metrics())
+        Ok(self.gate.figures().prometheus())
     }
 
     /// Gets the issuer's keys before the first token needs them.
