@@ -194,7 +194,7 @@ async fn holds_nothing_up(url: &str, was_asked_again: impl AsyncFnMut() -> bool)
     session.close().await;
     let asked = Instant::now();
     let log = server.stop();
-    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
     assert_eq!(log.matches(AWAY).count(), 2, "{log}");
     assert_eq!(place.ledger(), ["task_list read ok"; 7]);
 }
