@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::forged::altered;
-use crate::harness::{Place, guest, until};
+use crate::harness::{Place, Session, guest, until};
 
 /// What the built-in policy `cel` says of itself, and something as long.
 const SUMMARY: &str = "What an operator says in one CEL expression.";
@@ -49,15 +49,19 @@ async fn each_misdeed_denies_with_its_cause() {
     for (phase, deed, cause) in cases {
         let place = Place::with(&villain(&format!("config = {{ {phase} = {deed:?} }}")));
         let session = place.serve(&[]).await;
-        let refused = session.refused("task_create", create()).await;
-        assert_eq!(refused["code"], "POLICY_FAILED", "{phase} {deed}: {refused:#}");
-        assert_eq!(refused["context"]["cause"], cause, "{phase} {deed}: {refused:#}");
-        assert_eq!(refused["context"]["policy"], "villain");
+        // Instances for later calls are made in advance.
+        for _ in 0..3 {
+            let refused = session.refused("task_create", create()).await;
+            assert_eq!(refused["code"], "POLICY_FAILED", "{phase} {deed}: {refused:#}");
+            assert_eq!(refused["context"]["cause"], cause, "{phase} {deed}: {refused:#}");
+            assert_eq!(refused["context"]["policy"], "villain");
+        }
         session.ok("task_list", json!({})).await;
         session.close().await;
+        let denied = "task_create write POLICY_FAILED";
         assert_eq!(
             place.ledger(),
-            ["task_create write POLICY_FAILED", "task_list read ok"],
+            [denied, denied, denied, "task_list read ok"],
             "{phase} {deed}"
         );
         assert_eq!(
@@ -71,6 +75,23 @@ async fn each_misdeed_denies_with_its_cause() {
             "{phase} {deed}"
         );
     }
+}
+
+#[tokio::test]
+async fn no_instance_judges_twice() {
+    let config = "config = { before = \"be used twice\", after = \"be used twice\" }";
+    let place = Place::with(&villain(config));
+    let (one, other) = (place.serve(&[]).await, place.serve(&[]).await);
+    let calls = async |session: &Session| {
+        for _ in 0..30 {
+            let created = session.ok("task_create", create()).await;
+            let id = created["task"]["id"].clone();
+            session.ok("task_get", json!({"task_id": id})).await;
+        }
+    };
+    tokio::join!(calls(&one), calls(&one), calls(&other));
+    one.close().await;
+    other.close().await;
 }
 
 #[tokio::test]

@@ -343,6 +343,10 @@ impl Reader {
     fn work(self) {
         let mut spare: Option<Box<Session>> = None;
         while let Some(ReadJob { guest, draft, reply }) = self.jobs.pop() {
+            let judging = guest
+                .judging
+                .as_ref()
+                .map(|judging| Arc::clone(judging.catalog()));
             let (session, judged) = self.serve(guest, draft, spare.take());
             spare = session;
             match judged {
@@ -352,6 +356,9 @@ impl Reader {
                     let _ = self.writes.send(Job::Call { guest, draft, reply });
                 }
                 judged => drop(reply.send(judged)),
+            }
+            if let Some(catalog) = judging {
+                self.runtime.prepare_policies(&catalog);
             }
         }
     }

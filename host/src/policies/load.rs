@@ -11,6 +11,7 @@ use thiserror::Error;
 use super::chain::Chain;
 use super::manifest::Manifest;
 use super::member::{Member, Mode, Phase};
+use super::spares::Spares;
 use crate::builtin;
 use crate::packs::{
     self, Code, Granted, Grants, Loader, Origin, Prepared, Tables, Wish, World, config_problems,
@@ -81,10 +82,16 @@ pub struct Policy {
     /// Workspaces it may read.
     pub access: Arc<Access>,
     pre: PolicyPre<CallState>,
+    spares: Spares,
     _code: Code,
 }
 
 impl Policy {
+    /// Instances that were made before a call needs them.
+    pub(crate) fn spares(&self) -> &Spares {
+        &self.spares
+    }
+
     /// What a judgement instantiates.
     pub(crate) fn pre(&self) -> &PolicyPre<CallState> {
         &self.pre
@@ -300,6 +307,7 @@ impl Described {
             )),
             manifest: manifest.clone(),
             pre: self.pre.clone(),
+            spares: Spares::default(),
             _code: self.code.clone(),
         })
     }

@@ -8,6 +8,7 @@ mod change;
 mod load;
 mod manifest;
 mod member;
+mod spares;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -19,4 +20,5 @@ pub(crate) use load::Described;
 pub use load::{LIMITS, Policy, Source, Unloaded};
 pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
+pub(crate) use spares::{Spare, Used};
 pub use verdict::{Answer, Cause, Fault, Verdict};

@@ -16,6 +16,8 @@ use crate::view;
 const TICK: Duration = Duration::from_millis(10);
 /// Calls that can be inside guests at once: readers, the writer, runners.
 const CONCURRENT_CALLS: u32 = 40;
+/// Instances that wait for a call, or to be cleared away after one.
+const SPARES: u32 = 32;
 /// Bytes of a memory that are cleared in place for its next user instead of given back to the
 /// system: what a call of an ordinary pack touches.
 const KEPT_MEMORY: usize = 512 << 10;
@@ -30,7 +32,12 @@ pub struct Sandbox {
     engine: Engine,
     linker: Linker<CallState>,
     ticker: Ticker,
+    /// As many holders as there are spare instances, and one.
+    spares: Arc<()>,
 }
+
+/// Room for one spare instance, as long as it is kept.
+pub struct Room(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 
 impl Sandbox {
     /// Sets up the engine and links every capability this host offers.
@@ -43,7 +50,15 @@ impl Sandbox {
             engine,
             linker,
             ticker,
+            spares: Arc::new(()),
         })
+    }
+
+    /// Room for an instance that waits for a call, if there is any. Two that ask at once may both get the
+    /// last, for which there is a margin.
+    pub fn room(&self) -> Option<Room> {
+        let taken = Arc::strong_count(&self.spares) - 1;
+        (taken < SPARES as usize / 2).then(|| Room(Arc::clone(&self.spares)))
     }
 
     /// The engine.
@@ -77,11 +92,12 @@ pub fn config() -> Config {
 
 fn pooling_engine() -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
-    let memories = CONCURRENT_CALLS * 2;
-    pool.total_component_instances(CONCURRENT_CALLS)
-        .total_core_instances(CONCURRENT_CALLS * 8)
+    let instances = CONCURRENT_CALLS + SPARES;
+    let memories = instances * 2;
+    pool.total_component_instances(instances)
+        .total_core_instances(instances * 8)
         .total_memories(memories)
-        .total_tables(CONCURRENT_CALLS * 8)
+        .total_tables(instances * 8)
         .table_elements(limits::TABLE_ELEMENTS)
         .max_core_instances_per_component(u32::try_from(limits::INSTANCES)?)
         .max_memories_per_component(u32::try_from(limits::MEMORIES)?)

@@ -1,6 +1,6 @@
 //! The WebAssembly side: one engine, what a call's store holds, and its limits.
 //!
-//! Every call gets a fresh store and instance. Whatever a guest does to itself ends with the call.
+//! Every call gets a store and an instance that no other had. Whatever a guest does to itself ends with the call.
 
 pub mod bindings;
 mod engine;
@@ -8,6 +8,6 @@ mod limits;
 mod output;
 pub mod state;
 
-pub use engine::{Sandbox, SandboxError, config as engine_config};
+pub use engine::{Room, Sandbox, SandboxError, config as engine_config};
 pub use limits::{Exceeded, Limits};
 pub use state::CallState;

@@ -1,6 +1,6 @@
 //! What the store of one call holds.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ pub struct Setup {
 impl CallState {
     /// The state of a call that is about to start.
     pub fn new(setup: Setup, session: Box<Session>, limits: &Limits) -> CallState {
-        let (wasi, output) = SPARE.take().unwrap_or_else(|| {
+        let (wasi, output) = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
             let output = Output::default();
             (wasi(&output), output)
         });
@@ -154,19 +154,36 @@ impl CallState {
 
     /// A store over this state, armed with its limits and its deadline.
     pub fn into_store(self, sandbox: &Sandbox) -> Store<CallState> {
-        let deadline = self.deadline.clone();
         let mut store = Store::new(sandbox.engine(), self);
         store.limiter(|state| &mut state.limiter);
-        store.set_hostcall_fuel(limits::HOSTCALL_FUEL);
-        store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(move |_| {
-            Ok(if deadline.is_over() {
-                UpdateDeadline::Interrupt
-            } else {
-                UpdateDeadline::Continue(1)
-            })
-        });
+        arm(&mut store);
         store
+    }
+
+    /// Makes a store whose instance was made before its call that of the call. Returns what stood in for
+    /// the call's session until now.
+    pub fn lend(
+        store: &mut Store<CallState>,
+        facts: Facts,
+        deadline: Deadline,
+        session: Box<Session>,
+    ) -> Box<Session> {
+        let state = store.data_mut();
+        state.facts = facts;
+        state.deadline = deadline;
+        let stand_in = std::mem::replace(&mut state.session, session);
+        arm(store);
+        stand_in
+    }
+
+    /// Ends the call of such a store, as [`finish`](CallState::finish) does, and leaves the stand-in in it.
+    pub fn give_back(&mut self, stand_in: Box<Session>) -> Box<Session> {
+        self.tell_output();
+        self.facts = Facts::default();
+        self.additions = Additions::default();
+        let session = std::mem::replace(&mut self.session, stand_in);
+        session.leave();
+        session
     }
 
     /// The limit the guest ran into, if that is why it trapped.
@@ -177,24 +194,50 @@ impl CallState {
     /// Ends the call: logs what the guest printed, and gives the worker its session back, out of the
     /// component's namespace.
     pub fn finish(self, succeeded: bool) -> Box<Session> {
+        self.tell_output();
+        if succeeded {
+            SPARE.with_borrow_mut(|spare| {
+                if spare.len() < MAX_SPARE {
+                    spare.push((self.wasi, self.output));
+                }
+            });
+        }
+        self.session.leave();
+        self.session
+    }
+
+    /// Logs what the guest printed.
+    fn tell_output(&self) {
         let output = self.output.take();
         if !output.is_empty() {
             let text = crate::text::clean(&String::from_utf8_lossy(&output));
             tracing::debug!(pack = self.namespace.pack(), output = text, "a component printed");
         }
-        if succeeded {
-            SPARE.set(Some((self.wasi, self.output)));
-        }
-        self.session.leave();
-        self.session
     }
 }
 
+/// Arms a store with its limits and its deadline, from now on.
+fn arm(store: &mut Store<CallState>) {
+    let deadline = store.data().deadline.clone();
+    store.set_hostcall_fuel(limits::HOSTCALL_FUEL);
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| {
+        Ok(if deadline.is_over() {
+            UpdateDeadline::Interrupt
+        } else {
+            UpdateDeadline::Continue(1)
+        })
+    });
+}
+
+/// Most of WASI's host sides that a thread keeps.
+const MAX_SPARE: usize = 16;
+
 thread_local! {
-    /// WASI's host side of the last call on this thread. It holds nothing of the guest's: no files, no
+    /// WASI's host sides of the last calls on this thread. They hold nothing of the guest's: no files, no
     /// network, an emptied output, and the host's own source of randomness, which is what costs time
     /// to make.
-    static SPARE: Cell<Option<(WasiCtx, Output)>> = const { Cell::new(None) };
+    static SPARE: RefCell<Vec<(WasiCtx, Output)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl WasiView for CallState {

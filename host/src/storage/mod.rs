@@ -56,6 +56,11 @@ pub fn scratch<'a>(
     Ok(session)
 }
 
+/// A session on an empty database of its own in memory.
+pub fn nowhere() -> Result<Session, OpenError> {
+    Session::open(Path::new(":memory:"), session::Access::Memory)
+}
+
 /// Where the database is, and how to open sessions on it.
 #[derive(Debug, Clone)]
 pub struct Database {

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "the exports are made by hand, below the SDK")]
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use tollgate_sdk::guest::bindings::tollgate::host::component::Migration;
@@ -29,6 +30,9 @@ const NEWEST: Filter = Filter {
     newest_first: true,
     limit: 1,
 };
+
+/// Whether this instance judged already.
+static USED: AtomicBool = AtomicBool::new(false);
 
 struct Villain;
 export_component!(Villain);
@@ -129,6 +133,10 @@ fn misdeed(deed: &str, request: &Request) -> Result<(), String> {
                 black_box(&kept);
             }
         }
+        "be used twice" => match USED.swap(true, Ordering::Relaxed) {
+            true => Err("it was used before".to_owned()),
+            false => Ok(()),
+        },
         "give up" => Err("it \u{1b}[31m cannot".to_owned()),
         "remember" => storage::execute("INSERT INTO policy_task_store_seen (op_id) VALUES (?1)", &seen())
             .map(drop)

@@ -10,13 +10,13 @@ use crate::artifacts::CallArtifacts;
 use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
 use crate::packs::Effect;
-use crate::policies::{Answer, Cause, Fault, Policy};
+use crate::policies::{Answer, Cause, Fault, Policy, Spare, Used};
 use crate::progress::Progress;
 use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::policy::Policy as Instance;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::sandbox::state::{CallState, Facts, Setup, Transactions};
-use crate::storage::Session;
+use crate::storage::{self, Session};
 
 /// Runs policies one after another on a session that it was lent.
 pub(super) struct Court<'a> {
@@ -80,45 +80,141 @@ impl<'a> Court<'a> {
         let Some(session) = self.session.take() else {
             return host_failed::<V>().said.map(|(said, _)| said);
         };
-        let equipment = self.equipment;
         let deadline = Deadline::after(policy.limits.read, self.cancel.clone());
         session.enter(&policy.namespace, &deadline);
-        let setup = Setup {
-            namespace: policy.namespace.clone(),
-            deadline: deadline.clone(),
-            clock: Arc::clone(&equipment.clock),
-            transactions: Transactions::WholeCall,
-            facts: Facts {
-                op_id: request.op_id.clone(),
-                envelope_id: request.envelope_id.clone(),
-                granted: Arc::clone(&policy.granted),
-                host: self.host.clone(),
-                is_policy: true,
-            },
-            effect: Effect::Read,
-            access: Arc::clone(&policy.access),
-            launcher: Arc::clone(&equipment.launcher),
-            progress: Progress::default(),
-            artifacts: CallArtifacts::default(),
+        let facts = Facts {
+            op_id: request.op_id.clone(),
+            envelope_id: request.envelope_id.clone(),
+            granted: Arc::clone(&policy.granted),
+            host: self.host.clone(),
+            is_policy: true,
         };
-        let mut store = CallState::new(setup, session, &policy.limits).into_store(&equipment.sandbox);
-        let running = equipment.sandbox.running();
+        let (session, said) = match policy.spares().take() {
+            Some(spare) => self.ask_spare(policy, spare, facts, &deadline, session, say),
+            None => self.ask_new(policy, facts, &deadline, session, say),
+        };
+        self.session = Some(session);
+        said
+    }
+
+    /// Asks an instance that is made for it.
+    fn ask_new<V>(
+        &self,
+        policy: &Policy,
+        facts: Facts,
+        deadline: &Deadline,
+        session: Box<Session>,
+        say: impl FnOnce(&Instance, &mut Store<CallState>) -> wasmtime::Result<Result<V, String>>,
+    ) -> (Box<Session>, Result<V, Fault>) {
+        let state = state(self.equipment, policy, facts, deadline, session);
+        let mut store = state.into_store(&self.equipment.sandbox);
+        let running = self.equipment.sandbox.running();
         let said = policy
             .pre()
             .instantiate(&mut store)
             .and_then(|instance| say(&instance, &mut store));
         drop(running);
         let state = store.into_data();
-        let said = match said {
-            Ok(Ok(said)) => Ok(said),
-            Ok(Err(why)) => Err(Fault {
-                cause: Cause::CannotJudge,
-                detail: crate::text::clean(crate::text::cut(&why, 1 << 10)),
-            }),
-            Err(trap) => Err(fault(&trap, &state, &deadline)),
+        let said = heard(said, &state, deadline);
+        (state.finish(said.is_ok()), said)
+    }
+
+    /// Asks an instance that was made before. Its store is cleared away when there is time.
+    fn ask_spare<V>(
+        &self,
+        policy: &Policy,
+        spare: Spare,
+        facts: Facts,
+        deadline: &Deadline,
+        session: Box<Session>,
+        say: impl FnOnce(&Instance, &mut Store<CallState>) -> wasmtime::Result<Result<V, String>>,
+    ) -> (Box<Session>, Result<V, Fault>) {
+        let Spare { instance, mut used } = spare;
+        let stand_in = CallState::lend(&mut used.store, facts, deadline.clone(), session);
+        let running = self.equipment.sandbox.running();
+        let said = say(&instance, &mut used.store);
+        drop(running);
+        let state = used.store.data_mut();
+        let said = heard(said, state, deadline);
+        let session = state.give_back(stand_in);
+        used.is_sound = said.is_ok();
+        policy.spares().put_away(used);
+        (session, said)
+    }
+}
+
+/// Clears away what was used of a policy, and makes what calls will use next.
+pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
+    let (used, missing) = policy.spares().work();
+    let mut stand_ins: Vec<Box<Session>> = used
+        .into_iter()
+        .map(|used| used.store.into_data().finish(used.is_sound))
+        .collect();
+    for _ in 0..missing {
+        let Some(room) = equipment.sandbox.room() else {
+            return;
         };
-        self.session = Some(state.finish(said.is_ok()));
-        said
+        let stand_in = stand_ins
+            .pop()
+            .map_or_else(|| storage::nowhere().map(Box::new), Ok);
+        let made = stand_in.map_err(wasmtime::Error::from).and_then(|stand_in| {
+            let deadline = Deadline::after(policy.limits.read, Cancel::default());
+            stand_in.enter(&policy.namespace, &deadline);
+            let state = state(equipment, policy, Facts::default(), &deadline, stand_in);
+            let mut store = state.into_store(&equipment.sandbox);
+            let _running = equipment.sandbox.running();
+            let instance = policy.pre().instantiate(&mut store)?;
+            Ok((store, instance))
+        });
+        match made {
+            Ok((store, instance)) => {
+                let used = Used::new(store, room);
+                policy.spares().add(Spare { instance, used });
+            }
+            Err(err) => {
+                tracing::debug!(policy = policy.manifest.name, %err, "no instance is made in advance");
+                policy.spares().give_up();
+            }
+        }
+    }
+}
+
+/// The state of a policy that is asked.
+fn state(
+    equipment: &Equipment,
+    policy: &Policy,
+    facts: Facts,
+    deadline: &Deadline,
+    session: Box<Session>,
+) -> CallState {
+    let setup = Setup {
+        namespace: policy.namespace.clone(),
+        deadline: deadline.clone(),
+        clock: Arc::clone(&equipment.clock),
+        transactions: Transactions::WholeCall,
+        facts,
+        effect: Effect::Read,
+        access: Arc::clone(&policy.access),
+        launcher: Arc::clone(&equipment.launcher),
+        progress: Progress::default(),
+        artifacts: CallArtifacts::default(),
+    };
+    CallState::new(setup, session, &policy.limits)
+}
+
+/// What a policy said, or why it said nothing.
+fn heard<V>(
+    said: wasmtime::Result<Result<V, String>>,
+    state: &CallState,
+    deadline: &Deadline,
+) -> Result<V, Fault> {
+    match said {
+        Ok(Ok(said)) => Ok(said),
+        Ok(Err(why)) => Err(Fault {
+            cause: Cause::CannotJudge,
+            detail: crate::text::clean(crate::text::cut(&why, 1 << 10)),
+        }),
+        Err(trap) => Err(fault(&trap, state, deadline)),
     }
 }
 

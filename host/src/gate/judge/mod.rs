@@ -60,6 +60,11 @@ impl Judging {
         })
     }
 
+    /// Whose policies judge it.
+    pub(super) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
     /// What a tool takes, made of an amendment by a policy, or why it does not take that. What was wrong
     /// before the amendment is not held against it: the tool around a member may add what is missing.
     fn accept(&self, tool: &ToolEntry, given: &str, json: &str) -> Result<String, String> {
@@ -126,6 +131,14 @@ impl Runtime {
 }
 
 impl Runtime {
+    /// Makes instances of policies for the next calls, now that nobody waits.
+    pub(super) fn prepare_policies(&self, catalog: &Catalog) {
+        let members = catalog.policies().members().iter();
+        for policy in members.filter_map(|member| member.policy.as_ref().ok()) {
+            ask::prepare(&self.equipment, policy);
+        }
+    }
+
     /// Who asks policies on a session.
     fn court(&self, cancel: Cancel, session: Box<Session>) -> Court<'_> {
         Court::new(&self.equipment, Some(Arc::clone(&self.host)), cancel, session)
