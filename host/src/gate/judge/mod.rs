@@ -135,7 +135,10 @@ impl Runtime {
     pub(super) fn prepare_policies(&self, catalog: &Catalog) {
         let members = catalog.policies().members().iter();
         for policy in members.filter_map(|member| member.policy.as_ref().ok()) {
-            ask::prepare(&self.equipment, policy);
+            let prepare = AssertUnwindSafe(|| ask::prepare(&self.equipment, policy));
+            if std::panic::catch_unwind(prepare).is_err() {
+                policy.spares().give_up();
+            }
         }
     }
 
