@@ -1,0 +1,165 @@
+//! Words, what hides them, and what a reader is shown.
+
+use std::fmt::Write as _;
+
+use expect_test::expect;
+
+use super::*;
+
+#[test]
+fn words_are_told_from_what_hides_them() {
+    let text = r###"#!/bin/sh
+r#"a "use" b"# br"mod" b"\"use\"" c"x" r#type 'a' '\'' b'\u{1f}' 'static x<'a> '"' 1u8.max(2) // use
+/* mod /* use */ mod */ größe::b "é\
+use" 'é' # { } x!y ' r##"open
+"###;
+    let mut all = String::new();
+    let mut tokens = Tokens::new(text);
+    while tokens.peek() != Kind::End {
+        let _ = writeln!(all, "{} {:?}", tokens.at(), tokens.next());
+    }
+    expect![[r#"
+        10 Text("a \"use\" b")
+        25 Text("mod")
+        33 Text("\\\"use\\\"")
+        44 Text("x")
+        49 Word("type")
+        56 Mark('\'')
+        60 Mark('\'')
+        65 Word("b")
+        66 Mark('\'')
+        75 Mark('\'')
+        83 Word("x")
+        84 Mark('<')
+        85 Mark('\'')
+        87 Mark('>')
+        89 Mark('\'')
+        93 Mark('0')
+        96 Mark('.')
+        97 Word("max")
+        100 Open('(')
+        101 Mark('0')
+        102 Close(')')
+        135 Word("größe")
+        142 Separator
+        144 Word("b")
+        146 Text("é\\\nuse")
+        156 Mark('\'')
+        161 Pound
+        163 Open('{')
+        165 Close('}')
+        167 Word("x")
+        168 Mark('!')
+        169 Word("y")
+        171 Mark('\'')
+        173 Text("open\n")
+    "#]]
+    .assert_eq(&all);
+    let mut notable = String::new();
+    let mut tokens = Tokens::new(text);
+    loop {
+        match tokens.next_notable(Keywords::Items) {
+            Kind::End => break,
+            kind => {
+                let _ = write!(notable, "{kind:?} ");
+            }
+        }
+    }
+    expect![[r#"Word("type") Word("größe") Pound Open('{') Close('}') Word("x") "#]].assert_eq(&notable);
+}
+/// What a reader has to be shown of a text, by going through all tokens.
+fn notable(text: &str, keywords: Keywords) -> Vec<String> {
+    let mut tokens = Tokens::new(text);
+    let mut notable = Vec::new();
+    loop {
+        let kind = tokens.next();
+        let matters = match kind {
+            Kind::Word(word) => is_wanted(word, keywords) || tokens.peek() == Kind::Separator,
+            Kind::Pound | Kind::Open('{') | Kind::Close('}') => true,
+            Kind::End => return notable,
+            _ => false,
+        };
+        if matters {
+            notable.push(format!("{kind:?}"));
+        }
+    }
+}
+
+fn is_wanted(word: &str, keywords: Keywords) -> bool {
+    let names_files = matches!(word, "mod" | "use" | "extern");
+    names_files
+        || (keywords == Keywords::Items && is_keyword(word.as_bytes()) && !word.starts_with("include"))
+}
+
+proptest::proptest! {
+    #[test]
+    fn nothing_notable_is_passed_over(
+        parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..60)
+    ) {
+        let text: String = parts.concat();
+        for keywords in [Keywords::Imports, Keywords::Items] {
+            let mut tokens = Tokens::new(&text);
+            let mut shown = Vec::new();
+            loop {
+                let kind = tokens.next_notable(keywords);
+                let matters = match kind {
+                    Kind::Word(word) => is_wanted(word, keywords) || tokens.peek() == Kind::Separator,
+                    Kind::End => break,
+                    _ => true,
+                };
+                if matters {
+                    shown.push(format!("{kind:?}"));
+                }
+            }
+            proptest::prop_assert_eq!(shown, notable(&text, keywords), "{:?} {:?}", keywords, text);
+        }
+    }
+}
+
+const PARTS: &[&str] = &[
+    " ",
+    "\n",
+    "\t",
+    "a",
+    "b1",
+    "use",
+    "mod",
+    "fn",
+    "extern",
+    "struct",
+    "const",
+    "include",
+    "é",
+    "_",
+    "7",
+    "r",
+    "br",
+    "b",
+    "c",
+    "\"",
+    "\\",
+    "'",
+    "#",
+    "::",
+    ":",
+    "!",
+    "!=",
+    "/",
+    "//",
+    "/*",
+    "*/",
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    ";",
+    ",",
+    "<",
+    ">",
+    ".",
+    "longer_than_sixteen_bytes",
+    "            ",
+    "r#",
+];
