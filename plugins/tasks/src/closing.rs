@@ -11,7 +11,7 @@ use crate::error::{Reason, Refusals};
 use crate::limits::short;
 use crate::model::{Checkpoint, EventType, RootKind, Status};
 use crate::path::Path;
-use crate::record::{Confirmation, Lease, Meta, Node, Root, Step, Task, step_status};
+use crate::record::{Confirmation, Lease, Meta, Node, Plan, Root, Step, Task, step_status};
 use crate::scope::{Located, Scope};
 use crate::store::record::{From, children_with, count_by_status, of_root};
 use crate::store::{self, Kind};
@@ -248,8 +248,26 @@ pub(crate) fn gate_status(
             Root::Plan(plan) => gate_plan(scope, &plan.meta.id, allow_empty, refusals)?,
         }
     }
+    if let Root::Task(task) = root
+        && task.meta.status.is_finished()
+        && !to.is_finished()
+    {
+        want_open_plan(scope, task, refusals)?;
+    }
     if matches!(to, Status::Active | Status::Done) && root.meta().status != to {
         dependency::want_finished(scope, root.meta(), refusals)?;
+    }
+    Ok(())
+}
+
+/// A plan that is finished has no open tasks, so that it is reopened before one of them.
+pub(crate) fn want_open_plan(
+    scope: &Scope<'_>,
+    task: &Task,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
+    if let Some(plan) = scope.get::<Plan>(&task.plan)? {
+        refusals.unfinished(scope, &plan.meta);
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 use crate::checkpoint::Checkpoints;
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRY, NAME};
-use crate::model::{Checkpoint, EventType, Workspace};
+use crate::model::{Checkpoint, EventType, Status, Workspace};
 use crate::record::{Evidence, Step, Task};
 use crate::reply::{Warning, Written};
 use crate::scope::{Located, Scope, Selector};
@@ -177,6 +177,9 @@ impl Close<'_> {
         match self.how {
             Closing::Reopen if !located.record.is_done() => {}
             Closing::Reopen => {
+                if self.task.meta.status == Status::Done {
+                    closing::want_open_plan(&write.scope, &self.task, &mut refusals)?;
+                }
                 refusals.finish()?;
                 refusals = Refusals::default();
                 closing::reopen_step(&mut write, &self.task, &located)?;

@@ -392,6 +392,41 @@ fn a_done_task_is_not_reopened_past_what_it_depends_on() {
 }
 
 #[test]
+fn a_task_of_a_done_plan_is_reopened_after_its_plan() {
+    let session = after(&[
+        r#"create {"title": "P"}"#,
+        r#"create {"title": "t", "plan": "PLAN-001", "steps": [{"title": "s", "tests": ["t"]}]}"#,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+        r#"complete {"task": "TASK-001"}"#,
+        r#"complete {"task": "PLAN-001"}"#,
+    ]);
+    // Another finished status leaves the plan what it is.
+    ok(&session, r#"complete {"task": "TASK-001", "status": "CANCELED"}"#);
+    ok(&session, r#"complete {"task": "TASK-001"}"#);
+    let reopen = r#"progress {"task": "TASK-001", "path": "s:0", "completed": false}"#;
+    for call in [
+        reopen,
+        r#"complete {"task": "TASK-001", "status": "ACTIVE"}"#,
+        r#"complete {"task": "TASK-001", "status": "PARKED"}"#,
+    ] {
+        let err = refused(&session, call);
+        assert_eq!(err.code, "NOT_OPEN", "{call}");
+        assert!(
+            err.message.contains("PLAN-001 is DONE"),
+            "{call}: {}",
+            err.message
+        );
+    }
+    follow(&session, &refused(&session, reopen).next_call.unwrap());
+    ok(&session, reopen);
+    let status = |id: &str| ok(&session, &format!(r#"mirror {{"task": "{id}"}}"#))["status"].clone();
+    assert_eq!(
+        (status("PLAN-001"), status("TASK-001")),
+        (json!("ACTIVE"), json!("ACTIVE"))
+    );
+}
+
+#[test]
 fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
     let session = after(&[THREE]);
     let claim = |owner: &str, more: &str| {
