@@ -5,7 +5,6 @@
 //! there between a check and a use, leads out. Writing walks directory by directory and follows no
 //! link at all: a granted prefix cannot be made to mean another place.
 
-use std::collections::BinaryHeap;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -128,30 +127,31 @@ impl Tree {
         // Opened once: each entry is then looked at by its name alone.
         let dir = self.dir.open_dir(&directory).map_err(failed)?;
         let limit = limit.min(MAX_ENTRIES) as usize;
-        // The smallest names seen so far, the largest of them on top.
-        let mut names: BinaryHeap<(String, bool)> = BinaryHeap::new();
+        let mut names: Vec<(String, bool)> = Vec::new();
         for (count, entry) in dir.entries().map_err(failed)?.enumerate() {
             if count == MAX_SCANNED {
                 return Err(WorkspaceError::TooLarge(format!(
                     "`{directory}` has more than {MAX_SCANNED} entries"
                 )));
             }
-            let name = entry.map_err(failed)?.file_name();
-            let readable = name.to_str().is_some();
-            let name = name.to_string_lossy().into_owned();
+            let (name, readable) = match entry.map_err(failed)?.file_name().into_string() {
+                Ok(name) => (name, true),
+                Err(name) => (name.to_string_lossy().into_owned(), false),
+            };
             if after.is_none_or(|after| name.as_str() > after) {
                 names.push((name, readable));
-                if names.len() > limit {
-                    names.pop();
-                }
             }
         }
+        if names.len() > limit {
+            names.select_nth_unstable(limit);
+            names.truncate(limit);
+        }
+        names.sort_unstable();
         let below = |name: &str| match directory.as_str() {
             "." => name.to_owned(),
-            directory => format!("{directory}/{name}"),
+            directory => [directory, "/", name].concat(),
         };
         Ok(names
-            .into_sorted_vec()
             .into_iter()
             .filter_map(|(name, readable)| entry_of(&dir, &name, below(&name), readable))
             .collect())

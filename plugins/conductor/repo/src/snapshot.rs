@@ -15,7 +15,7 @@ use twox_hash::xxhash3_128::Hasher;
 
 pub(crate) use content::Reader;
 pub use diff::{Diff, Rename, diff};
-pub use walk::{Effort, Observer, Taken, add, take};
+pub use walk::{Effort, Observer, Taken, add, take, take_after};
 
 /// What a walk does not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -88,7 +88,7 @@ impl Git<'_> {
             .filter_map(|(letter, path)| {
                 Some(Change {
                     lines: counts.get(&path).copied().unwrap_or(0),
-                    path: self.inside(&path)?,
+                    path: self.inside(&path)?.to_owned(),
                     new: letter == 'A',
                 })
             })
@@ -108,13 +108,11 @@ impl Git<'_> {
             "--exclude-standard",
             "--full-name",
         ])?;
-        let mut paths: Vec<String> = parse::names(&listed)
-            .iter()
-            .filter_map(|path| self.inside(path))
-            .collect();
-        paths.sort();
+        let names = parse::names(&listed);
+        let mut paths: Vec<&str> = names.iter().filter_map(|path| self.inside(path)).collect();
+        paths.sort_unstable();
         paths.dedup();
-        Ok(paths.iter().map(|path| self.new_file(path)).collect())
+        Ok(paths.into_iter().map(|path| self.new_file(path)).collect())
     }
 
     fn new_file(&self, path: &str) -> Change {

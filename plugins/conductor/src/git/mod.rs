@@ -200,7 +200,7 @@ impl<'a> Git<'a> {
             .into_iter()
             .filter_map(|entry| {
                 Some(parse::Entry {
-                    path: self.inside(&entry.path)?,
+                    path: self.inside(&entry.path)?.to_owned(),
                     ..entry
                 })
             })
@@ -209,8 +209,8 @@ impl<'a> Git<'a> {
     }
 
     /// A path of Git's as one of the job's repository; none if it lies outside.
-    pub(crate) fn inside(&self, path: &str) -> Option<String> {
-        path.strip_prefix(&self.prefix).map(str::to_owned)
+    pub(crate) fn inside<'p>(&self, path: &'p str) -> Option<&'p str> {
+        path.strip_prefix(&self.prefix)
     }
 
     /// A path of the job's repository as one of the workspace, which git is started in.

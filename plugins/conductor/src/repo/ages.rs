@@ -1,5 +1,6 @@
 //! What Git knows of files and a walk does not see.
 
+use conductor_repo::snapshot::Taken;
 use conductor_repo::stale::Ages;
 
 use super::kept::KeptAges;
@@ -10,20 +11,21 @@ use crate::git::{Git, parse};
 const COMMITS: &str = "--max-count=2000";
 
 impl Git<'_> {
-    /// Files below the job's repository that are tracked although `.gitignore` excludes them.
-    pub(crate) fn tracked_but_ignored(&self) -> Result<Vec<String>, GitFault> {
-        let listed = self.run(&[
-            "ls-files",
-            "-z",
-            "--cached",
-            "--ignored",
-            "--exclude-standard",
-            "--full-name",
-        ])?;
-        let mut paths: Vec<String> = parse::names(&listed)
-            .iter()
-            .filter_map(|path| self.inside(path))
-            .collect();
+    /// Files below the job's repository that are tracked although `.gitignore` excludes them, as far as they
+    /// are among what a walk met.
+    pub(crate) fn tracked_but_ignored(&self, taken: &Taken) -> Result<Vec<String>, GitFault> {
+        let all = ["ls-files", "-z", "--cached", "--full-name"];
+        // Git looks at every file for this, while all names come out of its index alone.
+        let only_ignored = || self.run(&[all.as_slice(), &["--ignored", "--exclude-standard"]].concat());
+        let listed = match self.run(&all) {
+            Err(GitFault::TooMuch { .. }) => only_ignored()?,
+            listed => listed?,
+        };
+        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        // What has another name cannot be opened.
+        let names = names.filter_map(|name| std::str::from_utf8(name).ok());
+        let names = names.filter_map(|name| self.inside(name));
+        let mut paths = taken.excluded_of(names);
         paths.sort();
         paths.dedup();
         Ok(paths)
@@ -50,7 +52,7 @@ impl Git<'_> {
         let oldest = ages.committed.values().min().copied();
         for path in parse::names(&tracked).iter().filter_map(|path| self.inside(path)) {
             if let Some(oldest) = oldest {
-                ages.committed.entry(path).or_insert(oldest);
+                ages.committed.entry(path.to_owned()).or_insert(oldest);
             }
         }
         Ok(Some(KeptAges { commit, ages }))
@@ -75,7 +77,7 @@ impl Git<'_> {
                 }
             };
             if let Some(path) = self.inside(path).filter(|path| !path.is_empty()) {
-                ages.committed.entry(path).or_insert(at);
+                ages.committed.entry(path.to_owned()).or_insert(at);
             }
         }
         ages

@@ -3,6 +3,7 @@
 //! Looking takes time and happens outside of any transaction; what was found is stored in one, if no
 //! other snapshot of the job came between.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use conductor_repo::snapshot::{self, Diff, Effort, FileRecord, Limits, Snapshot, Taken};
@@ -35,12 +36,11 @@ impl Before {
         })
     }
 
-    /// The last snapshot, if it was of this repository.
-    fn known(&self, repo_root: &str) -> Result<Option<Known>, DbError> {
-        match &self.latest {
-            Some(latest) if latest.repo_root == repo_root => Known::from_buckets(&self.files),
-            _ => Ok(None),
-        }
+    /// Whether the last snapshot was of this repository.
+    fn knows(&self, repo_root: &str) -> bool {
+        self.latest
+            .as_ref()
+            .is_some_and(|latest| latest.repo_root == repo_root)
     }
 
     /// The number of the next snapshot.
@@ -72,11 +72,21 @@ pub(crate) fn open<'a>(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Access<'a
 /// Looks at a repository. The facts of what is read are taken at once, so that nothing is read twice.
 pub(crate) fn look(cx: &Cx<'_>, repo_root: &str, before: Before, limits: &Limits) -> Result<Look, ToolError> {
     let access = open(cx, Some(repo_root))?;
-    let previous = before.known(repo_root)?;
-    let seen = previous.as_ref().map(|known| &known.snapshot);
     let mut learned = Learned::default();
     let mut observe = |file: &FileRecord, bytes: &[u8]| learned.learn(file, bytes);
-    let taken = snapshot::take(&access, limits, seen, cx.now().as_ms(), &mut observe).map_err(unreadable)?;
+    let now = cx.now().as_ms();
+    let read = OnceCell::new();
+    let taken = match before.knows(repo_root) {
+        false => snapshot::take(&access, limits, None, now, &mut observe),
+        true => {
+            let read = || read.get_or_init(|| Known::from_buckets(&before.files));
+            let seen = || Some(&read().as_ref().ok()?.as_ref()?.snapshot);
+            snapshot::take_after(&access, limits, &seen, now, &mut observe)
+        }
+    };
+    let taken = taken.map_err(unreadable)?;
+    let previous = read.into_inner().transpose()?.flatten();
+    let seen = previous.as_ref().map(|known| &known.snapshot);
     let mut warnings = Vec::new();
     let (tracked, stamps) = tracked(cx, repo_root, &access, &taken, previous.as_ref(), &mut warnings);
     let taken = snapshot::add(&access, limits, seen, taken, &tracked, &mut observe).map_err(unreadable)?;
@@ -125,7 +135,7 @@ fn tracked(
     {
         return (previous.tracked.clone(), stamps);
     }
-    match Git::open(cx, Some(repo_root)).and_then(|git| git.tracked_but_ignored()) {
+    match Git::open(cx, Some(repo_root)).and_then(|git| git.tracked_but_ignored(taken)) {
         Ok(tracked) => (tracked, stamps),
         Err(GitFault::NoRepository(_)) => (Vec::new(), None),
         Err(fault) => {

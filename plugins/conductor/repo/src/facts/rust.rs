@@ -57,7 +57,8 @@ impl<'a> Reading<'a> {
             true => Keywords::Items,
             false => Keywords::Imports,
         };
-        match self.tokens.next_notable(keywords) {
+        let top = self.top();
+        match self.tokens.next_notable(keywords, &mut self.depth, top) {
             Kind::Pound => self.attribute(),
             Kind::Open('{') => self.depth += 1,
             Kind::Close('}') => {
@@ -238,7 +239,12 @@ impl<'a> Reading<'a> {
 
     /// Between items, not inside one.
     fn is_top(&self) -> bool {
-        self.depth == self.scopes.last().map_or(0, |(_, depth)| *depth)
+        self.depth == self.top()
+    }
+
+    /// The depth of items here.
+    fn top(&self) -> usize {
+        self.scopes.last().map_or(0, |(_, depth)| *depth)
     }
 
     fn scope(&self) -> String {

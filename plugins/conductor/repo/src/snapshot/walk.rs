@@ -1,5 +1,7 @@
 //! The walk that makes a snapshot.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::content::{Reader, piece_limit};
@@ -28,6 +30,27 @@ pub struct Taken {
     pub snapshot: Snapshot,
     /// What it took.
     pub effort: Effort,
+    /// Entries that `.gitignore` excludes. What is below a directory among them was not looked at.
+    pub excluded: Vec<String>,
+}
+
+impl Taken {
+    /// Those of some files that are excluded, or below what is.
+    pub fn excluded_of<'a>(&self, files: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let excluded: HashSet<&str> = self.excluded.iter().map(String::as_str).collect();
+        let mut known = self.snapshot.files.iter().peekable();
+        let mut is_excluded = |file: &str| {
+            // Both are mostly sorted, so that what was found is passed without a search.
+            while known.next_if(|known| known.path.as_str() < file).is_some() {}
+            if known.peek().is_some_and(|known| known.path == file) {
+                return false;
+            }
+            let slashes = file.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
+            let mut directories = slashes.filter_map(|(at, _)| file.get(..at));
+            excluded.contains(file) || directories.any(|directory| excluded.contains(directory))
+        };
+        files.filter(|file| is_excluded(file)).map(str::to_owned).collect()
+    }
 }
 
 /// What a walk did.
@@ -56,11 +79,22 @@ pub fn take<T: Tree + ?Sized>(
 ) -> Result<Taken, TreeError> {
     let mut walk = Walk::new(tree, limits, previous, observe);
     walk.snapshot.taken = now;
-    if let Some(content) = walk.ignore_file(".git/info/exclude")? {
-        walk.rules.exclude(&content);
-    }
-    let entries = walk.entries("")?;
-    walk.directory("", entries, 0)?;
+    walk.root(None)?;
+    Ok(walk.finish())
+}
+
+/// [`take`] with a snapshot before it that takes a while to be had: the tree is told of directories first,
+/// so that it can look ahead meanwhile.
+pub fn take_after<'a, T: Tree + ?Sized>(
+    tree: &'a T,
+    limits: &'a Limits,
+    previous: &dyn Fn() -> Option<&'a Snapshot>,
+    now: i64,
+    observe: &'a mut Observer<'_>,
+) -> Result<Taken, TreeError> {
+    let mut walk = Walk::new(tree, limits, None, observe);
+    walk.snapshot.taken = now;
+    walk.root(Some(previous))?;
     Ok(walk.finish())
 }
 
@@ -98,6 +132,7 @@ pub fn add<T: Tree + ?Sized>(
     walk.snapshot.problems.extend(taken.snapshot.problems);
     let mut both = walk.finish();
     both.snapshot.files.dedup_by(|a, b| a.path == b.path);
+    both.excluded = taken.excluded;
     both.effort.listed += taken.effort.listed;
     both.effort.ignored += taken.effort.ignored;
     both.effort.read += taken.effort.read;
@@ -116,6 +151,7 @@ struct Walk<'a, 'o, T: ?Sized> {
     reader: Reader,
     snapshot: Snapshot,
     effort: Effort,
+    excluded: Vec<String>,
 }
 
 impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
@@ -135,6 +171,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
             reader: Reader::default(),
             snapshot: Snapshot::default(),
             effort: Effort::default(),
+            excluded: Vec::new(),
         }
     }
 
@@ -145,19 +182,71 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         Taken {
             snapshot: self.snapshot,
             effort: self.effort,
+            excluded: self.excluded,
+        }
+    }
+
+    fn root(&mut self, previous: Option<&dyn Fn() -> Option<&'a Snapshot>>) -> Result<(), TreeError> {
+        if let Some(content) = self.ignore_file(".git/info/exclude")? {
+            self.rules.exclude(&content);
+        }
+        let entries = self.entries("")?;
+        let entries = self.wanted("", entries)?;
+        match previous {
+            None => {
+                let entries = self.with_known(entries);
+                self.look_ahead(&entries, 0);
+                self.each(entries, 0)
+            }
+            Some(previous) => {
+                let directories = entries.iter().filter(|entry| entry.kind == Kind::Directory);
+                let next = directories.map(|entry| Upcoming::List(&entry.path, PAGE));
+                self.tree.expect(&next.collect::<Vec<_>>());
+                self.previous = previous();
+                let entries = self.with_known(entries);
+                self.each(entries, 0)
+            }
         }
     }
 
     fn directory(&mut self, directory: &str, entries: Vec<Entry>, depth: usize) -> Result<(), TreeError> {
         let outside = self.rules.depth();
+        let entries = self.wanted(directory, entries)?;
+        let entries = self.with_known(entries);
+        self.look_ahead(&entries, depth);
+        self.each(entries, depth)?;
+        self.rules.leave(outside);
+        Ok(())
+    }
+
+    /// What belongs to a snapshot. Rules of the directory's own hold from here on.
+    fn wanted(&mut self, directory: &str, mut entries: Vec<Entry>) -> Result<Vec<Entry>, TreeError> {
         let ignore_file = path::below(directory, ".gitignore");
         if entries.iter().any(|entry| entry.path == ignore_file)
             && let Some(content) = self.ignore_file(&ignore_file)?
         {
             self.rules.enter(&ignore_file, &content);
         }
-        let entries = self.wanted(entries);
-        self.look_ahead(&entries, depth);
+        entries.retain(|entry| path::name(&entry.path) != ".git");
+        let rules = &self.rules;
+        let excluded =
+            entries.extract_if(.., |entry| rules.excludes(&entry.path, entry.kind == Kind::Directory));
+        let known = self.excluded.len();
+        self.excluded.extend(excluded.map(|entry| entry.path));
+        self.effort.ignored += u64::try_from(self.excluded.len() - known).unwrap_or(u64::MAX);
+        Ok(entries)
+    }
+
+    /// Entries with what is known of files that have not changed.
+    fn with_known(&mut self, entries: Vec<Entry>) -> Vec<(Entry, Option<Content>)> {
+        let with_known = |entry: Entry| {
+            let known = self.unchanged(&entry);
+            (entry, known)
+        };
+        entries.into_iter().map(with_known).collect()
+    }
+
+    fn each(&mut self, entries: Vec<(Entry, Option<Content>)>, depth: usize) -> Result<(), TreeError> {
         for (entry, known) in entries {
             if self.is_full() {
                 break;
@@ -167,21 +256,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
                 _ => self.file(entry, known)?,
             }
         }
-        self.rules.leave(outside);
         Ok(())
-    }
-
-    /// What belongs to a snapshot, with what is known of files that have not changed.
-    fn wanted(&mut self, mut entries: Vec<Entry>) -> Vec<(Entry, Option<Content>)> {
-        entries.retain(|entry| path::name(&entry.path) != ".git");
-        let all = entries.len();
-        entries.retain(|entry| !self.rules.excludes(&entry.path, entry.kind == Kind::Directory));
-        self.effort.ignored += u64::try_from(all - entries.len()).unwrap_or(u64::MAX);
-        let with_known = |entry: Entry| {
-            let known = self.unchanged(&entry);
-            (entry, known)
-        };
-        entries.into_iter().map(with_known).collect()
     }
 
     /// Tells the tree what will be listed and read.

@@ -1,10 +1,14 @@
-//! Where a reader of Rust has to look again: most of a source is passed over sixteen bytes at a time.
+//! Where a reader of Rust has to look again: most of a source is passed over 64 bytes at a time.
 
-/// Bytes looked at together.
-const LANES: usize = 16;
+/// Bytes looked at together: as many as a word of stops has bits.
+const LANES: usize = 64;
 
 /// Bytes that are asked for it: one before them, and two behind.
 type Window = [u8; LANES + 3];
+
+/// What a reader of keywords of imports stops at, and what only one of items does.
+const IMPORTS: u8 = 1;
+const ITEMS: u8 = 2;
 
 /// Keywords that are looked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,30 +19,59 @@ pub(super) enum Keywords {
     Items,
 }
 
-/// The next place from `start` on that holds a brace, `#`, quote, comment, `::`, `!` or what one of the
-/// keywords begins with.
-pub(super) fn next(bytes: &[u8], start: usize, keywords: Keywords) -> usize {
-    match keywords {
-        Keywords::Imports => search::<false>(bytes, start),
-        Keywords::Items => search::<true>(bytes, start),
-    }
+/// The stops of a text. Those around the last one are kept, because the next is mostly among them.
+pub(super) struct Stops<'a> {
+    bytes: &'a [u8],
+    /// Where the bytes begin whose stops are kept.
+    from: usize,
+    /// A bit for each of them.
+    imports: u64,
+    items: u64,
 }
 
-fn search<const ITEMS: bool>(bytes: &[u8], start: usize) -> usize {
-    let mut place = start;
-    while place < bytes.len() {
-        let around = place.checked_sub(1).and_then(|before| bytes.get(before..));
-        let hits = match around.and_then(|rest| rest.first_chunk()) {
-            Some(window) => hits::<ITEMS>(window),
-            None => hits::<ITEMS>(&at_an_end(bytes, place)),
+impl<'a> Stops<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Stops<'a> {
+        let mut stops = Stops {
+            bytes,
+            from: 0,
+            imports: 0,
+            items: 0,
         };
-        let hits = u128::from_le_bytes(hits);
-        if hits != 0 {
-            return place + hits.trailing_zeros() as usize / 8;
-        }
-        place += LANES;
+        stops.look(0);
+        stops
     }
-    bytes.len()
+
+    /// The next place from `start` on that holds a brace, `#`, quote, comment, `::`, `!` or what one of the
+    /// keywords begins with.
+    pub(super) fn next(&mut self, start: usize, keywords: Keywords) -> usize {
+        let mut place = start;
+        while place < self.bytes.len() {
+            if place.wrapping_sub(self.from) >= LANES {
+                self.look(place);
+            }
+            let stops = match keywords {
+                Keywords::Imports => self.imports,
+                Keywords::Items => self.imports | self.items,
+            };
+            let left = stops >> (place - self.from);
+            if left != 0 {
+                return place + left.trailing_zeros() as usize;
+            }
+            place = self.from + LANES;
+        }
+        self.bytes.len()
+    }
+
+    fn look(&mut self, place: usize) {
+        let around = place.checked_sub(1).and_then(|before| self.bytes.get(before..));
+        let stops = match around.and_then(|rest| rest.first_chunk()) {
+            Some(window) => stops(window),
+            None => stops(&at_an_end(self.bytes, place)),
+        };
+        self.from = place;
+        self.imports = bits(&stops, IMPORTS);
+        self.items = bits(&stops, ITEMS);
+    }
 }
 
 /// The bytes around a place, with zeros where there are none.
@@ -53,11 +86,24 @@ fn at_an_end(bytes: &[u8], place: usize) -> Window {
     window
 }
 
-/// Which bytes are looked for, as ones. Every byte is asked everything, without a branch, so that compilers
-/// make vector instructions of it.
-fn hits<const ITEMS: bool>(window: &Window) -> [u8; LANES] {
-    let mut hits = [0; LANES];
-    for (hit, [before, byte, second, third]) in hits.iter_mut().zip(window.array_windows()) {
+/// For each byte whether it is marked, as one bit.
+fn bits(marked: &[u8; LANES], mark: u8) -> u64 {
+    /// Moves the lowest bit of each byte to the highest byte, the first of them lowest.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let (bytes, _) = marked.as_chunks::<8>();
+    let mut bits = 0;
+    for eight in bytes.iter().rev() {
+        let lowest = u64::from_le_bytes(*eight) / u64::from(mark) & 0x0101_0101_0101_0101;
+        bits = bits << 8 | lowest.wrapping_mul(GATHER) >> 56;
+    }
+    bits
+}
+
+/// What each byte is a stop for. Every byte is asked everything, without a branch, so that compilers make
+/// vector instructions of it.
+fn stops(window: &Window) -> [u8; LANES] {
+    let mut stops = [0; LANES];
+    for (stop, [before, byte, second, third]) in stops.iter_mut().zip(window.array_windows()) {
         let is = |byte: &u8, wanted: u8| u8::from(*byte == wanted);
         let begins = |word: &[u8; 3]| is(byte, word[0]) & is(second, word[1]) & is(third, word[2]);
         let mark = is(byte, b'{')
@@ -68,15 +114,14 @@ fn hits<const ITEMS: bool>(window: &Window) -> [u8; LANES] {
             | (is(byte, b'/') & (is(second, b'/') | is(second, b'*')))
             | (is(byte, b':') & is(second, b':'))
             | (is(byte, b'!') & (is(second, b'=') ^ 1));
-        let mut keyword = begins(b"mod") | begins(b"use") | begins(b"ext");
-        if ITEMS {
-            keyword |= begins(b"str") | begins(b"sta") | begins(b"con") | begins(b"enu");
-            keyword |= begins(b"tra") | begins(b"typ") | begins(b"uni") | (is(byte, b'f') & is(second, b'n'));
-        }
-        let is_inside = u8::from((*before | 0x20).wrapping_sub(b'a') < 26);
-        *hit = mark | (keyword & (is_inside ^ 1));
+        let import = begins(b"mod") | begins(b"use") | begins(b"ext");
+        let item = begins(b"str") | begins(b"sta") | begins(b"con") | begins(b"enu");
+        let item = item | begins(b"tra") | begins(b"typ") | begins(b"uni");
+        let item = item | (is(byte, b'f') & is(second, b'n'));
+        let is_outside = u8::from((*before | 0x20).wrapping_sub(b'a') >= 26);
+        *stop = IMPORTS * (mark | (import & is_outside)) | ITEMS * (item & is_outside);
     }
-    hits
+    stops
 }
 
 #[cfg(test)]
@@ -85,8 +130,9 @@ mod tests {
 
     fn all(text: &str, keywords: Keywords) -> Vec<(usize, &str)> {
         let (mut found, mut place) = (Vec::new(), 0);
+        let mut stops = Stops::new(text.as_bytes());
         while place < text.len() {
-            place = next(text.as_bytes(), place, keywords);
+            place = stops.next(place, keywords);
             if let Some(rest) = text.get(place..).filter(|rest| !rest.is_empty()) {
                 found.push((place, rest.get(..3).unwrap_or(rest)));
             }
@@ -108,10 +154,10 @@ mod tests {
             .iter()
             .chain(&items.map(|stop| (stop, true)))
         {
-            for before in 0..40 {
-                for behind in [0, 1, 40] {
+            for before in (0..4).chain(60..70).chain([130]) {
+                for behind in [0, 1, 100] {
                     let text = format!("{}{stop}{}", " ".repeat(before), " ".repeat(behind));
-                    let found = |keywords| next(text.as_bytes(), 0, keywords);
+                    let found = |keywords| Stops::new(text.as_bytes()).next(0, keywords);
                     assert_eq!(found(Keywords::Items), before, "{text:?}");
                     let passed = text.len();
                     assert_eq!(

@@ -1,6 +1,6 @@
 //! The tokens of a Rust source that matter, one after the other.
 
-use super::stops::{self, Keywords};
+use super::stops::{Keywords, Stops};
 
 /// One token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,7 @@ pub(super) struct Tokens<'a> {
     place: usize,
     /// The next token, where it starts, if it was read already.
     read: Option<(Kind<'a>, usize)>,
+    stops: Stops<'a>,
 }
 
 impl<'a> Tokens<'a> {
@@ -67,32 +68,43 @@ impl<'a> Tokens<'a> {
             text,
             place: shebang(text),
             read: None,
+            stops: Stops::new(text.as_bytes()),
         }
     }
 
     /// The next brace, `#`, keyword that is looked for, or word that a path or the call of a macro may
-    /// begin with; everything else is passed over.
-    pub(super) fn next_notable(&mut self, keywords: Keywords) -> Kind<'a> {
-        let mut kind = self
-            .read
-            .take()
-            .map_or_else(|| self.leap(keywords), |(kind, _)| kind);
+    /// begin with; everything else is passed over. Where keywords of imports are looked for, braces are
+    /// counted in `depth` instead, up to the one that closes what was opened at `top`.
+    pub(super) fn next_notable(&mut self, keywords: Keywords, depth: &mut usize, top: usize) -> Kind<'a> {
+        let read = self.read.take();
+        let mut kind = read.map_or_else(|| self.leap(keywords, depth, top), |(kind, _)| kind);
         loop {
             match kind {
                 Kind::Word(_) | Kind::Pound | Kind::Open('{') | Kind::Close('}') | Kind::End => return kind,
-                _ => kind = self.leap(keywords),
+                _ => kind = self.leap(keywords, depth, top),
             }
         }
     }
 
     /// The next token that may matter to whoever looks for words.
-    fn leap(&mut self, keywords: Keywords) -> Kind<'a> {
+    fn leap(&mut self, keywords: Keywords, depth: &mut usize, top: usize) -> Kind<'a> {
         let bytes = self.text.as_bytes();
+        let counts = keywords == Keywords::Imports;
         let mut from = self.place;
         self.place = loop {
-            let stop = stops::next(bytes, from, keywords);
+            let stop = self.stops.next(from, keywords);
             let passed = bytes.get(self.place..stop).unwrap_or_default();
             match bytes.get(stop) {
+                Some(b'{') if counts => {
+                    *depth += 1;
+                    self.place = stop + 1;
+                    from = self.place;
+                }
+                Some(b'}') if counts && *depth > top + 1 => {
+                    *depth -= 1;
+                    self.place = stop + 1;
+                    from = self.place;
+                }
                 None | Some(b'{' | b'}' | b'\'') => break stop,
                 Some(b'"' | b'#') => break stop - word_before(passed),
                 // White space may stand between a word and these.
@@ -102,12 +114,13 @@ impl<'a> Tokens<'a> {
                     back => break stop - back,
                 },
                 Some(_) => {
-                    let word = part(bytes, stop);
+                    let end = stop + part(bytes, stop);
                     let starts = !passed.last().is_some_and(|byte| is_part(*byte));
-                    if starts && is_keyword(bytes.get(stop..stop + word).unwrap_or_default()) {
-                        break stop;
+                    if starts && is_keyword(bytes.get(stop..end).unwrap_or_default()) {
+                        self.place = end;
+                        return Kind::Word(self.slice(stop, end));
                     }
-                    from = stop + word;
+                    from = end;
                 }
             }
         };
@@ -158,7 +171,7 @@ impl<'a> Tokens<'a> {
             if at >= bytes.len() {
                 break (Kind::End, at);
             }
-            if !self.comment() {
+            if self.byte(0) != Some(b'/') || !self.comment() {
                 break (self.scan(), at);
             }
         };

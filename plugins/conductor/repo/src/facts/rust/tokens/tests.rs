@@ -58,7 +58,7 @@ use" 'é' # { } x!y ' r##"open
     let mut notable = String::new();
     let mut tokens = Tokens::new(text);
     loop {
-        match tokens.next_notable(Keywords::Items) {
+        match tokens.next_notable(Keywords::Items, &mut 0, 0) {
             Kind::End => break,
             kind => {
                 let _ = write!(notable, "{kind:?} ");
@@ -67,22 +67,34 @@ use" 'é' # { } x!y ' r##"open
     }
     expect![[r#"Word("type") Word("größe") Pound Open('{') Close('}') Word("x") "#]].assert_eq(&notable);
 }
-/// What a reader has to be shown of a text, by going through all tokens.
+/// What a reader has to be shown of a text, by going through all tokens, and how deep in braces it then is.
 fn notable(text: &str, keywords: Keywords) -> Vec<String> {
     let mut tokens = Tokens::new(text);
-    let mut notable = Vec::new();
+    let (mut notable, mut depth) = (Vec::new(), 0);
     loop {
         let kind = tokens.next();
         let matters = match kind {
             Kind::Word(word) => is_wanted(word, keywords) || tokens.peek() == Kind::Separator,
-            Kind::Pound | Kind::Open('{') | Kind::Close('}') => true,
-            Kind::End => return notable,
+            Kind::Pound | Kind::End => true,
+            Kind::Open('{') | Kind::Close('}') => braces(kind, &mut depth, keywords),
             _ => false,
         };
         if matters {
-            notable.push(format!("{kind:?}"));
+            notable.push(format!("{kind:?} {depth}"));
+        }
+        if kind == Kind::End {
+            return notable;
         }
     }
+}
+
+/// Counts a brace, and says whether it has to be shown.
+fn braces(kind: Kind<'_>, depth: &mut usize, keywords: Keywords) -> bool {
+    match kind {
+        Kind::Open(_) => *depth += 1,
+        _ => *depth = depth.saturating_sub(1),
+    }
+    keywords == Keywords::Items || *depth == 0 && kind == Kind::Close('}')
 }
 
 fn is_wanted(word: &str, keywords: Keywords) -> bool {
@@ -99,16 +111,19 @@ proptest::proptest! {
         let text: String = parts.concat();
         for keywords in [Keywords::Imports, Keywords::Items] {
             let mut tokens = Tokens::new(&text);
-            let mut shown = Vec::new();
+            let (mut shown, mut depth) = (Vec::new(), 0);
             loop {
-                let kind = tokens.next_notable(keywords);
+                let kind = tokens.next_notable(keywords, &mut depth, 0);
                 let matters = match kind {
                     Kind::Word(word) => is_wanted(word, keywords) || tokens.peek() == Kind::Separator,
-                    Kind::End => break,
+                    Kind::Open('{') | Kind::Close('}') => braces(kind, &mut depth, keywords),
                     _ => true,
                 };
                 if matters {
-                    shown.push(format!("{kind:?}"));
+                    shown.push(format!("{kind:?} {depth}"));
+                }
+                if kind == Kind::End {
+                    break;
                 }
             }
             proptest::prop_assert_eq!(shown, notable(&text, keywords), "{:?} {:?}", keywords, text);
