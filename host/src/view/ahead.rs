@@ -1,11 +1,13 @@
 //! Looking ahead in workspaces: a thread lists and reads what a component said it will ask for, while the
 //! component works on what it has.
 //!
-//! Nobody waits for the thread. What it has not finished when it is asked for, the component's own thread
-//! looks at itself, so that a hint can make a call faster and never slower by more than the hint.
+//! Nobody waits for the thread to begin. What it has not looked at when it is asked for, the component's own
+//! thread looks at itself, so that a hint can make a call faster and never slower by more than the hint. Only
+//! a listing that the thread is in the middle of is waited for: to look at a hundred files twice takes longer.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tollgate_sdk::{FileEntry, WorkspaceError};
 
@@ -19,6 +21,8 @@ const MAX_HELD: usize = 8 << 20;
 const LEAD: usize = 2;
 /// Among how many of the next requests one is looked for.
 const REACH: usize = 16;
+/// Longest time that a listing is waited for which the thread is in the middle of.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A request that will come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +68,8 @@ pub struct Ahead(Option<Arc<Shared>>);
 struct Shared {
     plan: Mutex<Plan>,
     changed: Condvar,
+    /// A listing is there that is waited for.
+    listed: Condvar,
 }
 
 #[derive(Default)]
@@ -80,6 +86,8 @@ struct Plan {
     /// The thread rests because that is too much.
     is_full: bool,
     rests: bool,
+    /// The component waits for a listing.
+    waits: bool,
     is_over: bool,
 }
 
@@ -160,6 +168,14 @@ impl Ahead {
         for _ in 0..place {
             plan.pass();
         }
+        if matches!(what, Upcoming::List(..)) && plan.is_looking() {
+            plan.waits = true;
+            let waited = shared
+                .listed
+                .wait_timeout_while(plan, PATIENCE, |plan| plan.is_looking());
+            plan = waited.unwrap_or_else(PoisonError::into_inner).0;
+            plan.waits = false;
+        }
         let seen = plan.pass();
         if plan.is_full && plan.held < MAX_HELD / 2 {
             plan.is_full = false;
@@ -196,6 +212,12 @@ impl Plan {
             let last = self.expected.pop_back();
             self.release(last);
         }
+    }
+
+    /// Whether the thread is in the middle of the first request.
+    fn is_looking(&self) -> bool {
+        let first = self.expected.front();
+        first.is_some_and(|first| matches!(first.state, State::Looking))
     }
 
     /// Gives up the first request, and what was seen of it.
@@ -288,6 +310,9 @@ impl Shared {
             let seen = Seen::of(&workspace, &what);
             plan = self.plan();
             plan.keep(&place, seen);
+            if plan.waits {
+                self.listed.notify_one();
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The path before the last `/`; the root's is the root.
-pub(crate) fn parent(path: &str) -> &str {
+pub fn parent(path: &str) -> &str {
     split_last(path, b'/').map_or("", |(parent, _)| parent)
 }
 

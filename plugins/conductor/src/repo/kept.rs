@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use conductor_repo::facts::{self, FactBook, Facts};
+use conductor_repo::path;
 use conductor_repo::snapshot::{Digest, FileRecord, Problem, Snapshot};
 use conductor_repo::stale::Ages;
 use serde::de::DeserializeOwned;
@@ -14,10 +15,13 @@ use tollgate_sdk::DbError;
 
 use crate::store::part::Buckets;
 
-/// Buckets that files fall into.
+/// Buckets that facts fall into.
 const SHARES: u32 = 64;
 /// The bucket of what is no list.
 const HEAD: u32 = SHARES;
+/// The first of as many buckets that files fall into, all of a directory into the same. In those before
+/// [`HEAD`] they lay by path, which took much sorting.
+const DIRECTORIES: u32 = HEAD + 1;
 
 /// A snapshot as it is kept.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,6 +33,8 @@ pub(crate) struct Known {
     pub stamps: Option<Stamps>,
     /// What Git tracks although `.gitignore` excludes it.
     pub tracked: Vec<String>,
+    /// It lay in buckets by path.
+    pub is_by_path: bool,
 }
 
 /// What is kept of a snapshot beside its files.
@@ -56,13 +62,15 @@ impl Known {
             return Ok(None);
         };
         let head: Head = decode(head)?;
-        let mut files: Vec<KeptFile> = Vec::new();
-        for (_, bytes) in buckets.range(..HEAD) {
+        let mut directories: Vec<Vec<KeptFile>> = Vec::new();
+        for (_, bytes) in buckets.iter().filter(|(bucket, _)| **bucket != HEAD) {
             if !bytes.is_empty() {
-                files.extend(decode::<Vec<KeptFile>>(bytes)?);
+                add_files(bytes, &mut directories)?;
             }
         }
-        // Each bucket is sorted, which a stable sort makes use of.
+        directories.sort_by(|a, b| directory_of(a).cmp(directory_of(b)));
+        let mut files: Vec<KeptFile> = directories.into_iter().flatten().collect();
+        // Mostly they are in order now, which a stable sort makes use of.
         files.sort_by(|a, b| a.record.path.cmp(&b.record.path));
         let (files, since) = files.into_iter().map(|file| (file.record, file.since)).unzip();
         Ok(Some(Known {
@@ -74,6 +82,7 @@ impl Known {
             since,
             stamps: head.stamps,
             tracked: head.tracked,
+            is_by_path: buckets.keys().any(|bucket| *bucket < HEAD),
         }))
     }
 
@@ -108,8 +117,11 @@ impl Known {
 
     /// Where a file came, went or is not what it was.
     fn changed_shares(&self, before: Option<&Known>) -> BTreeSet<u32> {
-        let Some(before) = before else {
-            return (0..SHARES).collect();
+        let everything = DIRECTORIES..DIRECTORIES + SHARES;
+        let before = match before {
+            None => return everything.collect(),
+            Some(before) if before.is_by_path => return (0..HEAD).chain(everything).collect(),
+            Some(before) => before,
         };
         let mut changed = BTreeSet::new();
         let (mut old, mut new) = (before.records().peekable(), self.records().peekable());
@@ -254,8 +266,24 @@ pub(crate) fn ages_to(ages: &KeptAges) -> Result<Buckets, DbError> {
     Ok(Buckets::from([(HEAD, encode(ages)?)]))
 }
 
+/// The bucket of a file.
 fn share(path: &str) -> u32 {
-    Digest::of(path.as_bytes()).share(SHARES)
+    DIRECTORIES + Digest::of(path::parent(path).as_bytes()).share(SHARES)
+}
+
+/// Adds the files of one bucket, each directory's apart.
+fn add_files(bytes: &[u8], directories: &mut Vec<Vec<KeptFile>>) -> Result<(), DbError> {
+    for file in decode::<Vec<KeptFile>>(bytes)? {
+        match directories.last_mut() {
+            Some(files) if directory_of(files) == path::parent(&file.record.path) => files.push(file),
+            _ => directories.push(vec![file]),
+        }
+    }
+    Ok(())
+}
+
+fn directory_of(files: &[KeptFile]) -> &str {
+    files.first().map_or("", |file| path::parent(&file.record.path))
 }
 
 fn encode(value: &impl Serialize) -> Result<Vec<u8>, DbError> {
@@ -313,5 +341,42 @@ mod tests {
         );
         assert_eq!(Known::from_buckets(&Buckets::new()).unwrap(), None);
         assert!(Known::from_buckets(&Buckets::from([(HEAD, vec![9])])).is_err());
+    }
+
+    #[test]
+    fn what_lay_by_path_comes_back_and_moves() {
+        let file = |path: &str| FileRecord {
+            path: path.to_owned(),
+            content: Content::Symlink,
+            size: 1,
+            modified: 1,
+        };
+        let paths = ["a", "a-b/x", "a/b", "a/b.c/d", "a/b/c", "a/z", "b"];
+        let mut known = Known::default();
+        known.snapshot.files = paths.map(file).into();
+        known.since = vec![3; paths.len()];
+        let head = known.changed_buckets(None).unwrap().remove(&HEAD).unwrap();
+        let mut buckets = Buckets::from([(HEAD, head)]);
+        for (number, records) in (0_u32..).zip([0..2, 2..3, 3..7]) {
+            let records: Vec<(&FileRecord, u32)> = known.snapshot.files[records]
+                .iter()
+                .rev()
+                .map(|file| (file, 3))
+                .collect();
+            buckets.insert(number * 20, encode(&records).unwrap());
+        }
+        let back = Known::from_buckets(&buckets).unwrap().unwrap();
+        assert_eq!((&back.snapshot, &back.since), (&known.snapshot, &known.since));
+        let moved = back.changed_buckets(Some(&back)).unwrap();
+        assert!(moved.range(..HEAD).all(|(_, content)| content.is_empty()));
+        buckets.extend(moved);
+        buckets.retain(|_, content| !content.is_empty());
+        let again = Known::from_buckets(&buckets).unwrap().unwrap();
+        assert_eq!((&again.snapshot, &again.since), (&known.snapshot, &known.since));
+        assert_eq!(
+            again.changed_buckets(Some(&again)).unwrap().len(),
+            1,
+            "nothing but the head"
+        );
     }
 }

@@ -97,6 +97,7 @@ pub(crate) fn look(cx: &Cx<'_>, repo_root: &str, before: Before, limits: &Limits
         snapshot: taken.snapshot,
         stamps,
         tracked,
+        is_by_path: false,
     };
     Ok(Look {
         repo_root: repo_root.to_owned(),

@@ -49,7 +49,10 @@ impl Taken {
             let mut directories = slashes.filter_map(|(at, _)| file.get(..at));
             excluded.contains(file) || directories.any(|directory| excluded.contains(directory))
         };
-        files.filter(|file| is_excluded(file)).map(str::to_owned).collect()
+        files
+            .filter(|file| is_excluded(file))
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -229,8 +232,9 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         }
         entries.retain(|entry| path::name(&entry.path) != ".git");
         let rules = &self.rules;
-        let excluded =
-            entries.extract_if(.., |entry| rules.excludes(&entry.path, entry.kind == Kind::Directory));
+        let excluded = entries.extract_if(.., |entry| {
+            rules.excludes(&entry.path, entry.kind == Kind::Directory)
+        });
         let known = self.excluded.len();
         self.excluded.extend(excluded.map(|entry| entry.path));
         self.effort.ignored += u64::try_from(self.excluded.len() - known).unwrap_or(u64::MAX);

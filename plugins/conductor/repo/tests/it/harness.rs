@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use conductor_repo::facts::FactBook;
 use conductor_repo::map::{Notes, RepoMap};
-use conductor_repo::snapshot::{Limits, Snapshot, Taken, take};
+use conductor_repo::snapshot::{FileRecord, Limits, Snapshot, Taken, take, take_after};
 use conductor_repo::tree::{Entry, Kind, Tree, TreeError};
 
 /// A tree in memory. Paths end in `/` for nothing; directories follow from files.
@@ -39,9 +39,11 @@ impl Memory {
     /// A snapshot taken long after the last change.
     pub(crate) fn take(&self, limits: &Limits, previous: Option<&Snapshot>) -> (Taken, FactBook) {
         let mut book = FactBook::default();
-        let taken = take(self, limits, previous, 1_000_000, &mut |file, bytes| {
-            book.learn(file, bytes)
-        });
+        let mut observe = |file: &FileRecord, bytes: &[u8]| book.learn(file, bytes);
+        let taken = match previous {
+            None => take(self, limits, None, 1_000_000, &mut observe),
+            Some(_) => take_after(self, limits, &|| previous, 1_000_000, &mut observe),
+        };
         (taken.unwrap(), book)
     }
 

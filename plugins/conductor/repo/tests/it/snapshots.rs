@@ -92,6 +92,9 @@ fn only_what_changed_is_read_again_and_the_result_is_the_same() {
     assert_eq!((second.effort.read, second.effort.bytes), (1, 5));
     let (fresh, _) = tree.take(&Limits::default(), None);
     assert_eq!(second.snapshot, fresh.snapshot);
+    let limits = Limits::default();
+    let at_once = take(&tree, &limits, Some(&first.snapshot), 1_000_000, &mut |_, _| {});
+    assert_eq!(at_once.unwrap(), second, "whether it is there at once or later");
 }
 
 #[test]
@@ -212,6 +215,31 @@ fn names_on_disk_may_hold_anything() {
     assert_eq!(found.problems[0].what, Trouble::NameNotUtf8);
     let stored = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<Snapshot>(&stored).unwrap(), found);
+}
+
+#[test]
+fn of_what_is_tracked_only_what_is_excluded_counts() {
+    let tree = Memory::new(
+        "== .gitignore\nout/\n*.log\n/a/b\n== a/b/c\n1\n== a/bc\n2\n== a.log\n3\n== out/deep/x\n4\n== z/out/y\n5\n",
+    );
+    let (taken, _) = tree.take(&Limits::default(), None);
+    assert_eq!(taken.excluded, ["a.log", "out", "a/b", "z/out"]);
+    let tracked = [
+        "a.log",
+        "a/b/c",
+        "a/bc",
+        "gone",
+        "out",
+        "out/deep/x",
+        "outside",
+        "z/out/y",
+    ];
+    assert_eq!(
+        taken.excluded_of(tracked.into_iter()),
+        ["a.log", "a/b/c", "out", "out/deep/x", "z/out/y"]
+    );
+    let backwards: Vec<String> = taken.excluded_of(tracked.into_iter().rev());
+    assert_eq!(backwards.len(), 5, "in any order");
 }
 
 #[test]
