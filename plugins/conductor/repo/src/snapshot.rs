@@ -138,6 +138,11 @@ impl Digest {
         u32::try_from(self.0 % u128::from(count.max(1))).unwrap_or_default()
     }
 
+    /// Half of it, where a hash that nobody keeps for long is enough.
+    pub fn short(self) -> u64 {
+        u64::try_from(self.0 >> 64).unwrap_or_default()
+    }
+
     /// The hash of what a hasher was fed.
     pub(crate) fn finished(hasher: &Hasher) -> Digest {
         Digest(hasher.finish_128())

@@ -29,7 +29,7 @@ pub(crate) struct Known {
     pub snapshot: Snapshot,
     /// For each file the number of the snapshot that saw it first.
     pub since: Vec<u32>,
-    /// The state of Git's index and private excludes that `tracked` comes from.
+    /// The state of Git's index and of what is excluded that `tracked` comes from.
     pub stamps: Option<Stamps>,
     /// What Git tracks although `.gitignore` excludes it.
     pub tracked: Vec<String>,
@@ -46,7 +46,7 @@ struct Head {
     tracked: Vec<String>,
 }
 
-/// Size and time of `.git/index` and of `.git/info/exclude`.
+/// Size and time of `.git/index`, then a hash of what is excluded.
 pub(crate) type Stamps = [(u64, i64); 2];
 
 #[derive(Serialize, Deserialize)]

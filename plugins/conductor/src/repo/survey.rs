@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use conductor_repo::snapshot::{self, Diff, Effort, FileRecord, Limits, Snapshot, Taken};
+use conductor_repo::snapshot::{self, Diff, Digest, Effort, FileRecord, Limits, Snapshot, Taken};
 use conductor_repo::tree::{Tree as _, TreeError};
 use tollgate_sdk::{Cx, Db, DbError, ToolError};
 
@@ -115,8 +115,8 @@ fn unreadable(err: TreeError) -> ToolError {
     Reason::Repository(err.to_string()).into()
 }
 
-/// What Git tracks although `.gitignore` excludes it. Git is asked only if something was excluded and
-/// neither its index nor the rules changed.
+/// What Git tracks although `.gitignore` excludes it. Git is asked only if something was excluded, and not
+/// again while its index and what is excluded are the same.
 fn tracked(
     cx: &Cx<'_>,
     repo_root: &str,
@@ -128,11 +128,10 @@ fn tracked(
     if taken.effort.ignored == 0 {
         return (Vec::new(), None);
     }
-    let stamps = stamps(access);
+    let stamps = stamps(access, taken);
     if let Some(previous) = previous
         && stamps.is_some()
         && previous.stamps == stamps
-        && has_same_rules(&previous.snapshot, &taken.snapshot)
     {
         return (previous.tracked.clone(), stamps);
     }
@@ -148,22 +147,10 @@ fn tracked(
     }
 }
 
-fn stamps(access: &Access<'_>) -> Option<Stamps> {
+fn stamps(access: &Access<'_>, taken: &Taken) -> Option<Stamps> {
     let index = access.stat(".git/index").ok()?;
-    let excludes = access.stat(".git/info/exclude");
-    let excludes = excludes.map_or((0, 0), |entry| (entry.size, entry.modified));
-    Some([(index.size, index.modified), excludes])
-}
-
-fn has_same_rules(before: &Snapshot, after: &Snapshot) -> bool {
-    let rules = |snapshot: &Snapshot| {
-        let files = snapshot.files.iter();
-        let rules = files.filter(|file| file.path.ends_with(".gitignore"));
-        rules
-            .map(|file| (file.path.clone(), file.content))
-            .collect::<Vec<_>>()
-    };
-    rules(before) == rules(after)
+    let excluded = Digest::of(taken.excluded.join("\0").as_bytes());
+    Some([(index.size, index.modified), (excluded.short(), 0)])
 }
 
 /// For each file the snapshot that saw it first, 1 for those of the first of a repository. A file that

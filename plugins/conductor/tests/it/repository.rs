@@ -82,6 +82,11 @@ fn what_git_tracks_counts_although_it_is_ignored() {
     // Neither index nor rules changed: what Git said before still holds, and what was changed is seen.
     bench.write("build/out.py", "import other");
     assert_eq!(paths(&bench), listed);
+    // What is taken away and brought back without Git's knowing is found again.
+    std::fs::remove_dir_all(bench.dir.as_ref().unwrap().path().join("build")).unwrap();
+    assert!(!paths(&bench).contains(&"build/out.py".to_owned()));
+    bench.write("build/out.py", "import other");
+    assert_eq!(paths(&bench), listed);
     bench.git(&["rm", "--cached", "--force", "--quiet", "build/out.py"]);
     assert!(!paths(&bench).contains(&"build/out.py".to_owned()));
 }
