@@ -21,8 +21,9 @@ const MAX_HELD: usize = 8 << 20;
 const LEAD: usize = 2;
 /// Among how many of the next requests one is looked for.
 const REACH: usize = 16;
-/// Longest time that a listing is waited for which the thread is in the middle of.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Longest time that a listing is waited for which the thread is in the middle of. It would not be there
+/// sooner if it was begun again.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A request that will come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -296,6 +297,15 @@ impl Shared {
         self.wake(&mut plan);
     }
 
+    fn keep(&self, place: &Place, seen: Seen) -> MutexGuard<'_, Plan> {
+        let mut plan = self.plan();
+        plan.keep(place, seen);
+        if plan.waits {
+            self.listed.notify_one();
+        }
+        plan
+    }
+
     /// What the thread does.
     fn look(&self) {
         let mut plan = self.plan();
@@ -308,11 +318,7 @@ impl Shared {
             };
             drop(plan);
             let seen = Seen::of(&workspace, &what);
-            plan = self.plan();
-            plan.keep(&place, seen);
-            if plan.waits {
-                self.listed.notify_one();
-            }
+            plan = self.keep(&place, seen);
         }
     }
 }
@@ -396,6 +402,30 @@ mod tests {
         );
         assert_eq!(text(ahead.take(&app, &read("c"))).as_deref(), Some("3"));
         assert_eq!(ahead.0.as_ref().unwrap().plan().held, 0);
+    }
+
+    #[test]
+    fn a_listing_under_way_is_waited_for() {
+        let (_place, app) = workspace(&[("a", "1")]);
+        // Without a thread of its own.
+        let shared = Arc::new(Shared::default());
+        let ahead = Ahead(Some(Arc::clone(&shared)));
+        let root = || Upcoming::List(".".to_owned(), 2);
+        shared.plan().add(&app, root());
+        let (_, what, place) = shared.plan().next().unwrap();
+        let listed = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| text(ahead.take(&app, &root())));
+            while !shared.plan().waits && !asked.is_finished() {
+                std::thread::yield_now();
+            }
+            drop(shared.keep(&place, Seen::of(&app, &what)));
+            asked.join().unwrap()
+        });
+        assert_eq!(listed.as_deref(), Some("1 entries"));
+        // Of a read, both are quicker.
+        shared.plan().add(&app, read("a"));
+        assert!(shared.plan().next().is_some());
+        assert!(ahead.take(&app, &read("a")).is_none());
     }
 
     #[test]
