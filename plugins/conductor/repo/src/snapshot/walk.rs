@@ -189,6 +189,8 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         }
     }
 
+    /// Walks everything. With a snapshot before it, hints are given before that is asked for: only of
+    /// directories, because nobody knows yet which files will be read.
     fn root(&mut self, previous: Option<&dyn Fn() -> Option<&'a Snapshot>>) -> Result<(), TreeError> {
         if let Some(content) = self.ignore_file(".git/info/exclude")? {
             self.rules.exclude(&content);
@@ -250,6 +252,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         entries.into_iter().map(with_known).collect()
     }
 
+    /// Goes into directories and notes everything else.
     fn each(&mut self, entries: Vec<(Entry, Option<Content>)>, depth: usize) -> Result<(), TreeError> {
         for (entry, known) in entries {
             if self.is_full() {

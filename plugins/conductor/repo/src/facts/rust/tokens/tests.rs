@@ -67,6 +67,7 @@ use" 'é' # { } x!y ' r##"open
     }
     expect![[r#"Word("type") Word("größe") Pound Open('{') Close('}') Word("x") "#]].assert_eq(&notable);
 }
+
 /// What a reader has to be shown of a text, by going through all tokens, and how deep in braces it then is.
 fn notable(text: &str, keywords: Keywords) -> Vec<String> {
     let mut tokens = Tokens::new(text);
