@@ -93,8 +93,8 @@ fn bits(marked: &[u8; LANES], mark: u8) -> u64 {
     let (bytes, _) = marked.as_chunks::<8>();
     let mut bits = 0;
     for eight in bytes.iter().rev() {
-        let lowest = u64::from_le_bytes(*eight) / u64::from(mark) & 0x0101_0101_0101_0101;
-        bits = bits << 8 | lowest.wrapping_mul(GATHER) >> 56;
+        let lowest = (u64::from_le_bytes(*eight) / u64::from(mark)) & 0x0101_0101_0101_0101;
+        bits = (bits << 8) | (lowest.wrapping_mul(GATHER) >> 56);
     }
     bits
 }
@@ -119,7 +119,7 @@ fn stops(window: &Window) -> [u8; LANES] {
         let item = item | begins(b"tra") | begins(b"typ") | begins(b"uni");
         let item = item | (is(byte, b'f') & is(second, b'n'));
         let is_outside = u8::from((*before | 0x20).wrapping_sub(b'a') >= 26);
-        *stop = IMPORTS * (mark | (import & is_outside)) | ITEMS * (item & is_outside);
+        *stop = (IMPORTS * (mark | (import & is_outside))) | (ITEMS * (item & is_outside));
     }
     stops
 }
