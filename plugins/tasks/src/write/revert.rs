@@ -3,9 +3,10 @@
 use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
 
-use super::{Journal, Receipt, Write};
-use crate::error::{Reason, refusal};
+use super::{Journal, Receipt, Write, parse};
+use crate::error::{Reason, Refusals, refusal};
 use crate::model::EventType;
+use crate::record::{Plan, Task};
 use crate::store::operation::{self, Operation, State};
 use crate::store::{self, Kind};
 
@@ -18,6 +19,7 @@ impl Write<'_> {
         if to == State::Undone {
             changes.reverse();
         }
+        let mut reopened = Vec::new();
         for change in changes {
             let (present, wanted) = match to {
                 State::Undone => (change.after, change.before),
@@ -31,8 +33,10 @@ impl Write<'_> {
                 };
                 return Err(reason.into());
             }
+            reopened.extend(task_reopened(change.kind, present.as_deref(), wanted.as_deref())?);
             self.restore(change.kind, present.as_deref(), wanted)?;
         }
+        self.want_open_plans(&reopened)?;
         for root in operation::roots(&db, &workspace, operation.seq)? {
             let event_type = if to == State::Undone {
                 EventType::Undone
@@ -68,6 +72,17 @@ impl Write<'_> {
         Err(refusal(reason, first))
     }
 
+    /// Wants the plans of tasks that are open again to be open.
+    fn want_open_plans(&self, tasks: &[Task]) -> Result<(), ToolError> {
+        let mut refusals = Refusals::default();
+        for task in tasks {
+            if let Some(plan) = self.get::<Plan>(&task.plan)? {
+                refusals.unfinished(&self.scope, &plan.meta);
+            }
+        }
+        refusals.finish()
+    }
+
     /// Plans a record to be as the journal has it.
     fn restore(
         &mut self,
@@ -91,4 +106,14 @@ impl Write<'_> {
         self.change(kind, columns, wanted)?;
         Ok(())
     }
+}
+
+/// A task that was finished and will not be.
+fn task_reopened(kind: Kind, present: Option<&str>, wanted: Option<&str>) -> Result<Option<Task>, ToolError> {
+    let (Kind::Task, Some(present), Some(wanted)) = (kind, present, wanted) else {
+        return Ok(None);
+    };
+    let (before, after): (Task, Task) = (parse(present)?, parse(wanted)?);
+    let reopened = before.meta.status.is_finished() && !after.meta.status.is_finished();
+    Ok(reopened.then_some(after))
 }

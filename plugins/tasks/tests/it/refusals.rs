@@ -417,6 +417,19 @@ fn a_task_of_a_done_plan_is_reopened_after_its_plan() {
             err.message
         );
     }
+    // Nor does it come back by taking its completion back, before the plan's is.
+    let undo = r#"undo {"task": "TASK-001"}"#;
+    ok(&session, undo);
+    ok(&session, undo);
+    let err = refused(&session, undo);
+    assert_eq!(
+        (err.code.as_str(), err.message.as_str()),
+        ("NOT_OPEN", "PLAN-001 is DONE")
+    );
+    ok(&session, r#"undo {"task": "PLAN-001"}"#);
+    ok(&session, undo);
+    ok(&session, r#"complete {"task": "TASK-001"}"#);
+    ok(&session, r#"complete {"task": "PLAN-001"}"#);
     follow(&session, &refused(&session, reopen).next_call.unwrap());
     ok(&session, reopen);
     let status = |id: &str| ok(&session, &format!(r#"mirror {{"task": "{id}"}}"#))["status"].clone();
