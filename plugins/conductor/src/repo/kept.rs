@@ -82,7 +82,7 @@ impl Known {
             since,
             stamps: head.stamps,
             tracked: head.tracked,
-            is_by_path: buckets.keys().any(|bucket| *bucket < HEAD),
+            is_by_path: buckets.range(..HEAD).any(|(_, content)| !content.is_empty()),
         }))
     }
 
@@ -117,11 +117,9 @@ impl Known {
 
     /// Where a file came, went or is not what it was.
     fn changed_shares(&self, before: Option<&Known>) -> BTreeSet<u32> {
-        let everything = DIRECTORIES..DIRECTORIES + SHARES;
-        let before = match before {
-            None => return everything.collect(),
-            Some(before) if before.is_by_path => return (0..HEAD).chain(everything).collect(),
-            Some(before) => before,
+        // Those by path are emptied, whatever they hold.
+        let Some(before) = before.filter(|before| !before.is_by_path) else {
+            return (0..HEAD).chain(DIRECTORIES..DIRECTORIES + SHARES).collect();
         };
         let mut changed = BTreeSet::new();
         let (mut old, mut new) = (before.records().peekable(), self.records().peekable());
@@ -365,12 +363,16 @@ mod tests {
                 .collect();
             buckets.insert(number * 20, encode(&records).unwrap());
         }
+        let other = Known::default().changed_buckets(None).unwrap();
+        assert!(
+            buckets.keys().all(|bucket| other.contains_key(bucket)),
+            "another repository"
+        );
         let back = Known::from_buckets(&buckets).unwrap().unwrap();
         assert_eq!((&back.snapshot, &back.since), (&known.snapshot, &known.since));
         let moved = back.changed_buckets(Some(&back)).unwrap();
         assert!(moved.range(..HEAD).all(|(_, content)| content.is_empty()));
         buckets.extend(moved);
-        buckets.retain(|_, content| !content.is_empty());
         let again = Known::from_buckets(&buckets).unwrap().unwrap();
         assert_eq!((&again.snapshot, &again.since), (&known.snapshot, &known.since));
         assert_eq!(
