@@ -1,5 +1,7 @@
 //! Undoing and redoing: putting records back as the journal has them, in the journal's order.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
 
@@ -75,8 +77,9 @@ impl Write<'_> {
     /// Wants the plans of tasks that are open again to be open.
     fn want_open_plans(&self, tasks: &[Task]) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
-        for task in tasks {
-            if let Some(plan) = self.get::<Plan>(&task.plan)? {
+        let plans: BTreeSet<&str> = tasks.iter().map(|task| task.plan.as_str()).collect();
+        for plan in plans {
+            if let Some(plan) = self.get::<Plan>(plan)? {
                 refusals.unfinished(&self.scope, &plan.meta);
             }
         }
