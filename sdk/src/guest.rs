@@ -8,9 +8,9 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
-    Event, FileEntry, GitAccess, Host, LedgerError, Level, Migration, NextCall, Operation, OperationFilter,
-    Outcome, Pack, ProcessError, Row, Tier, ToolError, Transaction, Value, Want, WorkspaceError,
-    WorkspaceInfo,
+    Event, FileEntry, GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall, Operation,
+    OperationFilter, Outcome, Pack, ProcessError, Row, Tier, ToolError, Transaction, Value, Want,
+    WorkspaceError, WorkspaceInfo,
 };
 
 /// Code that wit-bindgen makes from `wit/`.
@@ -292,6 +292,16 @@ impl Host for Imports {
         limit: u32,
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
         workspace::list(workspace, directory, after, limit)
+    }
+
+    fn list_files_unless(
+        &self,
+        workspace: &str,
+        directory: &str,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<Listing>, WorkspaceError> {
+        workspace::list_unless(workspace, directory, known, limit)
     }
 
     fn stat_file(&self, workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError> {

@@ -4,7 +4,7 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
-    LedgerError, Operation, OperationFilter, Outcome, ProcessError, Row, Value, WorkspaceError,
+    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Value, WorkspaceError,
     WorkspaceInfo,
 };
 
@@ -89,6 +89,16 @@ pub trait Host {
         _after: Option<&str>,
         _limit: u32,
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        Err(WorkspaceError::Unknown(workspace.to_owned()))
+    }
+    /// See [`Workspace::list_unless`](crate::Workspace::list_unless).
+    fn list_files_unless(
+        &self,
+        workspace: &str,
+        _directory: &str,
+        _known: Option<u64>,
+        _limit: u32,
+    ) -> Result<Option<Listing>, WorkspaceError> {
         Err(WorkspaceError::Unknown(workspace.to_owned()))
     }
     /// See [`Workspace::stat`](crate::Workspace::stat).

@@ -188,7 +188,7 @@ pub use text::{Id, ParseTextError};
 pub use timestamp::Timestamp;
 pub use tool::{Effect, Entry, Hints, Reply, Tier, Tool};
 pub use workspace::{
-    FileEntry, FileKind, GitAccess, MAX_WRITE, TestCommand, Workspace, WorkspaceError, WorkspaceInfo,
+    FileEntry, FileKind, GitAccess, Listing, MAX_WRITE, TestCommand, Workspace, WorkspaceError, WorkspaceInfo,
 };
 
 #[doc(hidden)]

@@ -5,7 +5,10 @@
 //! there between a check and a use, leads out. Writing walks directory by directory and follows no
 //! link at all: a granted prefix cannot be made to mean another place.
 
+use std::ffi::CStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,15 +17,17 @@ use cap_std::fs::{
     Dir, File, FileType, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt,
 };
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Stat};
 
 use crate::workspace::{MAX_ENTRIES, MAX_READ, MAX_WRITE};
-use crate::{FileEntry, FileKind, WorkspaceError};
+use crate::{FileEntry, FileKind, Listing, WorkspaceError};
 
 /// Longest path, in bytes.
 const MAX_PATH: usize = 1024;
 /// Most entries of a directory that is listed.
 const MAX_SCANNED: usize = 100_000;
+/// Bytes of names that the system gives at once.
+const NAMES: usize = 16 << 10;
 /// Largest file that is appended to.
 const MAX_APPENDED: u64 = 256 << 20;
 
@@ -147,14 +152,40 @@ impl Tree {
             names.truncate(limit);
         }
         names.sort_unstable();
-        let below = |name: &str| match directory.as_str() {
-            "." => name.to_owned(),
-            directory => [directory, "/", name].concat(),
-        };
         Ok(names
             .into_iter()
-            .filter_map(|(name, readable)| entry_of(&dir, &name, below(&name), readable))
+            .filter_map(|(name, readable)| entry_of(&dir, &name, below(&directory, &name), readable))
             .collect())
+    }
+
+    /// The first entries of a directory, unless its fingerprint is the one that is known.
+    pub fn list_unless(
+        &self,
+        directory: &str,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<Listing>, WorkspaceError> {
+        let directory = path(directory)?;
+        let failed = |err| reading(&directory, &err);
+        let dir = self.dir.open_dir(&directory).map_err(failed)?;
+        // Mostly it is the same. If not, going through it again costs less than having made ready for it.
+        if known.is_some() && known == Some(scan(&dir, &directory, |_, _| ())?) {
+            return Ok(None);
+        }
+        let mut entries = Vec::new();
+        let fingerprint = scan(&dir, &directory, |name, found| {
+            let name = name.to_string_lossy();
+            let is_named = matches!(name, std::borrow::Cow::Borrowed(_));
+            entries.push(entry_from(below(&directory, &name), is_named.then_some(found)));
+        })?;
+        let limit = limit.min(MAX_ENTRIES) as usize;
+        let by_path = |one: &FileEntry, other: &FileEntry| one.path.cmp(&other.path);
+        if entries.len() > limit {
+            entries.select_nth_unstable_by(limit, by_path);
+            entries.truncate(limit);
+        }
+        entries.sort_unstable_by(by_path);
+        Ok(Some(Listing { entries, fingerprint }))
     }
 
     /// What a path is. A symbolic link at its end is not followed.
@@ -334,7 +365,7 @@ fn sync(dir: &Dir) -> std::io::Result<()> {
 }
 
 fn nonblocking() -> i32 {
-    i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes())
+    i32::from_ne_bytes(OFlags::NONBLOCK.bits().to_ne_bytes())
 }
 
 fn entry(path: String, metadata: &Metadata) -> FileEntry {
@@ -369,18 +400,73 @@ fn is_link(err: &std::io::Error) -> bool {
     err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
+/// Looks at every entry of a directory, in the system's own order, and gives the directory's fingerprint.
+fn scan(dir: &Dir, directory: &str, mut each: impl FnMut(&CStr, &Stat)) -> Result<u64, WorkspaceError> {
+    let failed = |err: rustix::io::Errno| reading(directory, &err.into());
+    // A directory of its own position.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(dir, c".", flags, Mode::empty()).map_err(failed)?;
+    let mut buffer = [MaybeUninit::uninit(); NAMES];
+    let mut names = RawDir::new(&opened, &mut buffer);
+    let mut fingerprint = DefaultHasher::new();
+    let mut count = 0;
+    while let Some(entry) = names.next() {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if count == MAX_SCANNED {
+            return Err(WorkspaceError::TooLarge(format!(
+                "`{directory}` has more than {MAX_SCANNED} entries"
+            )));
+        }
+        count += 1;
+        // A name out of the directory itself leads nowhere else, so that one system call is enough.
+        let Ok(found) = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            // It vanished meanwhile.
+            continue;
+        };
+        name.hash(&mut fingerprint);
+        for number in [found.st_ino, found.st_mtime_nsec, found.st_ctime_nsec] {
+            fingerprint.write_u64(number);
+        }
+        for number in [found.st_size, found.st_mtime, found.st_ctime] {
+            fingerprint.write_i64(number);
+        }
+        fingerprint.write_u32(found.st_mode);
+        each(name, &found);
+    }
+    Ok(fingerprint.finish())
+}
+
+/// The path of a directory's entry.
+fn below(directory: &str, name: &str) -> String {
+    match directory {
+        "." => name.to_owned(),
+        directory => [directory, "/", name].concat(),
+    }
+}
+
 /// An entry of a listing; `None` if it vanished meanwhile.
 fn entry_of(dir: &Dir, name: &str, path: String, readable: bool) -> Option<FileEntry> {
     if !readable {
-        return Some(FileEntry {
+        return Some(entry_from(path, None));
+    }
+    let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(entry_from(path, Some(&found)))
+}
+
+/// An entry of a listing; without what the system knows of it, if no request can name it.
+fn entry_from(path: String, found: Option<&Stat>) -> FileEntry {
+    let Some(found) = found else {
+        return FileEntry {
             path,
             kind: FileKind::Unnameable,
             size: 0,
             modified_ms: 0,
-        });
-    }
-    // A name out of the directory itself leads nowhere else, so that one system call is enough.
-    let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        };
+    };
     let kind = match rustix::fs::FileType::from_raw_mode(found.st_mode) {
         rustix::fs::FileType::RegularFile => FileKind::File,
         rustix::fs::FileType::Directory => FileKind::Directory,
@@ -388,7 +474,7 @@ fn entry_of(dir: &Dir, name: &str, path: String, readable: bool) -> Option<FileE
         _ => FileKind::Other,
     };
     let size = u64::try_from(found.st_size).unwrap_or_default();
-    Some(FileEntry {
+    FileEntry {
         path,
         kind,
         size: if kind == FileKind::File { size } else { 0 },
@@ -396,7 +482,7 @@ fn entry_of(dir: &Dir, name: &str, path: String, readable: bool) -> Option<FileE
             found.st_mtime,
             i64::try_from(found.st_mtime_nsec).unwrap_or_default(),
         ),
-    })
+    }
 }
 
 fn milliseconds(seconds: i64, nanoseconds: i64) -> i64 {

@@ -165,6 +165,26 @@ pub struct FileEntry {
     pub modified_ms: i64,
 }
 
+/// The first entries of a directory, from [`Workspace::list_unless`].
+///
+/// ```
+/// # use tollgate_sdk::{Listing, Workspace, WorkspaceError, workspace::MAX_ENTRIES};
+/// /// Lists a directory again, if it changed.
+/// fn refresh(workspace: &Workspace<'_>, notes: &mut Listing) -> Result<bool, WorkspaceError> {
+///     let changed = workspace.list_unless("notes", Some(notes.fingerprint), MAX_ENTRIES)?;
+///     Ok(changed.map(|listing| *notes = listing).is_some())
+/// }
+/// # let _ = refresh;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Sorted by name.
+    pub entries: Vec<FileEntry>,
+    /// A hash of the names, kinds, sizes, inodes and times of all entries, those that are not in `entries` too.
+    /// It says nothing of what is in files or below subdirectories, and only the host can compare it.
+    pub fingerprint: u64,
+}
+
 /// A request that will come, for [`Workspace::read_ahead`].
 ///
 /// ```
@@ -180,6 +200,8 @@ pub struct FileEntry {
 pub enum Upcoming<'a> {
     /// [`list`](Workspace::list) of a directory from its beginning, with this limit.
     List(&'a str, u32),
+    /// [`list_unless`](Workspace::list_unless) of a directory, with what is known and this limit.
+    ListUnless(&'a str, Option<u64>, u32),
     /// [`read_at`](Workspace::read_at) of a file from its beginning, with this limit.
     Read(&'a str, u32),
 }
@@ -299,6 +321,18 @@ impl<'a> Workspace<'a> {
         limit: u32,
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
         self.host.list_files(self.name(), directory, after, limit)
+    }
+
+    /// Like [`list`](Workspace::list) from the beginning, unless the directory's fingerprint is `known`: then
+    /// `None`, which costs the pack nothing however many entries there are. What changes while entries are
+    /// listed is not missed the next time.
+    pub fn list_unless(
+        &self,
+        directory: &str,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<Listing>, WorkspaceError> {
+        self.host.list_files_unless(self.name(), directory, known, limit)
     }
 
     /// What a path is. A symbolic link at its end is not followed.

@@ -295,6 +295,86 @@ fn listings_come_in_pages_and_tell_odd_names() {
 }
 
 #[test]
+fn a_directory_is_listed_unless_it_is_as_it_was() {
+    let place = place();
+    std::fs::create_dir_all(place.path("d/sub")).unwrap();
+    for name in ["d/a", "d/b", "d/c\nd", "d/sub/x"] {
+        std::fs::write(place.path(name), name).unwrap();
+    }
+    symlink("a", place.path("d/link")).unwrap();
+    let odd = Path::new(std::ffi::OsStr::from_bytes(b"d/z\xff"));
+    std::fs::write(place.dir.path().join("tree").join(odd), "").unwrap();
+    let listed = |known| place.tree.list_unless("d", known, 100).unwrap();
+    let first = listed(None).unwrap();
+    assert_eq!(first.entries, place.tree.list("d", None, 100).unwrap());
+    assert!(listed(Some(first.fingerprint)).is_none());
+    assert_eq!(listed(Some(first.fingerprint ^ 1)).unwrap(), first);
+    let beginning = place.tree.list_unless("d", None, 2).unwrap().unwrap();
+    assert_eq!(beginning.entries, first.entries[..2]);
+    assert_eq!(
+        beginning.fingerprint, first.fingerprint,
+        "it stands for all entries"
+    );
+    // What is below a subdirectory, when its own entries stay.
+    std::fs::write(place.path("d/sub/x"), "longer than before").unwrap();
+    assert!(listed(Some(first.fingerprint)).is_none());
+
+    let at = std::fs::metadata(place.path("d/a")).unwrap().modified().unwrap();
+    let with_time = |path: &str, text: &str| {
+        std::fs::write(place.path(path), text).unwrap();
+        let file = std::fs::File::options()
+            .write(true)
+            .open(place.path(path))
+            .unwrap();
+        file.set_modified(at).unwrap();
+    };
+    let changes: [(&str, &dyn Fn()); 8] = [
+        ("came", &|| std::fs::write(place.path("d/new"), "").unwrap()),
+        ("grew", &|| std::fs::write(place.path("d/new"), "more").unwrap()),
+        ("moved", &|| {
+            std::fs::rename(place.path("d/new"), place.path("d/newer")).unwrap();
+        }),
+        ("went", &|| std::fs::remove_file(place.path("d/newer")).unwrap()),
+        ("is no file any more", &|| {
+            std::fs::remove_file(place.path("d/b")).unwrap();
+            std::fs::create_dir(place.path("d/b")).unwrap();
+        }),
+        ("points elsewhere", &|| {
+            std::fs::remove_file(place.path("d/link")).unwrap();
+            symlink("b", place.path("d/link")).unwrap();
+        }),
+        ("was replaced by one of the same size and time", &|| {
+            with_time("other", "D/A");
+            std::fs::rename(place.path("other"), place.path("d/a")).unwrap();
+        }),
+        ("was changed and got its time back", &|| {
+            let changed = || std::fs::metadata(place.path("d/a")).unwrap().ctime_nsec();
+            let before = changed();
+            // The system's clock for files goes in steps of a few milliseconds.
+            while changed() == before {
+                with_time("d/a", "d/a");
+            }
+        }),
+    ];
+    let mut known = first.fingerprint;
+    for (what, change) in changes {
+        change();
+        let next = listed(Some(known));
+        let next = next.unwrap_or_else(|| panic!("nobody noticed that something {what}"));
+        assert_eq!(next.entries, place.tree.list("d", None, 100).unwrap(), "{what}");
+        known = next.fingerprint;
+    }
+    for (path, refused) in [
+        ("../outside", "Denied"),
+        ("d/a", "WrongKind"),
+        ("missing", "NotFound"),
+    ] {
+        let err = place.tree.list_unless(path, Some(1), 9).unwrap_err();
+        assert!(format!("{err:?}").starts_with(refused), "{err:?}");
+    }
+}
+
+#[test]
 fn a_pipe_does_not_make_a_reader_wait() {
     let place = place();
     let made = std::process::Command::new("mkfifo")

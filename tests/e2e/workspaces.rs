@@ -53,6 +53,17 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
     seen += &result(&session, "meddler_look", ahead).await;
     let escaped = "access refused: `../outside` has `..` in it";
     assert_eq!(seen, format!("{log}\n{escaped}"), "a hint opens nothing");
+    for ahead in [false, true] {
+        let paths = json!([".", "../outside", "up", "missing", "a\nb"]);
+        let twice = json!({"how": "unless", "paths": paths, "ahead": ahead});
+        expect![[r#"
+            "a\nb" File, "out" Symlink, "up" Symlink; the same
+            access refused: `../outside` has `..` in it
+            access refused: `up` leads out of the workspace
+            `missing` does not exist
+            `a\nb` is, or goes through, what is no directory"#]]
+        .assert_eq(&result(&session, "meddler_look", twice).await);
+    }
     let paths = [
         "out/x",
         "elsewhere",

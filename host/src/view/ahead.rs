@@ -4,12 +4,13 @@
 //! Nobody waits for the thread to begin. What it has not looked at when it is asked for, the component's own
 //! thread looks at itself, so that a hint can make a call faster and never slower by more than the hint. Only
 //! a listing that the thread is in the middle of is waited for: to look at a hundred files twice takes longer.
+//! Who waits looks at what comes next meanwhile, so that both are at work until everything was seen.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tollgate_sdk::{FileEntry, WorkspaceError};
+use tollgate_sdk::{FileEntry, Listing, WorkspaceError};
 
 use crate::workspaces::Workspace;
 
@@ -30,13 +31,22 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub enum Upcoming {
     /// A listing from the beginning, of at most so many entries.
     List(String, u32),
+    /// The same, unless the directory's fingerprint is what is known.
+    ListUnless(String, Option<u64>, u32),
     /// A file's beginning, of at most so many bytes.
     Read(String, u32),
+}
+
+impl Upcoming {
+    fn is_listing(&self) -> bool {
+        !matches!(self, Upcoming::Read(..))
+    }
 }
 
 /// What a look gave.
 enum Seen {
     Listed(Result<Vec<FileEntry>, WorkspaceError>),
+    ListedUnless(Result<Option<Listing>, WorkspaceError>),
     Read(Result<Vec<u8>, WorkspaceError>),
 }
 
@@ -44,19 +54,26 @@ impl Seen {
     fn of(workspace: &Workspace, what: &Upcoming) -> Seen {
         match what {
             Upcoming::List(path, limit) => Seen::Listed(workspace.tree.list(path, None, *limit)),
+            Upcoming::ListUnless(path, known, limit) => {
+                Seen::ListedUnless(workspace.tree.list_unless(path, *known, *limit))
+            }
             Upcoming::Read(path, limit) => Seen::Read(workspace.tree.read(path, 0, *limit)),
         }
     }
 
     /// About how many bytes it holds.
     fn size(&self) -> usize {
-        match self {
-            Seen::Listed(Ok(entries)) => entries
+        let listed = |entries: &[FileEntry]| {
+            let sizes = entries
                 .iter()
-                .map(|entry| size_of::<FileEntry>() + entry.path.len())
-                .sum(),
+                .map(|entry| size_of::<FileEntry>() + entry.path.len());
+            sizes.sum()
+        };
+        match self {
+            Seen::Listed(Ok(entries)) => listed(entries),
+            Seen::ListedUnless(Ok(Some(listing))) => listed(&listing.entries),
             Seen::Read(Ok(content)) => content.len(),
-            Seen::Listed(Err(_)) | Seen::Read(Err(_)) => 0,
+            Seen::Listed(Err(_)) | Seen::ListedUnless(Ok(None) | Err(_)) | Seen::Read(Err(_)) => 0,
         }
     }
 }
@@ -135,7 +152,22 @@ impl Ahead {
         let what = Upcoming::List(directory, limit);
         match self.see(workspace, &what) {
             Seen::Listed(entries) => entries,
-            Seen::Read(_) => Err(WorkspaceError::Internal),
+            Seen::ListedUnless(_) | Seen::Read(_) => Err(WorkspaceError::Internal),
+        }
+    }
+
+    /// A listing unless the directory is as it was, which may have been expected.
+    pub fn list_unless(
+        &self,
+        workspace: &Arc<Workspace>,
+        directory: String,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<Listing>, WorkspaceError> {
+        let what = Upcoming::ListUnless(directory, known, limit);
+        match self.see(workspace, &what) {
+            Seen::ListedUnless(listing) => listing,
+            Seen::Listed(_) | Seen::Read(_) => Err(WorkspaceError::Internal),
         }
     }
 
@@ -149,7 +181,7 @@ impl Ahead {
         let what = Upcoming::Read(path, limit);
         match self.see(workspace, &what) {
             Seen::Read(content) => content,
-            Seen::Listed(_) => Err(WorkspaceError::Internal),
+            Seen::Listed(_) | Seen::ListedUnless(_) => Err(WorkspaceError::Internal),
         }
     }
 
@@ -169,13 +201,8 @@ impl Ahead {
         for _ in 0..place {
             plan.pass();
         }
-        if matches!(what, Upcoming::List(..)) && plan.is_looking() {
-            plan.waits = true;
-            let waited = shared
-                .listed
-                .wait_timeout_while(plan, PATIENCE, |plan| plan.is_looking());
-            plan = waited.unwrap_or_else(PoisonError::into_inner).0;
-            plan.waits = false;
+        if what.is_listing() {
+            plan = shared.wait(plan);
         }
         let seen = plan.pass();
         if plan.is_full && plan.held < MAX_HELD / 2 {
@@ -239,27 +266,49 @@ impl Plan {
 
     /// The next request to look at, and where to find it again: not one that the component is about to make
     /// itself, if there are others.
-    fn next(&mut self) -> Option<(Arc<Workspace>, Upcoming, Place)> {
+    fn next(&mut self) -> Option<Work> {
         self.is_full = self.held >= MAX_HELD;
         if self.is_full {
             return None;
         }
-        let is_open = |expected: &Expected| matches!(expected.state, State::Open);
-        let from = self.reached.max(LEAD);
-        let further = self.expected.iter().skip(from).position(is_open);
-        let at = match further {
-            Some(further) => from + further,
-            None => self.expected.iter().take(LEAD).position(is_open)?,
-        };
+        let further = self.open_from(LEAD);
+        let at = further.or_else(|| {
+            let first = self.expected.iter().take(LEAD);
+            first.into_iter().position(Expected::is_open)
+        })?;
+        self.begin(at)
+    }
+
+    /// The next listing to look at while another one is waited for.
+    fn next_listing(&mut self) -> Option<Work> {
+        if self.held >= MAX_HELD {
+            return None;
+        }
+        let at = self.open_from(1)?;
+        let is_listing = self.expected.get(at).is_some_and(|next| next.what.is_listing());
+        is_listing.then(|| self.begin(at))?
+    }
+
+    /// The first request that nobody looked at, behind `first` and where the thread is.
+    fn open_from(&self, first: usize) -> Option<usize> {
+        let from = self.reached.max(first);
+        let further = self.expected.iter().skip(from).position(Expected::is_open)?;
+        Some(from + further)
+    }
+
+    fn begin(&mut self, at: usize) -> Option<Work> {
         self.reached = self.reached.max(at + 1);
         let passed = self.passed;
         let expected = self.expected.get_mut(at)?;
         expected.state = State::Looking;
-        let place = Place {
-            number: expected.number,
-            key: i64::try_from(at).ok()? + passed,
-        };
-        Some((Arc::clone(&expected.workspace), expected.what.clone(), place))
+        Some(Work {
+            workspace: Arc::clone(&expected.workspace),
+            what: expected.what.clone(),
+            place: Place {
+                number: expected.number,
+                key: i64::try_from(at).ok()? + passed,
+            },
+        })
     }
 
     /// Keeps what was seen, unless it was asked for meanwhile.
@@ -271,6 +320,25 @@ impl Plan {
             self.held += seen.size();
             expected.state = State::Seen(seen);
         }
+    }
+}
+
+impl Expected {
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Open)
+    }
+}
+
+/// A request to look at.
+struct Work {
+    workspace: Arc<Workspace>,
+    what: Upcoming,
+    place: Place,
+}
+
+impl Work {
+    fn done(&self) -> Seen {
+        Seen::of(&self.workspace, &self.what)
     }
 }
 
@@ -297,6 +365,25 @@ impl Shared {
         self.wake(&mut plan);
     }
 
+    /// Waits for the first request if the thread is in the middle of it, and looks at others meanwhile.
+    fn wait<'a>(&'a self, mut plan: MutexGuard<'a, Plan>) -> MutexGuard<'a, Plan> {
+        while plan.is_looking() {
+            if let Some(work) = plan.next_listing() {
+                drop(plan);
+                plan = self.keep(&work.place, work.done());
+                continue;
+            }
+            plan.waits = true;
+            let waited = self
+                .listed
+                .wait_timeout_while(plan, PATIENCE, |plan| plan.is_looking());
+            plan = waited.unwrap_or_else(PoisonError::into_inner).0;
+            plan.waits = false;
+            break;
+        }
+        plan
+    }
+
     fn keep(&self, place: &Place, seen: Seen) -> MutexGuard<'_, Plan> {
         let mut plan = self.plan();
         plan.keep(place, seen);
@@ -310,15 +397,14 @@ impl Shared {
     fn look(&self) {
         let mut plan = self.plan();
         while !plan.is_over {
-            let Some((workspace, what, place)) = plan.next() else {
+            let Some(work) = plan.next() else {
                 plan.rests = true;
                 plan = self.changed.wait(plan).unwrap_or_else(PoisonError::into_inner);
                 plan.rests = false;
                 continue;
             };
             drop(plan);
-            let seen = Seen::of(&workspace, &what);
-            plan = self.keep(&place, seen);
+            plan = self.keep(&work.place, work.done());
         }
     }
 }
@@ -373,6 +459,10 @@ mod tests {
         match seen? {
             Seen::Read(content) => Some(String::from_utf8(content.unwrap()).unwrap()),
             Seen::Listed(entries) => Some(format!("{} entries", entries.unwrap().len())),
+            Seen::ListedUnless(listing) => Some(match listing.unwrap() {
+                Some(listing) => format!("{} entries", listing.entries.len()),
+                None => "as it was".to_owned(),
+            }),
         }
     }
 
@@ -412,13 +502,13 @@ mod tests {
         let ahead = Ahead(Some(Arc::clone(&shared)));
         let root = || Upcoming::List(".".to_owned(), 2);
         shared.plan().add(&app, root());
-        let (_, what, place) = shared.plan().next().unwrap();
+        let work = shared.plan().next().unwrap();
         let listed = std::thread::scope(|scope| {
             let asked = scope.spawn(|| text(ahead.take(&app, &root())));
             while !shared.plan().waits && !asked.is_finished() {
                 std::thread::yield_now();
             }
-            drop(shared.keep(&place, Seen::of(&app, &what)));
+            drop(shared.keep(&work.place, work.done()));
             asked.join().unwrap()
         });
         assert_eq!(listed.as_deref(), Some("1 entries"));
@@ -426,6 +516,42 @@ mod tests {
         shared.plan().add(&app, read("a"));
         assert!(shared.plan().next().is_some());
         assert!(ahead.take(&app, &read("a")).is_none());
+    }
+
+    #[test]
+    fn who_waits_looks_at_what_comes_next() {
+        let (_place, app) = workspace(&[("a", "1")]);
+        let fingerprint = app.tree.list_unless(".", None, 9).unwrap().unwrap().fingerprint;
+        let shared = Arc::new(Shared::default());
+        let ahead = Ahead(Some(Arc::clone(&shared)));
+        let root = |known, limit| Upcoming::ListUnless(".".to_owned(), known, limit);
+        let next = [
+            root(None, 1),
+            root(Some(fingerprint), 2),
+            root(None, 3),
+            read("a"),
+        ];
+        for what in next.iter().rev().cloned() {
+            shared.plan().add(&app, what);
+        }
+        // What the thread is in the middle of.
+        let work = shared.plan().begin(0).unwrap();
+        let listed = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| text(ahead.take(&app, &next[0])));
+            while !shared.plan().waits && !asked.is_finished() {
+                std::thread::yield_now();
+            }
+            let seen = |plan: &Plan| {
+                let seen = |expected: &Expected| matches!(expected.state, State::Seen(_));
+                plan.expected.iter().map(seen).collect::<Vec<_>>()
+            };
+            assert_eq!(seen(&shared.plan()), [false, true, true, false], "all listings");
+            drop(shared.keep(&work.place, work.done()));
+            asked.join().unwrap()
+        });
+        assert_eq!(listed.as_deref(), Some("1 entries"));
+        assert_eq!(text(ahead.take(&app, &next[1])).as_deref(), Some("as it was"));
+        assert_eq!(text(ahead.take(&app, &next[2])).as_deref(), Some("1 entries"));
     }
 
     #[test]

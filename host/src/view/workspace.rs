@@ -8,7 +8,7 @@ use crate::packs::Effect;
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::component;
 use crate::sandbox::bindings::tollgate::host::workspace::{
-    self, Description, Entry, Error, Kind, TestCommand, Upcoming as WireUpcoming,
+    self, Description, Entry, Error, Kind, Listing as WireListing, TestCommand, Upcoming as WireUpcoming,
 };
 use crate::view::ahead::{Ahead, Upcoming};
 use crate::workspaces::{Access, HeldBack};
@@ -124,6 +124,23 @@ impl workspace::Host for View<'_> {
         Ok(entries.into_iter().map(entry).collect())
     }
 
+    fn list_unless(
+        &mut self,
+        name: String,
+        directory: String,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<WireListing>, WorkspaceError> {
+        let reach = self.access.workspace(&name)?;
+        let listed = self
+            .ahead
+            .list_unless(&reach.workspace, directory, known, limit)?;
+        Ok(listed.map(|listing| WireListing {
+            entries: listing.entries.into_iter().map(entry).collect(),
+            fingerprint: listing.fingerprint,
+        }))
+    }
+
     fn stat(&mut self, name: String, path: String) -> Result<Entry, WorkspaceError> {
         let reach = self.access.workspace(&name)?;
         reach.workspace.tree.stat(&path).map(entry)
@@ -148,6 +165,9 @@ impl workspace::Host for View<'_> {
         if let Ok(reach) = self.access.workspace(&name) {
             let next = next.into_iter().map(|upcoming| match upcoming {
                 WireUpcoming::List((directory, limit)) => Upcoming::List(directory, limit),
+                WireUpcoming::ListUnless((directory, known, limit)) => {
+                    Upcoming::ListUnless(directory, known, limit)
+                }
                 WireUpcoming::Read((path, limit)) => Upcoming::Read(path, limit),
             });
             self.ahead.expect(&reach.workspace, next);

@@ -2,7 +2,7 @@
 
 use super::bindings::tollgate::host::{component, workspace as wit};
 use crate::workspace::Upcoming;
-use crate::{FileEntry, FileKind, GitAccess, TestCommand, WorkspaceError, WorkspaceInfo};
+use crate::{FileEntry, FileKind, GitAccess, Listing, TestCommand, WorkspaceError, WorkspaceInfo};
 
 pub(super) fn names() -> Vec<String> {
     wit::names()
@@ -23,6 +23,19 @@ pub(super) fn list(
         .map_err(error)
 }
 
+pub(super) fn list_unless(
+    workspace: &str,
+    directory: &str,
+    known: Option<u64>,
+    limit: u32,
+) -> Result<Option<Listing>, WorkspaceError> {
+    let listed = wit::list_unless(workspace, directory, known, limit).map_err(error)?;
+    Ok(listed.map(|said| Listing {
+        entries: said.entries.into_iter().map(entry).collect(),
+        fingerprint: said.fingerprint,
+    }))
+}
+
 pub(super) fn stat(workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError> {
     wit::stat(workspace, path).map(entry).map_err(error)
 }
@@ -34,6 +47,9 @@ pub(super) fn read(workspace: &str, path: &str, offset: u64, limit: u32) -> Resu
 pub(super) fn read_ahead(workspace: &str, next: &[Upcoming<'_>]) {
     let wire = |upcoming: &Upcoming<'_>| match *upcoming {
         Upcoming::List(path, limit) => wit::Upcoming::List((path.to_owned(), limit)),
+        Upcoming::ListUnless(path, known, limit) => {
+            wit::Upcoming::ListUnless((path.to_owned(), known, limit))
+        }
         Upcoming::Read(path, limit) => wit::Upcoming::Read((path.to_owned(), limit)),
     };
     let next: Vec<wit::Upcoming> = next.iter().map(wire).collect();

@@ -11,7 +11,7 @@ use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, Host,
-    LedgerError, Level, Operation, OperationFilter, Outcome, ProcessError, Row, Transaction, Value,
+    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Transaction, Value,
     WorkspaceError, WorkspaceInfo,
 };
 
@@ -141,6 +141,16 @@ impl Host for Sqlite {
         limit: u32,
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
         self.workspaces.list(workspace, directory, after, limit)
+    }
+
+    fn list_files_unless(
+        &self,
+        workspace: &str,
+        directory: &str,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<Listing>, WorkspaceError> {
+        self.workspaces.list_unless(workspace, directory, known, limit)
     }
 
     fn stat_file(&self, workspace: &str, path: &str) -> Result<FileEntry, WorkspaceError> {

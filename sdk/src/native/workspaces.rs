@@ -11,7 +11,8 @@ use super::spawn;
 use crate::permit::{self, Asked, Refused};
 use crate::tree::{FileWrite, Tree};
 use crate::{
-    Command, Effect, FileEntry, GitAccess, Outcome, ProcessError, TestCommand, WorkspaceError, WorkspaceInfo,
+    Command, Effect, FileEntry, GitAccess, Listing, Outcome, ProcessError, TestCommand, WorkspaceError,
+    WorkspaceInfo,
 };
 
 /// A directory as an operator registers it: read-only without tests and git, until more is allowed.
@@ -141,6 +142,16 @@ impl Workspaces {
         limit: u32,
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
         self.find(name)?.tree.list(directory, after, limit)
+    }
+
+    pub(super) fn list_unless(
+        &self,
+        name: &str,
+        directory: &str,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<Listing>, WorkspaceError> {
+        self.find(name)?.tree.list_unless(directory, known, limit)
     }
 
     pub(super) fn stat(&self, name: &str, path: &str) -> Result<FileEntry, WorkspaceError> {

@@ -6,8 +6,8 @@ use guests::Done;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{
-    Command, Cx, Effect, GitAccess, Migration, Pack, Tool, ToolError, Value, Want, Workspace, WorkspaceError,
-    tools,
+    Command, Cx, Effect, FileEntry, GitAccess, Migration, Pack, Tool, ToolError, Value, Want, Workspace,
+    WorkspaceError, tools,
     workspace::{MAX_READ, Upcoming},
 };
 
@@ -45,7 +45,7 @@ impl Tool for Describe {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Look {
-    /// list, stat or read.
+    /// list, unless (list twice, the second time unless it is the same), stat or read.
     how: String,
     /// Where.
     paths: Vec<String>,
@@ -68,6 +68,7 @@ impl Tool for Look {
         if self.ahead {
             let upcoming = |path| match self.how.as_str() {
                 "list" => Upcoming::List(path, 100),
+                "unless" => Upcoming::ListUnless(path, None, 100),
                 _ => Upcoming::Read(path, MAX_READ),
             };
             let paths = self.paths.iter().map(String::as_str);
@@ -75,12 +76,8 @@ impl Tool for Look {
         }
         let seen = self.paths.iter().map(|path| {
             let seen = match self.how.as_str() {
-                "list" => workspace.list(path, None, 100).map(|entries| {
-                    let names = entries
-                        .iter()
-                        .map(|entry| format!("{:?} {:?}", entry.path, entry.kind));
-                    names.collect::<Vec<_>>().join(", ")
-                }),
+                "list" => workspace.list(path, None, 100).map(|entries| names(&entries)),
+                "unless" => twice(&workspace, path),
                 "stat" => workspace
                     .stat(path)
                     .map(|entry| format!("{:?} {}", entry.kind, entry.size)),
@@ -92,6 +89,25 @@ impl Tool for Look {
         });
         Ok(Done::new(seen.collect::<Vec<_>>().join("\n")))
     }
+}
+
+fn names(entries: &[FileEntry]) -> String {
+    let names = entries
+        .iter()
+        .map(|entry| format!("{:?} {:?}", entry.path, entry.kind));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// What is in a directory, and whether that is told again.
+fn twice(workspace: &Workspace<'_>, path: &str) -> Result<String, WorkspaceError> {
+    let Some(first) = workspace.list_unless(path, None, 100)? else {
+        return Ok("nothing".to_owned());
+    };
+    let known = Some(first.fingerprint);
+    workspace.read_ahead(&[Upcoming::ListUnless(path, known, 100)]);
+    let again = workspace.list_unless(path, known, 100)?;
+    let again = again.map_or_else(|| "the same".to_owned(), |again| names(&again.entries));
+    Ok(format!("{}; {again}", names(&first.entries)))
 }
 
 /// A file that is to be written.

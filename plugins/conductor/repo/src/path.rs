@@ -9,7 +9,7 @@ pub fn parent(path: &str) -> &str {
 }
 
 /// What is behind the last `/`.
-pub(crate) fn name(path: &str) -> &str {
+pub fn name(path: &str) -> &str {
     split_last(path, b'/').map_or(path, |(_, name)| name)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn join(directory: &str, relative: &str) -> Option<String> {
 }
 
 /// A name directly below a directory.
-pub(crate) fn below(directory: &str, name: &str) -> String {
+pub fn below(directory: &str, name: &str) -> String {
     if directory.is_empty() {
         name.to_owned()
     } else {

@@ -1,10 +1,11 @@
 //! What files a tree holds: a walk that honours `.gitignore`, with a hash of each file's content.
 //!
-//! With the snapshot before it, a walk reads only files whose size or time changed. What it finds
-//! is the same either way.
+//! With the snapshot before it, a walk reads only files whose size or time changed, and does not even list a
+//! directory whose fingerprint is the same. What it finds is the same either way.
 
 mod content;
 mod diff;
+mod past;
 mod walk;
 
 use std::fmt;
@@ -15,7 +16,8 @@ use twox_hash::xxhash3_128::Hasher;
 
 pub(crate) use content::Reader;
 pub use diff::{Diff, Rename, diff};
-pub use walk::{Effort, Observer, Taken, add, take, take_after};
+pub use past::{Directory, Past, Stamp};
+pub use walk::{Effort, Observer, Taken, Walked, add, take};
 
 /// What a walk does not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

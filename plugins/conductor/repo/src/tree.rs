@@ -7,6 +7,21 @@ pub trait Tree {
     /// The entries directly below a directory, sorted by name, after the entry named `after`.
     fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, TreeError>;
 
+    /// The first entries, unless the directory's fingerprint is what is known. By default there are no
+    /// fingerprints.
+    fn list_unless(
+        &self,
+        directory: &str,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<Listing>, TreeError> {
+        let _ = known;
+        Ok(Some(Listing {
+            entries: self.list(directory, None, limit)?,
+            fingerprint: None,
+        }))
+    }
+
     /// What a path is. A symbolic link is not followed.
     fn stat(&self, path: &str) -> Result<Entry, TreeError>;
 
@@ -21,10 +36,20 @@ pub trait Tree {
 /// A request that will come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upcoming<'a> {
-    /// [`Tree::list`] from the beginning, with this limit.
-    List(&'a str, u32),
+    /// [`Tree::list_unless`], with what is known and this limit.
+    List(&'a str, Option<u64>, u32),
     /// [`Tree::read`] from the beginning, with this limit.
     Read(&'a str, u32),
+}
+
+/// The first entries of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Sorted by name.
+    pub entries: Vec<Entry>,
+    /// Another one when entries come, go or change, if the tree can tell: kind, size or time, not what is
+    /// below a subdirectory. It is no newer than `entries`.
+    pub fingerprint: Option<u64>,
 }
 
 /// One entry of a directory.

@@ -1,6 +1,6 @@
 //! A job's repository as the readers of repositories see it.
 
-use conductor_repo::tree::{Entry, Kind, Tree, TreeError, Upcoming};
+use conductor_repo::tree::{Entry, Kind, Listing, Tree, TreeError, Upcoming};
 use tollgate_sdk::{FileEntry, FileKind, WorkspaceError, workspace};
 
 use crate::access::Access;
@@ -10,6 +10,26 @@ impl Tree for Access<'_> {
         let found = self.workspace.list(&self.directory(directory), after, limit);
         let found = found.map_err(|err| refusal(directory, err))?;
         Ok(found.into_iter().map(|entry| self.entry(entry)).collect())
+    }
+
+    fn list_unless(
+        &self,
+        directory: &str,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<Listing>, TreeError> {
+        let found = self
+            .workspace
+            .list_unless(&self.directory(directory), known, limit);
+        let found = found.map_err(|err| refusal(directory, err))?;
+        Ok(found.map(|listing| Listing {
+            entries: listing
+                .entries
+                .into_iter()
+                .map(|entry| self.entry(entry))
+                .collect(),
+            fingerprint: Some(listing.fingerprint),
+        }))
     }
 
     fn stat(&self, path: &str) -> Result<Entry, TreeError> {
@@ -28,7 +48,7 @@ impl Tree for Access<'_> {
         let paths: Vec<String> = next
             .iter()
             .map(|upcoming| match upcoming {
-                Upcoming::List(directory, _) => self.directory(directory),
+                Upcoming::List(directory, ..) => self.directory(directory),
                 Upcoming::Read(path, _) => self.root.join(path),
             })
             .collect();
@@ -36,7 +56,7 @@ impl Tree for Access<'_> {
             .iter()
             .zip(&paths)
             .map(|(upcoming, path)| match upcoming {
-                Upcoming::List(_, limit) => workspace::Upcoming::List(path, *limit),
+                Upcoming::List(_, known, limit) => workspace::Upcoming::ListUnless(path, *known, *limit),
                 Upcoming::Read(_, limit) => workspace::Upcoming::Read(path, *limit),
             })
             .collect();

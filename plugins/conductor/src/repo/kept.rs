@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use conductor_repo::facts::{self, FactBook, Facts};
 use conductor_repo::path;
-use conductor_repo::snapshot::{Digest, FileRecord, Problem, Snapshot};
+use conductor_repo::snapshot::{Digest, Directory, FileRecord, Problem, Snapshot};
 use conductor_repo::stale::Ages;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,133 +18,196 @@ use crate::store::part::Buckets;
 /// Buckets that facts fall into.
 const SHARES: u32 = 64;
 /// The bucket of what is no list.
-const HEAD: u32 = SHARES;
+pub(crate) const HEAD: u32 = SHARES;
 /// The first of as many buckets that files fall into, all of a directory into the same. In those before
-/// [`HEAD`] they lay by path, which took much sorting.
+/// [`HEAD`] they lay by path once.
 const DIRECTORIES: u32 = HEAD + 1;
+/// The bucket of what directories were. It is missing where files lay by path, and for a while after.
+pub(crate) const TABLE: u32 = DIRECTORIES + SHARES;
 
-/// A snapshot as it is kept.
+/// All files of a snapshot as it is kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Known {
     pub snapshot: Snapshot,
     /// For each file the number of the snapshot that saw it first.
     pub since: Vec<u32>,
+}
+
+/// What is kept of a snapshot beside its files.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Head {
+    pub taken: i64,
+    pub problems: Vec<Problem>,
     /// The state of Git's index and of what is excluded that `tracked` comes from.
     pub stamps: Option<Stamps>,
     /// What Git tracks although `.gitignore` excludes it.
     pub tracked: Vec<String>,
-    /// It lay in buckets by path.
-    pub is_by_path: bool,
-}
-
-/// What is kept of a snapshot beside its files.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    taken: i64,
-    problems: Vec<Problem>,
-    stamps: Option<Stamps>,
-    tracked: Vec<String>,
 }
 
 /// Size and time of `.git/index`, then a hash of what is excluded.
 pub(crate) type Stamps = [(u64, i64); 2];
 
-#[derive(Serialize, Deserialize)]
-struct KeptFile {
-    record: FileRecord,
-    since: u32,
+/// What is kept of directories: of all that the walk went through, and of all others that have files.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Table {
+    pub directories: Vec<Directory>,
+    /// What is said of each.
+    pub summaries: Vec<Summary>,
+}
+
+/// What a snapshot says of the files of one directory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Summary {
+    pub files: u32,
+    pub bytes: u64,
+    /// Names of files to know first.
+    pub key_files: Vec<String>,
+    /// Whether a file came since the job's first snapshot.
+    pub has_new: bool,
+}
+
+/// A file of a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeptFile {
+    pub record: FileRecord,
+    /// The number of the snapshot that saw it first.
+    pub since: u32,
+}
+
+impl Head {
+    pub(crate) fn of_buckets(buckets: &Buckets) -> Result<Option<Head>, DbError> {
+        buckets.get(&HEAD).map(|bytes| decode(bytes)).transpose()
+    }
+
+    /// The bucket it is kept in.
+    pub(crate) fn bucket(&self) -> Result<(u32, Vec<u8>), DbError> {
+        Ok((HEAD, encode(self)?))
+    }
+}
+
+impl Table {
+    pub(crate) fn of_buckets(buckets: &Buckets) -> Result<Option<Table>, DbError> {
+        buckets.get(&TABLE).map(|bytes| decode(bytes)).transpose()
+    }
+
+    /// The bucket it is kept in.
+    pub(crate) fn bucket(&self) -> Result<(u32, Vec<u8>), DbError> {
+        Ok((TABLE, encode(self)?))
+    }
+
+    /// Directories with what is said of each.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&Directory, &Summary)> {
+        self.directories.iter().zip(&self.summaries)
+    }
 }
 
 impl Known {
-    /// The snapshot in these buckets, if there is one.
+    /// Every file, and what is kept beside them, if there is a snapshot.
     pub(crate) fn from_buckets(buckets: &Buckets) -> Result<Option<Known>, DbError> {
-        let Some(head) = buckets.get(&HEAD) else {
+        let Some(head) = Head::of_buckets(buckets)? else {
             return Ok(None);
         };
-        let head: Head = decode(head)?;
         let mut directories: Vec<Vec<KeptFile>> = Vec::new();
-        for (_, bytes) in buckets.iter().filter(|(bucket, _)| **bucket != HEAD) {
-            if !bytes.is_empty() {
-                add_files(bytes, &mut directories)?;
+        for (_, bytes) in buckets
+            .iter()
+            .filter(|(bucket, _)| **bucket != HEAD && **bucket != TABLE)
+        {
+            let mut files = files_in(bytes)?.into_iter().peekable();
+            while let Some(first) = files.next() {
+                let mut found = vec![first];
+                while let Some(next) =
+                    files.next_if(|next| directory_of(&found) == path::parent(&next.record.path))
+                {
+                    found.push(next);
+                }
+                directories.push(found);
             }
         }
         directories.sort_by(|a, b| directory_of(a).cmp(directory_of(b)));
-        let mut files: Vec<KeptFile> = directories.into_iter().flatten().collect();
-        // Mostly they are in order now, which a stable sort makes use of.
+        let files = directories.into_iter().flatten().collect();
+        Ok(Some(Known::new(head.taken, files, head.problems)))
+    }
+
+    /// These files, in whatever order.
+    pub(crate) fn new(taken: i64, mut files: Vec<KeptFile>, problems: Vec<Problem>) -> Known {
+        // Mostly they are in order, which a stable sort makes use of.
         files.sort_by(|a, b| a.record.path.cmp(&b.record.path));
         let (files, since) = files.into_iter().map(|file| (file.record, file.since)).unzip();
-        Ok(Some(Known {
+        Known {
             snapshot: Snapshot {
-                taken: head.taken,
+                taken,
                 files,
-                problems: head.problems,
+                problems,
             },
             since,
-            stamps: head.stamps,
-            tracked: head.tracked,
-            is_by_path: buckets.range(..HEAD).any(|(_, content)| !content.is_empty()),
-        }))
+        }
     }
 
-    /// The buckets that differ from those of what was known before; empty ones hold nothing any more.
-    pub(crate) fn changed_buckets(&self, before: Option<&Known>) -> Result<Buckets, DbError> {
-        let changed = self.changed_shares(before);
-        let mut shares: BTreeMap<u32, Vec<(&FileRecord, u32)>> =
-            changed.iter().map(|share| (*share, Vec::new())).collect();
-        for (record, since) in self.snapshot.files.iter().zip(&self.since) {
-            if let Some(files) = shares.get_mut(&share(&record.path)) {
-                files.push((record, *since));
-            }
-        }
-        let mut buckets = Buckets::new();
-        for (bucket, files) in &shares {
-            let bytes = if files.is_empty() {
-                Vec::new()
-            } else {
-                encode(files)?
-            };
-            buckets.insert(*bucket, bytes);
-        }
-        let head = Head {
-            taken: self.snapshot.taken,
-            problems: self.snapshot.problems.clone(),
-            stamps: self.stamps,
-            tracked: self.tracked.clone(),
-        };
-        buckets.insert(HEAD, encode(&head)?);
-        Ok(buckets)
+    /// Files by directory: not in its order, and a directory comes again behind those in it.
+    pub(crate) fn directories(
+        &self,
+    ) -> impl Iterator<Item = (&str, impl Iterator<Item = (&FileRecord, u32)>)> {
+        let mut since = self.since.as_slice();
+        directories_of(&self.snapshot.files).map(move |(directory, files)| {
+            let (here, rest) = since.split_at_checked(files.len()).unwrap_or((since, &[]));
+            since = rest;
+            (directory, files.iter().zip(here.iter().copied()))
+        })
     }
 
-    /// Where a file came, went or is not what it was.
-    fn changed_shares(&self, before: Option<&Known>) -> BTreeSet<u32> {
-        // Those by path are emptied, whatever they hold.
-        let Some(before) = before.filter(|before| !before.is_by_path) else {
-            return (0..HEAD).chain(DIRECTORIES..DIRECTORIES + SHARES).collect();
-        };
-        let mut changed = BTreeSet::new();
-        let (mut old, mut new) = (before.records().peekable(), self.records().peekable());
-        loop {
-            let path = match (old.peek(), new.peek()) {
-                (None, None) => break,
-                (Some(was), Some(is)) if was.0.path == is.0.path => {
-                    let path = (was != is).then_some(&is.0.path);
-                    old.next();
-                    new.next();
-                    path
-                }
-                (Some(was), is) if is.is_none_or(|is| was.0.path < is.0.path) => {
-                    old.next().map(|(record, _)| &record.path)
-                }
-                _ => new.next().map(|(record, _)| &record.path),
-            };
-            changed.extend(path.map(|path| share(path)));
-        }
-        changed
+    /// Each file with the number of the snapshot that saw it first.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&FileRecord, u32)> {
+        self.snapshot.files.iter().zip(self.since.iter().copied())
+    }
+}
+
+/// Files in their order, those of a directory together as far as they follow each other.
+pub(crate) fn directories_of(files: &[FileRecord]) -> impl Iterator<Item = (&str, &[FileRecord])> {
+    let together = files.chunk_by(|a, b| path::parent(&a.path) == path::parent(&b.path));
+    together.map(|files| {
+        let first = files.first().map_or("", |file| path::parent(&file.path));
+        (first, files)
+    })
+}
+
+impl Summary {
+    /// Adds what is said of other files of the directory.
+    pub(crate) fn add(&mut self, other: &Summary) {
+        self.files += other.files;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.key_files.extend_from_slice(&other.key_files);
+        self.has_new |= other.has_new;
     }
 
-    fn records(&self) -> impl Iterator<Item = (&FileRecord, &u32)> {
-        self.snapshot.files.iter().zip(&self.since)
+    pub(crate) fn count(&self) -> usize {
+        usize::try_from(self.files).unwrap_or(usize::MAX)
     }
+}
+
+/// The bucket of a directory's files.
+pub(crate) fn share(directory: &str) -> u32 {
+    DIRECTORIES + Digest::of(directory.as_bytes()).share(SHARES)
+}
+
+/// Every bucket that files are or were in.
+pub(crate) fn all_shares() -> impl Iterator<Item = u32> {
+    (0..TABLE).filter(|bucket| *bucket != HEAD)
+}
+
+/// The files of one bucket.
+pub(crate) fn files_in(bytes: &[u8]) -> Result<Vec<KeptFile>, DbError> {
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    decode(bytes)
+}
+
+/// The bytes of a bucket with these files.
+pub(crate) fn bucket_of(files: &[(&FileRecord, u32)]) -> Result<Vec<u8>, DbError> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    encode(&files)
 }
 
 /// The facts in these buckets.
@@ -264,22 +327,6 @@ pub(crate) fn ages_to(ages: &KeptAges) -> Result<Buckets, DbError> {
     Ok(Buckets::from([(HEAD, encode(ages)?)]))
 }
 
-/// The bucket of a file.
-fn share(path: &str) -> u32 {
-    DIRECTORIES + Digest::of(path::parent(path).as_bytes()).share(SHARES)
-}
-
-/// Adds the files of one bucket, each directory's apart.
-fn add_files(bytes: &[u8], directories: &mut Vec<Vec<KeptFile>>) -> Result<(), DbError> {
-    for file in decode::<Vec<KeptFile>>(bytes)? {
-        match directories.last_mut() {
-            Some(files) if directory_of(files) == path::parent(&file.record.path) => files.push(file),
-            _ => directories.push(vec![file]),
-        }
-    }
-    Ok(())
-}
-
 fn directory_of(files: &[KeptFile]) -> &str {
     files.first().map_or("", |file| path::parent(&file.record.path))
 }
@@ -293,92 +340,4 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DbError> {
         column: 0,
         wanted: std::any::type_name::<T>(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use conductor_repo::snapshot::{Content, Trouble};
-
-    use super::*;
-
-    #[test]
-    fn a_snapshot_comes_back_and_a_change_touches_one_bucket() {
-        let file = |number: u32| FileRecord {
-            path: format!("src/m{number}.rs"),
-            content: Content::Text {
-                digest: Digest::of(&number.to_be_bytes()),
-            },
-            size: 7,
-            modified: 1,
-        };
-        let mut known = Known::default();
-        known.snapshot.files = (0..1_000).map(file).collect();
-        known.snapshot.files.sort_by(|a, b| a.path.cmp(&b.path));
-        known.since = (0..1_000).collect();
-        known.snapshot.problems = vec![Problem {
-            path: "x".to_owned(),
-            what: Trouble::TooDeep,
-        }];
-        let mut buckets = known.changed_buckets(None).unwrap();
-        let back = Known::from_buckets(&buckets).unwrap().unwrap();
-        assert_eq!((&back.snapshot, &back.since), (&known.snapshot, &known.since));
-        known.snapshot.files[500].modified = 2;
-        let changed = known.changed_buckets(Some(&back)).unwrap();
-        assert_eq!(changed.len(), 2, "its bucket, and what is no list");
-        buckets.extend(changed);
-        assert_eq!(
-            Known::from_buckets(&buckets).unwrap().unwrap().snapshot,
-            known.snapshot
-        );
-        known.snapshot.files.clear();
-        known.since.clear();
-        buckets.extend(known.changed_buckets(Some(&back)).unwrap());
-        assert_eq!(
-            Known::from_buckets(&buckets).unwrap().unwrap().snapshot,
-            known.snapshot
-        );
-        assert_eq!(Known::from_buckets(&Buckets::new()).unwrap(), None);
-        assert!(Known::from_buckets(&Buckets::from([(HEAD, vec![9])])).is_err());
-    }
-
-    #[test]
-    fn what_lay_by_path_comes_back_and_moves() {
-        let file = |path: &str| FileRecord {
-            path: path.to_owned(),
-            content: Content::Symlink,
-            size: 1,
-            modified: 1,
-        };
-        let paths = ["a", "a-b/x", "a/b", "a/b.c/d", "a/b/c", "a/z", "b"];
-        let mut known = Known::default();
-        known.snapshot.files = paths.map(file).into();
-        known.since = vec![3; paths.len()];
-        let head = known.changed_buckets(None).unwrap().remove(&HEAD).unwrap();
-        let mut buckets = Buckets::from([(HEAD, head)]);
-        for (number, records) in (0_u32..).zip([0..2, 2..3, 3..7]) {
-            let records: Vec<(&FileRecord, u32)> = known.snapshot.files[records]
-                .iter()
-                .rev()
-                .map(|file| (file, 3))
-                .collect();
-            buckets.insert(number * 20, encode(&records).unwrap());
-        }
-        let other = Known::default().changed_buckets(None).unwrap();
-        assert!(
-            buckets.keys().all(|bucket| other.contains_key(bucket)),
-            "another repository"
-        );
-        let back = Known::from_buckets(&buckets).unwrap().unwrap();
-        assert_eq!((&back.snapshot, &back.since), (&known.snapshot, &known.since));
-        let moved = back.changed_buckets(Some(&back)).unwrap();
-        assert!(moved.range(..HEAD).all(|(_, content)| content.is_empty()));
-        buckets.extend(moved);
-        let again = Known::from_buckets(&buckets).unwrap().unwrap();
-        assert_eq!((&again.snapshot, &again.since), (&known.snapshot, &known.since));
-        assert_eq!(
-            again.changed_buckets(Some(&again)).unwrap().len(),
-            1,
-            "nothing but the head"
-        );
-    }
 }

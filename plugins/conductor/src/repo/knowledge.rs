@@ -3,7 +3,7 @@
 use conductor_repo::describe::{self, Descriptions, Undescribed};
 use conductor_repo::facts::FactBook;
 use conductor_repo::map::{Notes, RepoMap};
-use conductor_repo::snapshot::Limits;
+use conductor_repo::snapshot::{FileRecord, Limits};
 use tollgate_sdk::{Db, DbError, NextCall, ToolError};
 
 use super::kept::{self, KeptAges, Known};
@@ -88,15 +88,10 @@ impl Known {
     pub(crate) fn undescribed(&self, descriptions: &Descriptions) -> Undescribed {
         describe::undescribed(&self.snapshot, descriptions, |place| self.is_new(place))
     }
+}
 
-    /// Which files that came since the job's first snapshot lack one.
-    pub(crate) fn new_and_undescribed(&self, descriptions: &Descriptions) -> Vec<String> {
-        let files = self.snapshot.files.iter().enumerate();
-        let new = files
-            .filter(|(place, _)| self.is_new(*place))
-            .map(|(_, file)| file);
-        new.filter(|file| describe::lacks(file, descriptions))
-            .map(|file| file.path.clone())
-            .collect()
-    }
+/// Which of some files lack a description.
+pub(crate) fn undescribed(files: &[FileRecord], descriptions: &Descriptions) -> Vec<String> {
+    let lacking = files.iter().filter(|file| describe::lacks(file, descriptions));
+    lacking.map(|file| file.path.clone()).collect()
 }

@@ -4,5 +4,7 @@ pub(crate) mod ages;
 pub(crate) mod files;
 pub(crate) mod kept;
 pub(crate) mod knowledge;
+mod merge;
 pub(crate) mod outline;
+mod past;
 pub(crate) mod survey;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use conductor_repo::language::is_manifest;
-use conductor_repo::path::show;
-use conductor_repo::snapshot::Snapshot;
+use conductor_repo::path::{self, show};
 
 /// Lines of a tree.
 const LINES: usize = 80;
@@ -14,34 +13,22 @@ const KEY_FILES: usize = 20;
 
 /// The directories of the first two levels, each with how many files are below it, and the files of
 /// the root.
-pub(crate) fn tree(snapshot: &Snapshot) -> String {
-    let mut directories: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut roots = Vec::new();
-    // Files of a directory come one after the other, mostly.
-    for files in snapshot
-        .files
-        .chunk_by(|a, b| upper_two(&a.path) == upper_two(&b.path))
-    {
-        let Some(first) = files.first() else {
-            continue;
-        };
-        match upper_two(&first.path) {
-            (None, _) => roots.extend(files.iter().map(|file| file.path.as_str())),
-            (Some(outer), inner) => {
-                for directory in [Some(outer), inner].into_iter().flatten() {
-                    *directories.entry(directory).or_default() += files.len();
-                }
-            }
+pub(crate) fn tree<'a>(directories: impl Iterator<Item = (&'a str, usize)>, roots: &[&str]) -> String {
+    let mut upper: BTreeMap<&str, usize> = BTreeMap::new();
+    for (directory, files) in directories.filter(|(directory, files)| !directory.is_empty() && *files > 0) {
+        let (outer, inner) = upper_two(directory);
+        for directory in [Some(outer), inner].into_iter().flatten() {
+            *upper.entry(directory).or_default() += files;
         }
     }
-    let all = directories.len() + roots.len();
+    let all = upper.len() + roots.len();
     let mut text = String::new();
-    for (directory, files) in directories.iter().take(LINES) {
+    for (directory, files) in upper.iter().take(LINES) {
         let indent = if directory.contains('/') { "  " } else { "" };
         let name = directory.rsplit_once('/').map_or(*directory, |(_, name)| name);
         let _ = writeln!(text, "{indent}{}/ {files}", show(name));
     }
-    for file in roots.iter().take(LINES.saturating_sub(directories.len())) {
+    for file in roots.iter().take(LINES.saturating_sub(upper.len())) {
         let _ = writeln!(text, "{}", show(file));
     }
     if all > LINES {
@@ -51,38 +38,39 @@ pub(crate) fn tree(snapshot: &Snapshot) -> String {
 }
 
 /// The first directory of a path, and the second inside it.
-fn upper_two(path: &str) -> (Option<&str>, Option<&str>) {
+fn upper_two(path: &str) -> (&str, Option<&str>) {
     let mut slashes = path.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
     let mut next = || slashes.next().and_then(|(at, _)| path.get(..at));
-    (next(), next())
+    match (next(), next()) {
+        (None, _) => (path, None),
+        (Some(outer), inner) => (outer, inner.or(Some(path))),
+    }
 }
 
-/// Manifests, and what introduces the repository, those nearest to the root first.
-pub(crate) fn key_files(snapshot: &Snapshot) -> Vec<String> {
-    let introduces = |path: &str| {
-        let starts = |start: &str| {
-            let found = path.get(..start.len());
-            found.is_some_and(|found| found.eq_ignore_ascii_case(start))
-        };
-        starts("README") || starts("CONTRIBUTING") || path.eq_ignore_ascii_case("AGENTS.MD")
+/// Whether a file is one to know first: a manifest, or what introduces the repository.
+pub(crate) fn is_key(path: &str) -> bool {
+    let starts = |start: &str| {
+        let found = path.get(..start.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(start))
     };
-    let mut found: Vec<&str> = snapshot
-        .files
-        .iter()
-        .map(|file| file.path.as_str())
-        .filter(|path| {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            is_manifest(name) || introduces(name)
-        })
-        .collect();
-    found.sort_by_key(|path| (path.matches('/').count(), *path));
+    match path::parent(path) {
+        "" if starts("README") || starts("CONTRIBUTING") || path.eq_ignore_ascii_case("AGENTS.MD") => true,
+        _ => is_manifest(path::name(path)),
+    }
+}
+
+/// The first of some files to know first: those nearest to the root.
+pub(crate) fn key_files(mut found: Vec<String>) -> Vec<String> {
+    found.sort_by(|a, b| {
+        let depth = |path: &str| path.matches('/').count();
+        depth(a).cmp(&depth(b)).then_with(|| a.cmp(b))
+    });
     found.truncate(KEY_FILES);
-    found.into_iter().map(str::to_owned).collect()
+    found
 }
 
 #[cfg(test)]
 mod tests {
-    use conductor_repo::snapshot::{Content, FileRecord};
     use expect_test::expect;
 
     use super::*;
@@ -98,16 +86,14 @@ mod tests {
             "src/main.rs",
             "sub/Cargo.toml",
         ];
-        let files = paths.map(|path| FileRecord {
-            path: path.to_owned(),
-            content: Content::Other,
-            size: 1,
-            modified: 0,
-        });
-        let snapshot = Snapshot {
-            files: files.into(),
-            ..Snapshot::default()
-        };
+        let mut directories: BTreeMap<&str, usize> = BTreeMap::new();
+        for path in paths {
+            *directories.entry(path::parent(path)).or_default() += 1;
+        }
+        let roots: Vec<&str> = paths
+            .into_iter()
+            .filter(|path| path::parent(path).is_empty())
+            .collect();
         expect![[r#"
             src/ 3
               deep/ 2
@@ -116,10 +102,9 @@ mod tests {
             README.md
             "a\nb"
         "#]]
-        .assert_eq(&tree(&snapshot));
-        assert_eq!(
-            key_files(&snapshot),
-            ["Cargo.toml", "README.md", "sub/Cargo.toml"]
-        );
+        .assert_eq(&tree(directories.into_iter(), &roots));
+        let keys = ["docs/README.md"].into_iter().chain(paths);
+        let keys = keys.filter(|path| is_key(path)).map(str::to_owned).collect();
+        assert_eq!(key_files(keys), ["Cargo.toml", "README.md", "sub/Cargo.toml"]);
     }
 }

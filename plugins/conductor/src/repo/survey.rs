@@ -3,36 +3,38 @@
 //! Looking takes time and happens outside of any transaction; what was found is stored in one, if no
 //! other snapshot of the job came between.
 
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
-
-use conductor_repo::snapshot::{self, Diff, Digest, Effort, FileRecord, Limits, Snapshot, Taken};
+use conductor_repo::path;
+use conductor_repo::snapshot::{self, Diff, Digest, Effort, FileRecord, Limits, Problem, Taken};
 use conductor_repo::tree::{Tree as _, TreeError};
 use tollgate_sdk::{Cx, Db, DbError, ToolError};
 
-use super::kept::{self, Known, Learned, Stamps};
+use super::kept::{self, Head, KeptFile, Known, Learned, Stamps, Summary};
+use super::merge::{self, Merged};
 use super::outline;
+use super::past::{Kept, Past};
 use crate::access::{self, Access};
 use crate::error::{GitFault, Reason};
 use crate::git::Git;
 use crate::model::JobId;
-use crate::store::part::{self, Buckets, Kind};
+use crate::store::part::{self, Kind};
 use crate::store::snapshot::{self as rows, Changes, SnapshotRecord};
 use crate::store::{description, short_id};
 
 /// What was known before a look.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
+    job: Option<JobId>,
     latest: Option<SnapshotRecord>,
-    files: Buckets,
+    kept: Option<Kept>,
 }
 
 impl Before {
     /// What the rows of a job say.
     pub(crate) fn load(db: &Db<'_>, job: &JobId) -> Result<Before, DbError> {
         Ok(Before {
+            job: Some(job.clone()),
             latest: rows::latest(db, job)?,
-            files: part::load(db, job, Kind::Files)?,
+            kept: Kept::load(db, job)?,
         })
     }
 
@@ -51,17 +53,19 @@ impl Before {
 }
 
 /// What a look found.
-pub(crate) struct Look {
+pub(crate) struct Look<'a> {
     repo_root: String,
-    before: Before,
-    pub known: Known,
-    /// What changed since the one before; none for the first.
-    pub diff: Option<Diff>,
+    latest: Option<SnapshotRecord>,
+    sequence: u32,
+    /// Whether something is kept that the new buckets replace.
+    replaces: bool,
+    past: Option<Past<'a>>,
+    head: Head,
+    merged: Merged,
     pub effort: Effort,
     pub warnings: Vec<String>,
     /// What is written in the files that were read.
     pub learned: Learned,
-    changed: Buckets,
 }
 
 /// Opens the repository of a job for reading.
@@ -70,44 +74,48 @@ pub(crate) fn open<'a>(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Access<'a
 }
 
 /// Looks at a repository. The facts of what is read are taken at once, so that nothing is read twice.
-pub(crate) fn look(cx: &Cx<'_>, repo_root: &str, before: Before, limits: &Limits) -> Result<Look, ToolError> {
+pub(crate) fn look<'a>(
+    cx: &'a Cx<'a>,
+    repo_root: &str,
+    before: Before,
+    limits: &Limits,
+) -> Result<Look<'a>, ToolError> {
     let access = open(cx, Some(repo_root))?;
     let mut learned = Learned::default();
     let mut observe = |file: &FileRecord, bytes: &[u8]| learned.learn(file, bytes);
-    let now = cx.now().as_ms();
-    let read = OnceCell::new();
-    let taken = match before.knows(repo_root) {
-        false => snapshot::take(&access, limits, None, now, &mut observe),
-        true => {
-            let read = || read.get_or_init(|| Known::from_buckets(&before.files));
-            let seen = || Some(&read().as_ref().ok()?.as_ref()?.snapshot);
-            snapshot::take_after(&access, limits, &seen, now, &mut observe)
-        }
-    };
-    let taken = taken.map_err(unreadable)?;
-    let previous = read.into_inner().transpose()?.flatten();
-    let seen = previous.as_ref().map(|known| &known.snapshot);
-    let mut warnings = Vec::new();
-    let (tracked, stamps) = tracked(cx, repo_root, &access, &taken, previous.as_ref(), &mut warnings);
-    let taken = snapshot::add(&access, limits, seen, taken, &tracked, &mut observe).map_err(unreadable)?;
-    let diff = seen.map(|seen| snapshot::diff(seen, &taken.snapshot));
     let sequence = before.next();
-    let known = Known {
-        since: since(&taken.snapshot, previous.as_ref(), diff.as_ref(), sequence),
-        snapshot: taken.snapshot,
+    let replaces = before.kept.is_some();
+    let knows = before.knows(repo_root);
+    let past = before.job.zip(before.kept.filter(|_| knows));
+    let past = past.map(|(job, kept)| Past::new(cx, job, kept));
+    let seen = past.as_ref().map(|past| past as &dyn snapshot::Past);
+    let taken = snapshot::take(&access, limits, seen, cx.now().as_ms(), &mut observe).map_err(unreadable)?;
+    let mut warnings = Vec::new();
+    let head = past.as_ref().map(|past| &past.head);
+    let (tracked, stamps) = tracked(cx, repo_root, &access, &taken, head, &mut warnings);
+    let taken = snapshot::add(&access, limits, seen, taken, &tracked, &mut observe).map_err(unreadable)?;
+    let effort = taken.effort;
+    let head = Head {
+        taken: taken.snapshot.taken,
+        problems: taken.snapshot.problems.clone(),
         stamps,
         tracked,
-        is_by_path: false,
     };
+    let merged = merge::merge(taken, past.as_ref(), sequence)?;
+    if let Some(past) = &past {
+        past.failed()?;
+    }
     Ok(Look {
         repo_root: repo_root.to_owned(),
-        changed: known.changed_buckets(previous.as_ref())?,
-        learned,
-        before,
-        known,
-        diff,
-        effort: taken.effort,
+        latest: before.latest,
+        sequence,
+        replaces,
+        past,
+        head,
+        merged,
+        effort,
         warnings,
+        learned,
     })
 }
 
@@ -122,18 +130,18 @@ fn tracked(
     repo_root: &str,
     access: &Access<'_>,
     taken: &Taken,
-    previous: Option<&Known>,
+    before: Option<&Head>,
     warnings: &mut Vec<String>,
 ) -> (Vec<String>, Option<Stamps>) {
     if taken.effort.ignored == 0 {
         return (Vec::new(), None);
     }
     let stamps = stamps(access, taken);
-    if let Some(previous) = previous
+    if let Some(before) = before
         && stamps.is_some()
-        && previous.stamps == stamps
+        && before.stamps == stamps
     {
-        return (previous.tracked.clone(), stamps);
+        return (before.tracked.clone(), stamps);
     }
     match Git::open(cx, Some(repo_root)).and_then(|git| git.tracked_but_ignored(taken)) {
         Ok(tracked) => (tracked, stamps),
@@ -149,38 +157,46 @@ fn tracked(
 
 fn stamps(access: &Access<'_>, taken: &Taken) -> Option<Stamps> {
     let index = access.stat(".git/index").ok()?;
-    let excluded = Digest::of(taken.excluded.join("\0").as_bytes());
+    let excluded: Vec<String> = taken.excluded().collect();
+    let excluded = Digest::of(excluded.join("\0").as_bytes());
     Some([(index.size, index.modified), (excluded.short(), 0)])
 }
 
-/// For each file the snapshot that saw it first, 1 for those of the first of a repository. A file that
-/// moved stays as old as it was.
-fn since(snapshot: &Snapshot, previous: Option<&Known>, diff: Option<&Diff>, sequence: u32) -> Vec<u32> {
-    let Some(previous) = previous else {
-        return vec![1; snapshot.files.len()];
-    };
-    let files = &previous.snapshot.files;
-    let find = |path: &str| files.binary_search_by(|file| file.path.as_str().cmp(path)).ok();
-    let moved: BTreeMap<&str, &str> = diff
-        .iter()
-        .flat_map(|diff| &diff.renamed)
-        .map(|rename| (rename.to.as_str(), rename.from.as_str()))
-        .collect();
-    // Both lists are sorted and nearly the same, so that the next is mostly where it is expected.
-    let mut expected = 0;
-    let age = |file: &FileRecord| {
-        let is_next = files.get(expected).is_some_and(|next| next.path == file.path);
-        let before = || moved.get(file.path.as_str()).copied().unwrap_or(&file.path);
-        let place = if is_next { Some(expected) } else { find(before()) };
-        expected = place.map_or(expected, |place| place + 1);
-        place
-            .and_then(|place| previous.since.get(place).copied())
-            .unwrap_or(sequence)
-    };
-    snapshot.files.iter().map(age).collect()
-}
+impl Look<'_> {
+    /// What changed since the snapshot before; none for the first.
+    pub(crate) fn diff(&self) -> Option<&Diff> {
+        self.merged.diff.as_ref()
+    }
 
-impl Look {
+    /// What could not be seen.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.merged.known.snapshot.problems
+    }
+
+    /// Whether a limit was reached.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.merged.known.snapshot.is_partial()
+    }
+
+    /// The files that came since the job's first snapshot.
+    pub(crate) fn new_files(&self) -> &[FileRecord] {
+        &self.merged.new
+    }
+
+    /// Every file.
+    pub(crate) fn known(&self) -> Result<Known, DbError> {
+        let other = self.merged.known.files();
+        let mut files: Vec<KeptFile> = other
+            .map(|(record, since)| KeptFile {
+                record: record.clone(),
+                since,
+            })
+            .collect();
+        files.extend(merge::same_files(&self.merged, self.past.as_ref())?);
+        let snapshot = &self.merged.known.snapshot;
+        Ok(Known::new(snapshot.taken, files, snapshot.problems.clone()))
+    }
+
     /// Keeps what was found. What is said of files moves along with them.
     pub(crate) fn store(
         &self,
@@ -189,37 +205,63 @@ impl Look {
         job: &JobId,
         notes: Option<String>,
     ) -> Result<SnapshotRecord, ToolError> {
-        if rows::latest(db, job)? != self.before.latest {
+        if rows::latest(db, job)? != self.latest {
             return Err(crate::tools::moved_meanwhile(job));
         }
-        let snapshot = &self.known.snapshot;
-        let bytes: u64 = snapshot.files.iter().map(|file| file.size).sum();
-        let record = SnapshotRecord {
+        let record = self.record(cx, db, notes)?;
+        rows::insert(db, job, &record)?;
+        let changed = self
+            .merged
+            .changed
+            .iter()
+            .map(|(bucket, content)| (*bucket, content.as_slice()));
+        let (head, table) = (self.head.bucket()?, self.merged.table.bucket()?);
+        let kept = [(head.0, head.1.as_slice()), (table.0, table.1.as_slice())];
+        for (bucket, content) in changed.chain(kept) {
+            if self.replaces || !content.is_empty() {
+                part::put(db, job, Kind::Files, bucket, content)?;
+            }
+        }
+        self.move_descriptions(cx, db, job)?;
+        Ok(record)
+    }
+
+    fn record(&self, cx: &Cx<'_>, db: &Db<'_>, notes: Option<String>) -> Result<SnapshotRecord, ToolError> {
+        let table = &self.merged.table;
+        let bytes: u64 = table.summaries.iter().map(|summary| summary.bytes).sum();
+        let files: usize = table.summaries.iter().map(Summary::count).sum();
+        let directories = table.rows();
+        let directories = directories.map(|(directory, summary)| (directory.path.as_str(), summary.count()));
+        let roots = self
+            .merged
+            .known
+            .directories()
+            .filter(|(directory, _)| directory.is_empty());
+        let roots: Vec<&str> = roots
+            .flat_map(|(_, files)| files.map(|(file, _)| file.path.as_str()))
+            .collect();
+        let key_files = table.rows().flat_map(|(directory, summary)| {
+            let names = summary.key_files.iter();
+            names.map(|name| path::below(&directory.path, name))
+        });
+        Ok(SnapshotRecord {
             snapshot_id: short_id(cx, |id| rows::exists(db, id))?,
-            sequence: self.before.next(),
+            sequence: self.sequence,
             repo_root: self.repo_root.clone(),
             taken_at: cx.now(),
-            files: u32::try_from(snapshot.files.len()).unwrap_or(u32::MAX),
+            files: u32::try_from(files).unwrap_or(u32::MAX),
             bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
-            changes: self.diff.as_ref().map(|diff| Changes {
+            changes: self.diff().map(|diff| Changes {
                 added: diff.added.len(),
                 removed: diff.removed.len(),
                 modified: diff.modified.len(),
                 renamed: diff.renamed.len(),
                 unchanged: diff.unchanged,
             }),
-            key_files: outline::key_files(snapshot),
+            key_files: outline::key_files(key_files.collect()),
             notes,
-            file_tree: outline::tree(snapshot),
-        };
-        rows::insert(db, job, &record)?;
-        for (bucket, content) in &self.changed {
-            if !content.is_empty() || self.before.files.contains_key(bucket) {
-                part::put(db, job, Kind::Files, *bucket, content)?;
-            }
-        }
-        self.move_descriptions(cx, db, job)?;
-        Ok(record)
+            file_tree: outline::tree(directories, &roots),
+        })
     }
 
     /// Adds what was learned to what is kept.
@@ -236,7 +278,7 @@ impl Look {
     }
 
     fn move_descriptions(&self, cx: &Cx<'_>, db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
-        let renames = self.diff.iter().flat_map(|diff| &diff.renamed);
+        let renames = self.diff().into_iter().flat_map(|diff| &diff.renamed);
         let mut renames = renames.peekable();
         if renames.peek().is_none() {
             return Ok(());

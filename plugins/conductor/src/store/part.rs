@@ -8,8 +8,8 @@ use crate::model::JobId;
 
 /// Bytes of one row. A value may have 1 MB.
 const PIECE: usize = 256 << 10;
-/// Bytes asked for at once. A result may have 4 MiB.
-const AT_ONCE: usize = 2 << 20;
+/// Rows asked for at once. A result may have 4 MiB.
+const AT_ONCE: u32 = 8;
 
 text_enum! {
     /// What the records say.
@@ -25,35 +25,27 @@ pub(crate) type Buckets = BTreeMap<u32, Vec<u8>>;
 
 /// Every bucket of a kind.
 pub(crate) fn load(db: &Db<'_>, job: &JobId, kind: Kind) -> Result<Buckets, DbError> {
-    let sizes = db.query(
-        "SELECT bucket, sum(length(content)) FROM conductor_parts WHERE job_id = ?1 AND kind = ?2 \
-         GROUP BY bucket ORDER BY bucket",
-        params![job, kind],
-    )?;
     let mut buckets = Buckets::new();
-    let (mut first, mut last, mut bytes) = (0, 0, 0_usize);
-    for row in &sizes {
-        let (bucket, size): (u32, usize) = (row.get(0)?, row.get(1)?);
-        if bytes > 0 && bytes.saturating_add(size) > AT_ONCE {
-            read(db, job, kind, (first, last), &mut buckets)?;
-            (first, bytes) = (bucket, 0);
-        }
-        last = bucket;
-        bytes = bytes.saturating_add(size);
-    }
-    if bytes > 0 {
-        read(db, job, kind, (first, last), &mut buckets)?;
+    read(db, job, kind, (0, u32::MAX), &mut buckets)?;
+    Ok(buckets)
+}
+
+/// Those of some buckets that there are.
+pub(crate) fn some(db: &Db<'_>, job: &JobId, kind: Kind, wanted: &[u32]) -> Result<Buckets, DbError> {
+    let mut buckets = Buckets::new();
+    for bucket in wanted {
+        read(db, job, kind, (*bucket, *bucket), &mut buckets)?;
     }
     Ok(buckets)
 }
 
 /// The bytes of one bucket; empty if there are none.
 pub(crate) fn bucket(db: &Db<'_>, job: &JobId, kind: Kind, bucket: u32) -> Result<Vec<u8>, DbError> {
-    let mut buckets = Buckets::new();
-    read(db, job, kind, (bucket, bucket), &mut buckets)?;
-    Ok(buckets.remove(&bucket).unwrap_or_default())
+    let mut found = some(db, job, kind, &[bucket])?;
+    Ok(found.remove(&bucket).unwrap_or_default())
 }
 
+/// Adds all buckets from one to another.
 fn read(
     db: &Db<'_>,
     job: &JobId,
@@ -61,16 +53,24 @@ fn read(
     (first, last): (u32, u32),
     buckets: &mut Buckets,
 ) -> Result<(), DbError> {
-    let rows = db.query(
-        "SELECT bucket, content FROM conductor_parts \
-         WHERE job_id = ?1 AND kind = ?2 AND bucket >= ?3 AND bucket <= ?4 ORDER BY bucket, piece",
-        params![job, kind, first, last],
-    )?;
-    for row in rows {
-        let content: Vec<u8> = row.get(1)?;
-        buckets.entry(row.get(0)?).or_default().extend(content);
+    let mut after = (first, -1);
+    loop {
+        let rows = db.query(
+            "SELECT bucket, piece, content FROM conductor_parts \
+             WHERE job_id = ?1 AND kind = ?2 AND (bucket, piece) > (?3, ?4) AND bucket <= ?5 \
+             ORDER BY bucket, piece LIMIT ?6",
+            params![job, kind, after.0, after.1, last, AT_ONCE],
+        )?;
+        let found = rows.len();
+        for row in rows {
+            after = (row.get(0)?, row.get(1)?);
+            let content: Vec<u8> = row.get(2)?;
+            buckets.entry(after.0).or_default().extend(content);
+        }
+        if found < AT_ONCE as usize {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// Whether there is anything of a kind.

@@ -73,7 +73,7 @@ impl Tool for ConductorInit {
         let (job, snapshot) = cx.transaction(|db| {
             let job = self.job(cx, short_id(cx, |id| job::exists(&db, id))?);
             job::insert(&db, &job)?;
-            let store = |look: &Look| {
+            let store = |look: &Look<'_>| {
                 look.keep_facts(&db, &job.id)?;
                 look.store(cx, &db, &job.id, None)
             };
@@ -96,7 +96,7 @@ impl Tool for ConductorInit {
 impl ConductorInit {
     /// The baseline of a repository that can be read. One that cannot is worth a warning; the ready gate
     /// asks for a baseline if the policies do.
-    fn look(&self, cx: &Cx<'_>, warnings: &mut Vec<String>) -> Result<Option<Look>, ToolError> {
+    fn look<'a>(&self, cx: &'a Cx<'a>, warnings: &mut Vec<String>) -> Result<Option<Look<'a>>, ToolError> {
         let Some(root) = self.repo_root.as_deref().filter(|_| warnings.is_empty()) else {
             return Ok(None);
         };
@@ -109,7 +109,7 @@ impl ConductorInit {
             }
         };
         warnings.append(&mut look.warnings);
-        if look.known.snapshot.is_partial() {
+        if look.is_partial() {
             warnings
                 .push("the snapshot is not complete: the repository is larger than its limits".to_owned());
         }

@@ -13,7 +13,7 @@ use super::repo::{problems, root_of};
 use super::{find_job, job_call};
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, SnapshotId};
-use crate::repo::kept;
+use crate::repo::kept::{self, Known};
 use crate::repo::knowledge::{Knowledge, LIMITS};
 use crate::repo::survey::{self, Before, Look};
 use crate::store::description;
@@ -132,10 +132,11 @@ impl Tool for RepoMapUpdate {
         let mut book = kept::book_from(&facts)?;
         look.learned.add_to(&mut book)?;
         let access = survey::open(cx, Some(root))?;
-        let completed = book.complete(&access, &look.known.snapshot, &LIMITS);
+        let known = look.known()?;
+        let completed = book.complete(&access, &known.snapshot, &LIMITS);
         let completed = completed.map_err(|err| Reason::Repository(err.to_string()))?;
-        book.retain(&look.known.snapshot);
-        self.store(cx, look, book, completed)
+        book.retain(&known.snapshot);
+        self.store(cx, look, known, book, completed)
     }
 }
 
@@ -143,7 +144,8 @@ impl RepoMapUpdate {
     fn store(
         self,
         cx: &Cx<'_>,
-        mut look: Look,
+        mut look: Look<'_>,
+        known: Known,
         book: FactBook,
         completed: usize,
     ) -> Result<MapSummary, ToolError> {
@@ -153,14 +155,14 @@ impl RepoMapUpdate {
             let record = look.store(cx, &db, &self.job_id, None)?;
             part::put_all(&db, &self.job_id, Kind::Facts, &changed)?;
             let mut descriptions = description::all(&db, &self.job_id)?;
-            let gone = look.known.undescribed(&descriptions).orphans;
+            let gone = known.undescribed(&descriptions).orphans;
             for path in &gone {
                 description::remove(&db, &self.job_id, path)?;
                 descriptions.remove(path);
             }
             let knowledge = Knowledge {
                 ages: kept::ages_from(&part::load(&db, &self.job_id, Kind::Ages)?)?,
-                known: look.known,
+                known,
                 descriptions,
                 book,
             };

@@ -16,6 +16,7 @@ use crate::arguments::{ENTRY, PATH, clip};
 use crate::error::{Reason, Refusals};
 use crate::model::JobId;
 use crate::repo::kept::Known;
+use crate::repo::knowledge;
 use crate::repo::survey::{self, Before, Look};
 use crate::store::description;
 use crate::store::job::Job;
@@ -199,17 +200,16 @@ fn set_root(cx: &Cx<'_>, db: &Db<'_>, looked_at: &Job) -> Result<(), ToolError> 
 fn view(
     job_id: JobId,
     snapshot: SnapshotRecord,
-    look: Look,
+    look: Look<'_>,
     descriptions: &describe::Descriptions,
 ) -> SnapshotView {
-    let partial = look.known.snapshot.is_partial();
-    let mut new = look.known.new_and_undescribed(descriptions);
+    let mut new = knowledge::undescribed(look.new_files(), descriptions);
     new.truncate(SHOWN);
     SnapshotView {
-        changed: look.diff.as_ref().map(changed),
+        changed: look.diff().map(changed),
         new_without_description: new,
-        problems: problems(&look.known.snapshot.problems),
-        partial,
+        problems: problems(look.problems()),
+        partial: look.is_partial(),
         effort: EffortView {
             listed: look.effort.listed,
             ignored: look.effort.ignored,

@@ -1,14 +1,17 @@
 //! The walk that makes a snapshot.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::iter::Peekable;
+use std::slice;
 
 use serde::{Deserialize, Serialize};
 
 use super::content::{Reader, piece_limit};
-use super::{Content, FileRecord, Limits, Problem, Snapshot, Trouble};
+use super::past::{Directory, Past, Stamp};
+use super::{Content, Digest, FileRecord, Limits, Problem, Snapshot, Trouble};
 use crate::ignore::Rules;
 use crate::path;
-use crate::tree::{Entry, Kind, Tree, TreeError, Upcoming};
+use crate::tree::{Entry, Kind, Listing, Tree, TreeError, Upcoming};
 
 /// Entries asked for at once.
 const PAGE: u32 = 1_000;
@@ -24,20 +27,41 @@ const SETTLED_MS: i64 = 1_000;
 pub type Observer<'a> = dyn FnMut(&FileRecord, &[u8]) + 'a;
 
 /// A snapshot and what it took.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// What was found.
+    /// What was found in directories that are not the same as in the snapshot before.
     pub snapshot: Snapshot,
+    /// Every directory gone through, in that order.
+    pub directories: Vec<Walked>,
     /// What it took.
     pub effort: Effort,
-    /// Entries that `.gitignore` excludes. What is below a directory among them was not looked at.
-    pub excluded: Vec<String>,
+}
+
+/// A directory that was gone through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Walked {
+    /// What it is now.
+    pub directory: Directory,
+    /// Its files are those of the snapshot before, which are not repeated.
+    pub is_same: bool,
 }
 
 impl Taken {
+    /// The directories whose files are those of the snapshot before.
+    pub fn same(&self) -> impl Iterator<Item = &Directory> {
+        let same = self.directories.iter().filter(|walked| walked.is_same);
+        same.map(|walked| &walked.directory)
+    }
+
+    /// Entries that `.gitignore` excludes. What is below a directory among them was not looked at.
+    pub fn excluded(&self) -> impl Iterator<Item = String> {
+        let directories = self.directories.iter().map(|walked| &walked.directory);
+        directories.flat_map(|directory| directory.below(&directory.excluded))
+    }
+
     /// Those of some files that are excluded, or below what is.
     pub fn excluded_of<'a>(&self, files: impl Iterator<Item = &'a str>) -> Vec<String> {
-        let excluded: HashSet<&str> = self.excluded.iter().map(String::as_str).collect();
+        let excluded: HashSet<String> = self.excluded().collect();
         let mut known = self.snapshot.files.iter().peekable();
         let mut is_excluded = |file: &str| {
             // Both are mostly sorted, so that what was found is passed without a search.
@@ -76,29 +100,18 @@ pub struct Effort {
 pub fn take<T: Tree + ?Sized>(
     tree: &T,
     limits: &Limits,
-    previous: Option<&Snapshot>,
+    past: Option<&dyn Past>,
     now: i64,
     observe: &mut Observer<'_>,
 ) -> Result<Taken, TreeError> {
-    let mut walk = Walk::new(tree, limits, previous, observe);
-    walk.snapshot.taken = now;
-    walk.root(None)?;
-    Ok(walk.finish())
-}
-
-/// [`take`] with a snapshot before it that takes a while to be had: the tree is told of directories first,
-/// so that it can look ahead meanwhile.
-pub fn take_after<'a, T: Tree + ?Sized>(
-    tree: &'a T,
-    limits: &'a Limits,
-    previous: &dyn Fn() -> Option<&'a Snapshot>,
-    now: i64,
-    observe: &'a mut Observer<'_>,
-) -> Result<Taken, TreeError> {
-    let mut walk = Walk::new(tree, limits, None, observe);
-    walk.snapshot.taken = now;
-    walk.root(Some(previous))?;
-    Ok(walk.finish())
+    let taken = Walk::new(tree, limits, past, now, observe).all()?;
+    if !is_cut(&taken.snapshot) || taken.same().next().is_none() {
+        return Ok(taken);
+    }
+    // What there is no more room for depends on the order, which is that of single files.
+    let mut walk = Walk::new(tree, limits, past, now, observe);
+    walk.known.clear();
+    walk.all()
 }
 
 /// Adds files that `.gitignore` excludes and Git tracks all the same: their names are in Git's index,
@@ -106,36 +119,46 @@ pub fn take_after<'a, T: Tree + ?Sized>(
 pub fn add<T: Tree + ?Sized>(
     tree: &T,
     limits: &Limits,
-    previous: Option<&Snapshot>,
-    taken: Taken,
+    past: Option<&dyn Past>,
+    mut taken: Taken,
     tracked: &[String],
     observe: &mut Observer<'_>,
 ) -> Result<Taken, TreeError> {
     if tracked.is_empty() {
         return Ok(taken);
     }
-    let mut walk = Walk::new(tree, limits, previous, observe);
+    let mut walk = Walk::new(tree, limits, past, taken.snapshot.taken, observe);
+    walk.files = taken.snapshot.files.len() + taken.same().map(Directory::count).sum::<usize>();
+    let mut before = ("", Vec::new());
     for path in tracked {
         if taken.snapshot.file(path).is_some() {
             continue;
         }
         match tree.stat(path) {
             Ok(entry) if entry.kind == Kind::Directory => {}
-            Ok(entry) if taken.snapshot.files.len() + walk.snapshot.files.len() < limits.entries => {
-                let known = walk.unchanged(&entry);
+            Ok(entry) => {
+                let directory = path::parent(path);
+                if before.0 != directory || before.1.is_empty() {
+                    before = (directory, walk.files_before(directory));
+                }
+                let known = walk.unchanged(&entry, &mut before.1.iter().peekable());
                 walk.file(entry, known)?;
             }
-            Ok(_) => walk.problem(path, Trouble::TooMany),
             Err(error) if error.is_fatal() => return Err(error),
             Err(_) => {}
         }
     }
-    walk.snapshot.taken = taken.snapshot.taken;
+    let added: HashSet<&str> = tracked.iter().map(|path| path::parent(path)).collect();
+    for walked in &mut taken.directories {
+        if added.contains(walked.directory.path.as_str()) {
+            walked.directory.stamp = None;
+        }
+    }
     walk.snapshot.files.extend(taken.snapshot.files);
     walk.snapshot.problems.extend(taken.snapshot.problems);
+    walk.directories = taken.directories;
     let mut both = walk.finish();
     both.snapshot.files.dedup_by(|a, b| a.path == b.path);
-    both.excluded = taken.excluded;
     both.effort.listed += taken.effort.listed;
     both.effort.ignored += taken.effort.ignored;
     both.effort.read += taken.effort.read;
@@ -143,166 +166,276 @@ pub fn add<T: Tree + ?Sized>(
     Ok(both)
 }
 
+/// What is known of files that have not changed, by path.
+type Known<'k> = Peekable<slice::Iter<'k, FileRecord>>;
+
 struct Walk<'a, 'o, T: ?Sized> {
     tree: &'a T,
     limits: &'a Limits,
-    previous: Option<&'a Snapshot>,
-    /// Where the next file is expected in it: both are in nearly the same order.
-    expected: usize,
+    past: Option<&'a dyn Past>,
+    /// The directories of the snapshot before.
+    known: HashMap<&'a str, &'a Directory>,
     observe: &'a mut Observer<'o>,
     rules: Rules,
+    /// A hash of the ignore files that are in force.
+    ruled: u64,
     reader: Reader,
+    /// Files found, also those that are not repeated.
+    files: usize,
     snapshot: Snapshot,
+    directories: Vec<Walked>,
     effort: Effort,
-    excluded: Vec<String>,
 }
 
 impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
     fn new(
         tree: &'a T,
         limits: &'a Limits,
-        previous: Option<&'a Snapshot>,
+        past: Option<&'a dyn Past>,
+        now: i64,
         observe: &'a mut Observer<'o>,
     ) -> Walk<'a, 'o, T> {
+        let known = past.map(Past::directories).unwrap_or_default().iter();
         Walk {
             tree,
             limits,
-            previous,
-            expected: 0,
+            past,
+            known: known
+                .map(|directory| (directory.path.as_str(), directory))
+                .collect(),
             observe,
             rules: Rules::default(),
+            ruled: 0,
             reader: Reader::default(),
-            snapshot: Snapshot::default(),
+            files: 0,
+            snapshot: Snapshot {
+                taken: now,
+                ..Snapshot::default()
+            },
+            directories: Vec::new(),
             effort: Effort::default(),
-            excluded: Vec::new(),
         }
     }
 
     fn finish(mut self) -> Taken {
+        if is_cut(&self.snapshot) {
+            // Files are missing, nobody knows where.
+            for walked in &mut self.directories {
+                walked.directory.stamp = None;
+            }
+        }
         self.effort.bytes += self.reader.bytes;
         self.snapshot.files.sort_by(|a, b| a.path.cmp(&b.path));
         self.snapshot.problems.sort();
         Taken {
             snapshot: self.snapshot,
+            directories: self.directories,
             effort: self.effort,
-            excluded: self.excluded,
         }
     }
 
-    /// Walks everything. With a snapshot before it, hints are given before that is asked for: only of
-    /// directories, because nobody knows yet which files will be read.
-    fn root(&mut self, previous: Option<&dyn Fn() -> Option<&'a Snapshot>>) -> Result<(), TreeError> {
+    fn all(mut self) -> Result<Taken, TreeError> {
         if let Some(content) = self.ignore_file(".git/info/exclude")? {
             self.rules.exclude(&content);
+            self.rule("", &content);
         }
-        let entries = self.entries("")?;
-        let entries = self.wanted("", entries)?;
-        match previous {
-            None => {
-                let entries = self.with_known(entries);
-                self.look_ahead(&entries, 0);
-                self.each(entries, 0)
-            }
-            Some(previous) => {
-                let directories = entries.iter().filter(|entry| entry.kind == Kind::Directory);
-                let next = directories.map(|entry| Upcoming::List(&entry.path, PAGE));
-                self.tree.expect(&next.collect::<Vec<_>>());
-                self.previous = previous();
-                let entries = self.with_known(entries);
-                self.each(entries, 0)
+        // The root is always listed: most have an ignore file.
+        if let Some(listing) = self.entries("", None)? {
+            self.directory("", listing, 0)?;
+        }
+        Ok(self.finish())
+    }
+
+    fn subdirectory(&mut self, path: &str, depth: usize) -> Result<(), TreeError> {
+        if depth >= self.limits.depth {
+            self.problem(path, Trouble::TooDeep);
+            return Ok(());
+        }
+        let known = self.known.get(path).copied();
+        let listing = match self.entries(path, self.fingerprint(path)) {
+            Ok(listing) => listing,
+            Err(error) => return self.unreadable(path, error),
+        };
+        match (listing, known) {
+            (None, Some(known)) => self.same(known, depth + 1),
+            (None, None) => Ok(()),
+            (Some(listing), _) => {
+                let git = path::below(path, ".git");
+                if listing.entries.iter().any(|entry| entry.path == git) {
+                    self.problem(path, Trouble::OtherRepository);
+                    return Ok(());
+                }
+                self.directory(path, listing, depth + 1)
             }
         }
     }
 
-    fn directory(&mut self, directory: &str, entries: Vec<Entry>, depth: usize) -> Result<(), TreeError> {
-        let outside = self.rules.depth();
-        let entries = self.wanted(directory, entries)?;
-        let entries = self.with_known(entries);
-        self.look_ahead(&entries, depth);
-        self.each(entries, depth)?;
-        self.rules.leave(outside);
+    /// What a directory's fingerprint would be if nothing in it changed, nor what it hangs on.
+    fn fingerprint(&self, path: &str) -> Option<u64> {
+        let stamp = self.known.get(path)?.stamp?;
+        (stamp.rules == self.ruled).then_some(stamp.fingerprint)
+    }
+
+    /// Goes on below a directory that is the same.
+    fn same(&mut self, known: &Directory, depth: usize) -> Result<(), TreeError> {
+        self.effort.listed += u64::from(known.entries);
+        self.effort.ignored += u64::try_from(known.excluded.len()).unwrap_or(u64::MAX);
+        self.files += known.count();
+        if self.files > self.limits.entries {
+            self.problem(&known.path, Trouble::TooMany);
+        }
+        let below: Vec<String> = known.below(&known.subdirectories).collect();
+        self.directories.push(Walked {
+            directory: known.clone(),
+            is_same: true,
+        });
+        let next = below.iter().filter_map(|path| self.upcoming(path, depth));
+        self.expect(&next.collect::<Vec<_>>());
+        for path in &below {
+            if self.is_full() {
+                break;
+            }
+            self.subdirectory(path, depth)?;
+        }
         Ok(())
     }
 
-    /// What belongs to a snapshot. Rules of the directory's own hold from here on.
-    fn wanted(&mut self, directory: &str, mut entries: Vec<Entry>) -> Result<Vec<Entry>, TreeError> {
-        let ignore_file = path::below(directory, ".gitignore");
-        if entries.iter().any(|entry| entry.path == ignore_file)
-            && let Some(content) = self.ignore_file(&ignore_file)?
-        {
+    /// Goes through a directory that is not known to be the same.
+    fn directory(&mut self, path: &str, listing: Listing, depth: usize) -> Result<(), TreeError> {
+        let outside = (self.rules.depth(), self.ruled);
+        let (entries, directory) = self.wanted(path, listing)?;
+        let entries = self.with_known(path, entries);
+        self.look_ahead(&entries, depth);
+        let place = self.directories.len();
+        self.directories.push(Walked {
+            directory,
+            is_same: false,
+        });
+        for (entry, known) in entries {
+            if self.is_full() {
+                break;
+            }
+            if entry.kind == Kind::Directory {
+                self.subdirectory(&entry.path, depth)?;
+            } else if !self.file(entry, known)?
+                && let Some(walked) = self.directories.get_mut(place)
+            {
+                // It is tried again.
+                walked.directory.stamp = None;
+            }
+        }
+        self.rules.leave(outside.0);
+        self.ruled = outside.1;
+        Ok(())
+    }
+
+    /// What belongs to a snapshot, and what the directory is if all of that can be read. Rules of its own hold
+    /// from here on.
+    fn wanted(&mut self, path: &str, listing: Listing) -> Result<(Vec<Entry>, Directory), TreeError> {
+        let mut entries = listing.entries;
+        let all = count(entries.len());
+        let ignore_file = path::below(path, ".gitignore");
+        let has_rules = entries.iter().any(|entry| entry.path == ignore_file);
+        if has_rules && let Some(content) = self.ignore_file(&ignore_file)? {
             self.rules.enter(&ignore_file, &content);
+            self.rule(&ignore_file, &content);
         }
         entries.retain(|entry| path::name(&entry.path) != ".git");
         let rules = &self.rules;
         let excluded = entries.extract_if(.., |entry| {
             rules.excludes(&entry.path, entry.kind == Kind::Directory)
         });
-        let known = self.excluded.len();
-        self.excluded.extend(excluded.map(|entry| entry.path));
-        self.effort.ignored += u64::try_from(self.excluded.len() - known).unwrap_or(u64::MAX);
-        Ok(entries)
+        let excluded: Vec<String> = excluded.map(|entry| name_of(&entry)).collect();
+        self.effort.ignored += u64::try_from(excluded.len()).unwrap_or(u64::MAX);
+        let (below, files): (Vec<&Entry>, Vec<&Entry>) =
+            entries.iter().partition(|entry| entry.kind == Kind::Directory);
+        // The fingerprint says nothing of an ignore file that is a link to another.
+        let tells = !has_rules && files.iter().all(|file| self.is_settled(file));
+        let fingerprint = listing.fingerprint.filter(|_| tells);
+        let directory = Directory {
+            path: path.to_owned(),
+            stamp: fingerprint.map(|fingerprint| Stamp {
+                fingerprint,
+                rules: self.ruled,
+            }),
+            entries: all,
+            files: count(files.len()),
+            subdirectories: below.into_iter().map(name_of).collect(),
+            excluded,
+        };
+        Ok((entries, directory))
+    }
+
+    /// Whether a change of a file would change its time.
+    fn is_settled(&self, entry: &Entry) -> bool {
+        match entry.kind {
+            Kind::File => is_settled(entry.modified, self.snapshot.taken),
+            Kind::Unnamed => false,
+            Kind::Directory | Kind::Symlink | Kind::Other => true,
+        }
+    }
+
+    /// Adds an ignore file to the hash of those that are in force.
+    fn rule(&mut self, path: &str, content: &[u8]) {
+        let rules = [&self.ruled.to_le_bytes(), path.as_bytes(), b"\0", content].concat();
+        self.ruled = Digest::of(&rules).short();
     }
 
     /// Entries with what is known of files that have not changed.
-    fn with_known(&mut self, entries: Vec<Entry>) -> Vec<(Entry, Option<Content>)> {
+    fn with_known(&self, directory: &str, entries: Vec<Entry>) -> Vec<(Entry, Option<Content>)> {
+        let files = self.files_before(directory);
+        let mut known = files.iter().peekable();
         let with_known = |entry: Entry| {
-            let known = self.unchanged(&entry);
+            let known = self.unchanged(&entry, &mut known);
             (entry, known)
         };
         entries.into_iter().map(with_known).collect()
     }
 
-    /// Goes into directories and notes everything else.
-    fn each(&mut self, entries: Vec<(Entry, Option<Content>)>, depth: usize) -> Result<(), TreeError> {
-        for (entry, known) in entries {
-            if self.is_full() {
-                break;
-            }
-            match entry.kind {
-                Kind::Directory => self.subdirectory(&entry, depth)?,
-                _ => self.file(entry, known)?,
-            }
-        }
-        Ok(())
+    fn files_before(&self, directory: &str) -> Vec<FileRecord> {
+        self.past.map(|past| past.files(directory)).unwrap_or_default()
+    }
+
+    /// What is known of a file that has not changed since. Both it and what is known come in their order.
+    fn unchanged(&self, entry: &Entry, known: &mut Known<'_>) -> Option<Content> {
+        while known.next_if(|known| known.path < entry.path).is_some() {}
+        let known = known.next_if(|known| known.path == entry.path)?;
+        let settled = is_settled(known.modified, self.past?.taken());
+        let same = known.size == entry.size && known.modified == entry.modified;
+        let was_file = !matches!(known.content, Content::Symlink | Content::Other | Content::Unread);
+        (settled && same && was_file && entry.kind == Kind::File).then_some(known.content)
     }
 
     /// Tells the tree what will be listed and read.
     fn look_ahead(&self, entries: &[(Entry, Option<Content>)], depth: usize) {
         let next = entries.iter().filter_map(|(entry, known)| match entry.kind {
-            Kind::Directory if depth < self.limits.depth => Some(Upcoming::List(&entry.path, PAGE)),
+            Kind::Directory => self.upcoming(&entry.path, depth),
             Kind::File if known.is_none() && entry.size > 0 => {
                 Some(Upcoming::Read(&entry.path, piece_limit(entry.size)))
             }
             _ => None,
         });
-        let next: Vec<Upcoming<'_>> = next.collect();
+        self.expect(&next.collect::<Vec<_>>());
+    }
+
+    /// How a subdirectory of one at this depth will be listed.
+    fn upcoming<'p>(&self, path: &'p str, depth: usize) -> Option<Upcoming<'p>> {
+        (depth < self.limits.depth).then(|| Upcoming::List(path, self.fingerprint(path), PAGE))
+    }
+
+    fn expect(&self, next: &[Upcoming<'_>]) {
         if !next.is_empty() {
-            self.tree.expect(&next);
+            self.tree.expect(next);
         }
     }
 
-    fn subdirectory(&mut self, entry: &Entry, depth: usize) -> Result<(), TreeError> {
-        if depth >= self.limits.depth {
-            self.problem(&entry.path, Trouble::TooDeep);
-            return Ok(());
-        }
-        let entries = match self.entries(&entry.path) {
-            Ok(entries) => entries,
-            Err(error) => return self.unreadable(&entry.path, error),
-        };
-        let git = path::below(&entry.path, ".git");
-        if entries.iter().any(|entry| entry.path == git) {
-            self.problem(&entry.path, Trouble::OtherRepository);
-            return Ok(());
-        }
-        self.directory(&entry.path, entries, depth + 1)
-    }
-
-    fn file(&mut self, entry: Entry, known: Option<Content>) -> Result<(), TreeError> {
-        if self.snapshot.files.len() >= self.limits.entries {
+    /// Notes a file. Whether it could be seen.
+    fn file(&mut self, entry: Entry, known: Option<Content>) -> Result<bool, TreeError> {
+        if self.files >= self.limits.entries {
             self.problem(&entry.path, Trouble::TooMany);
-            return Ok(());
+            return Ok(false);
         }
+        self.files += 1;
         let content = match (known, entry.kind) {
             (Some(content), _) => content,
             (None, Kind::Symlink) => Content::Symlink,
@@ -314,29 +447,10 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
             }
         };
         self.snapshot.files.push(record(entry, content));
-        Ok(())
+        Ok(true)
     }
 
-    /// What is known of a file that has not changed since.
-    fn unchanged(&mut self, entry: &Entry) -> Option<Content> {
-        let previous = self.previous?;
-        let next = previous.files.get(self.expected);
-        if next.is_none_or(|next| next.path != entry.path) {
-            let path = entry.path.as_str();
-            let found = previous
-                .files
-                .binary_search_by(|file| file.path.as_str().cmp(path));
-            self.expected = found.ok()?;
-        }
-        let known = previous.files.get(self.expected)?;
-        self.expected += 1;
-        let settled = known.modified < previous.taken.saturating_sub(SETTLED_MS);
-        let same = known.size == entry.size && known.modified == entry.modified;
-        let was_file = !matches!(known.content, Content::Symlink | Content::Other | Content::Unread);
-        (settled && same && was_file && entry.kind == Kind::File).then_some(known.content)
-    }
-
-    fn read(&mut self, entry: Entry) -> Result<(), TreeError> {
+    fn read(&mut self, entry: Entry) -> Result<bool, TreeError> {
         self.effort.read += 1;
         match self.reader.read(self.tree, &entry, self.limits) {
             Ok((content, observed)) => {
@@ -345,29 +459,33 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
                     (self.observe)(&record, bytes);
                 }
                 self.snapshot.files.push(record);
+                Ok(true)
             }
             Err(error) => {
                 self.unreadable(&entry.path, error)?;
                 self.snapshot.files.push(record(entry, Content::Unread));
+                Ok(false)
             }
         }
-        Ok(())
     }
 
-    /// All entries of a directory. They are few, or the snapshot will be full of them.
-    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, TreeError> {
-        let mut entries: Vec<Entry> = Vec::new();
-        while entries.len() <= self.limits.entries {
+    /// All entries of a directory, unless its fingerprint is what is known. They are few, or the snapshot will
+    /// be full of them.
+    fn entries(&mut self, directory: &str, known: Option<u64>) -> Result<Option<Listing>, TreeError> {
+        let Some(mut listing) = self.tree.list_unless(directory, known, PAGE)? else {
+            return Ok(None);
+        };
+        let entries = &mut listing.entries;
+        let page = usize::try_from(PAGE).unwrap_or(usize::MAX);
+        let mut is_last = entries.len() < page;
+        while !is_last && entries.len() <= self.limits.entries {
             let after = entries.last().map(|entry| path::name(&entry.path).to_owned());
-            let page = self.tree.list(directory, after.as_deref(), PAGE)?;
-            let is_last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
-            entries.extend(page);
-            if is_last {
-                break;
-            }
+            let next = self.tree.list(directory, after.as_deref(), PAGE)?;
+            is_last = next.len() < page;
+            entries.extend(next);
         }
         self.effort.listed += u64::try_from(entries.len()).unwrap_or(u64::MAX);
-        Ok(entries)
+        Ok(Some(listing))
     }
 
     /// An ignore file that cannot be read rules nothing, as for Git.
@@ -405,4 +523,22 @@ fn record(entry: Entry, content: Content) -> FileRecord {
         size: entry.size,
         modified: entry.modified,
     }
+}
+
+/// Whether there was no room for all files.
+fn is_cut(snapshot: &Snapshot) -> bool {
+    let full = |problem: &Problem| problem.what == Trouble::TooMany;
+    snapshot.problems.iter().any(full)
+}
+
+fn is_settled(modified: i64, taken: i64) -> bool {
+    modified < taken.saturating_sub(SETTLED_MS)
+}
+
+fn name_of(entry: &Entry) -> String {
+    path::name(&entry.path).to_owned()
+}
+
+fn count(entries: usize) -> u32 {
+    u32::try_from(entries).unwrap_or(u32::MAX)
 }

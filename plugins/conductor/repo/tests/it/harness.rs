@@ -1,13 +1,14 @@
 //! Trees written as text, and what is made of them as text.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use conductor_repo::facts::FactBook;
 use conductor_repo::map::{Notes, RepoMap};
-use conductor_repo::snapshot::{FileRecord, Limits, Snapshot, Taken, take, take_after};
-use conductor_repo::tree::{Entry, Kind, Tree, TreeError};
+use conductor_repo::snapshot::{Directory, FileRecord, Limits, Past, Snapshot, Taken, take};
+use conductor_repo::tree::{Entry, Kind, Listing, Tree, TreeError};
 
 /// A tree in memory. Paths end in `/` for nothing; directories follow from files.
 #[derive(Default)]
@@ -18,6 +19,49 @@ pub(crate) struct Memory {
     /// Paths whose reading fails.
     pub(crate) broken: BTreeMap<String, TreeError>,
     pub(crate) reads: Cell<usize>,
+    /// Directories whose entries were given.
+    pub(crate) listed: RefCell<Vec<String>>,
+}
+
+/// All of a snapshot, with what is known of its directories.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Whole {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) directories: Vec<Directory>,
+}
+
+impl Whole {
+    /// What a walk found, and what it did not repeat.
+    pub(crate) fn new(mut taken: Taken, past: Option<&dyn Past>) -> Whole {
+        let same = taken
+            .same()
+            .flat_map(|directory| past.unwrap().files(&directory.path));
+        let same: Vec<FileRecord> = same.collect();
+        taken.snapshot.files.extend(same);
+        taken.snapshot.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Whole {
+            snapshot: taken.snapshot,
+            directories: taken
+                .directories
+                .into_iter()
+                .map(|walked| walked.directory)
+                .collect(),
+        }
+    }
+}
+
+impl Past for Whole {
+    fn taken(&self) -> i64 {
+        self.snapshot.taken
+    }
+
+    fn directories(&self) -> &[Directory] {
+        &self.directories
+    }
+
+    fn files(&self, directory: &str) -> Vec<FileRecord> {
+        self.snapshot.files(directory)
+    }
 }
 
 impl Memory {
@@ -37,13 +81,10 @@ impl Memory {
     }
 
     /// A snapshot taken long after the last change.
-    pub(crate) fn take(&self, limits: &Limits, previous: Option<&Snapshot>) -> (Taken, FactBook) {
+    pub(crate) fn take(&self, limits: &Limits, past: Option<&dyn Past>) -> (Taken, FactBook) {
         let mut book = FactBook::default();
         let mut observe = |file: &FileRecord, bytes: &[u8]| book.learn(file, bytes);
-        let taken = match previous {
-            None => take(self, limits, None, 1_000_000, &mut observe),
-            Some(_) => take_after(self, limits, &|| previous, 1_000_000, &mut observe),
-        };
+        let taken = take(self, limits, past, 1_000_000, &mut observe);
         (taken.unwrap(), book)
     }
 
@@ -101,6 +142,37 @@ impl Tree for Memory {
             .into_iter()
             .filter_map(|name| self.entry(&format!("{prefix}{name}")));
         Ok(entries.take(usize::try_from(limit).unwrap()).collect())
+    }
+
+    fn list_unless(
+        &self,
+        directory: &str,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<Listing>, TreeError> {
+        let entries = self.list(directory, None, u32::MAX)?;
+        let mut hasher = DefaultHasher::new();
+        for entry in &entries {
+            (
+                &entry.path,
+                entry.size,
+                entry.modified,
+                format!("{:?}", entry.kind),
+            )
+                .hash(&mut hasher);
+        }
+        let fingerprint = hasher.finish();
+        if known == Some(fingerprint) {
+            return Ok(None);
+        }
+        self.listed.borrow_mut().push(directory.to_owned());
+        Ok(Some(Listing {
+            entries: entries
+                .into_iter()
+                .take(usize::try_from(limit).unwrap())
+                .collect(),
+            fingerprint: Some(fingerprint),
+        }))
     }
 
     fn stat(&self, path: &str) -> Result<Entry, TreeError> {

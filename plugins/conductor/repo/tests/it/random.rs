@@ -2,9 +2,10 @@
 
 use conductor_repo::facts::Facts;
 use conductor_repo::map::{MarkdownLimits, Notes};
+use conductor_repo::snapshot::Limits;
 use proptest::prelude::*;
 
-use crate::harness::Memory;
+use crate::harness::{Memory, Whole};
 
 const NAMES: [&str; 18] = [
     "a.rs",
@@ -90,6 +91,24 @@ const SOURCES: [&str; 8] = [
     "{\"name\": \"a\", \"exports\": {\".\": {\"import\": [\"./b.js\"]}}, \"bin\": \"c\"}",
 ];
 
+/// Files of a tree that changes.
+const PATHS: [&str; 12] = [
+    ".gitignore",
+    ".git/info/exclude",
+    "a/.gitignore",
+    "a/b/.git/HEAD",
+    "a/b/x",
+    "a/c/d/y",
+    "a/c/x.log",
+    "a/c/z",
+    "a-b/x",
+    "c/d/x",
+    "c/x",
+    "x",
+];
+
+const RULES: [&str; 6] = ["", "*.log\n", "c/\n", "/c\n", "x\n!/a/b/x\n", "d\n"];
+
 /// A map of three files, so that resolving and writing run too.
 fn map(name: &str, bytes: &[u8]) -> String {
     let mut tree = Memory::new("== Cargo.toml\n[package]\nname = \"x\"\n== src/lib.rs\nmod a;\n");
@@ -113,6 +132,31 @@ proptest! {
         let text = pieces.concat();
         for name in NAMES {
             prop_assert_eq!(map(name, text.as_bytes()), map(name, text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn a_snapshot_after_any_changes_is_that_of_a_fresh_walk(
+        changes in proptest::collection::vec((0..PATHS.len(), 0..4_u8, 0..RULES.len()), 1..30),
+    ) {
+        let mut tree = Memory::default();
+        let mut before = Whole::default();
+        for (time, (path, what, rule)) in (1_000..).zip(changes) {
+            let path = PATHS[path];
+            let content = if path.ends_with("ignore") || path.ends_with("exclude") { RULES[rule] } else { "text" };
+            match what {
+                0 => drop(tree.files.remove(path)),
+                _ => drop(tree.files.insert(path.to_owned(), (content.as_bytes().to_vec(), time))),
+            }
+            if what == 3 {
+                continue;
+            }
+            let (taken, _) = tree.take(&Limits::default(), Some(&before));
+            let (fresh, _) = tree.take(&Limits::default(), None);
+            prop_assert_eq!(taken.effort.listed, fresh.effort.listed);
+            let whole = Whole::new(taken, Some(&before));
+            prop_assert_eq!(&whole, &Whole::new(fresh, None));
+            before = whole;
         }
     }
 
