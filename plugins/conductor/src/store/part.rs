@@ -106,3 +106,41 @@ pub(crate) fn put(db: &Db<'_>, job: &JobId, kind: Kind, bucket: u32, content: &[
     )?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use tollgate_sdk::native::Session;
+    use tollgate_sdk::{CallInfo, Cx, Id as _};
+
+    use super::*;
+
+    #[test]
+    fn buckets_of_any_size_come_back_whole() {
+        let session = Session::new(&crate::PACK);
+        let begun = session
+            .call("conductor_init", r#"{"title": "Parts", "goal": "Keep them"}"#)
+            .unwrap();
+        let begun: serde_json::Value = serde_json::from_str(&begun.structured).unwrap();
+        let job = JobId::from_text(begun["job_id"].as_str().unwrap().to_owned());
+        let call = CallInfo::default();
+        let cx = Cx::new(session.backend(), &call);
+        // As many pieces as are asked for at once, and one more or less.
+        let sizes = [1, PIECE, 7 * PIECE, 8 * PIECE, 8 * PIECE + 1, 20 * PIECE];
+        let of = |size: usize| (0..=u8::MAX).cycle().take(size).collect::<Vec<u8>>();
+        let all: Buckets = (3..).zip(sizes.map(of)).collect();
+        cx.transaction(|db| {
+            put_all(&db, &job, Kind::Files, &all)?;
+            assert_eq!(load(&db, &job, Kind::Files)?, all);
+            assert!(load(&db, &job, Kind::Facts)?.is_empty());
+            assert_eq!(bucket(&db, &job, Kind::Files, 7)?, all[&7]);
+            let two = some(&db, &job, Kind::Files, &[4, 8, 99])?;
+            assert_eq!(two.into_keys().collect::<Vec<_>>(), [4, 8]);
+            put(&db, &job, Kind::Files, 8, &all[&4])?;
+            assert_eq!(bucket(&db, &job, Kind::Files, 8)?, all[&4], "it shrank");
+            put(&db, &job, Kind::Files, 8, &[])?;
+            assert!(bucket(&db, &job, Kind::Files, 8)?.is_empty());
+            Ok::<_, DbError>(())
+        })
+        .unwrap();
+    }
+}

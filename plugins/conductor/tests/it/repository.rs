@@ -1,6 +1,8 @@
 //! Snapshots, maps, descriptions and clean-up plans of a job's repository.
 
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -89,6 +91,90 @@ fn what_git_tracks_counts_although_it_is_ignored() {
     assert_eq!(paths(&bench), listed);
     bench.git(&["rm", "--cached", "--force", "--quiet", "build/out.py"]);
     assert!(!paths(&bench).contains(&"build/out.py".to_owned()));
+}
+
+/// Gives files that were just written a time long ago, another one for each `age`, so that it tells whether they
+/// change.
+fn settle(directory: &Path, age: u64) {
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        let modified = entry.metadata().unwrap().modified().unwrap();
+        let hour = Duration::from_secs(3_600);
+        if path.is_dir() {
+            settle(&path, age);
+        } else if path.is_file() && modified.elapsed().unwrap_or_default() < hour {
+            let long_ago = SystemTime::UNIX_EPOCH + hour * 24 + Duration::from_secs(age);
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(long_ago).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_later_snapshot_says_what_a_first_one_would() {
+    let bench = shop();
+    let root = bench.dir.as_ref().unwrap().path();
+    let steps: [(&str, &dyn Fn()); 9] = [
+        ("nothing", &|| ()),
+        ("one file is another", &|| {
+            bench.write("shop/cart.py", "import os\n");
+        }),
+        ("directories come", &|| {
+            bench.write("docs/deep/er/README.md", "x");
+            bench.write("docs/deep/Cargo.toml", "[package]");
+            bench.write("docs/deep/x.log", "ignored");
+        }),
+        ("nothing again", &|| ()),
+        ("Git tracks what is ignored", &|| {
+            bench.git(&["add", "--force", "docs/deep/x.log", "build/out.py"]);
+        }),
+        ("that is another, too", &|| {
+            bench.write("docs/deep/x.log", "still ignored")
+        }),
+        ("Git tracks it no more", &|| {
+            bench.git(&[
+                "rm",
+                "--quiet",
+                "--cached",
+                "--force",
+                "docs/deep/x.log",
+                "build/out.py",
+            ]);
+        }),
+        ("other rules", &|| bench.write(".gitignore", "deep/\n*.txt\n")),
+        ("a directory moves", &|| {
+            std::fs::rename(root.join("shop"), root.join("store")).unwrap();
+        }),
+    ];
+    for (age, (what, step)) in (0..).zip(steps) {
+        step();
+        settle(root, age);
+        let later = bench.reply("repo_snapshot", json!({}));
+        let again = bench.reply("repo_snapshot", json!({}));
+        assert_eq!(again["effort"]["read"], 0, "{what}");
+        assert_eq!(again["changes"]["unchanged"], later["files"], "{what}");
+        let init = json!({"title": "Other", "goal": "Look", "repo_root": "main"});
+        let other = bench.reply("conductor_init", init);
+        let first = &other["snapshot"];
+        for field in ["files", "bytes", "key_files", "file_tree"] {
+            for snapshot in [&later, &again] {
+                assert_eq!(snapshot[field], first[field], "{what}: {field}");
+            }
+        }
+        let map = bench.reply("repo_map_query", json!({}));
+        let fresh = bench.reply("repo_map_query", json!({"job_id": other["job_id"]}));
+        let paths = |map: &Value| {
+            let files = map["files"].as_array().unwrap().iter();
+            files.map(|file| file["path"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(paths(&map), paths(&fresh), "{what}");
+    }
+    let last = bench.reply("repo_snapshot", json!({}));
+    let new = last["new_without_description"].as_array().unwrap();
+    assert!(
+        new.contains(&json!("store/cart.py")) && !new.contains(&json!("a.txt")),
+        "{new:?}"
+    );
 }
 
 #[test]
