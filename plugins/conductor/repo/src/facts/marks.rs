@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::Facts;
-use crate::language::{Language, Role};
+use crate::language::{self, Language};
 use crate::path;
 
 /// How far down the head of a file is read.
@@ -36,13 +36,49 @@ pub(super) fn read(path: &str, text: &str, facts: &mut Facts) {
     facts.runs |= text.starts_with("#!") && !text.starts_with("#![");
     let end = memchr::memchr_iter(b'\n', text.as_bytes()).nth(HEAD_LINES - 1);
     let head = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
-    facts.generated |= is_generated(head);
-    // In Markdown `# Deprecated` heads a list of what is.
-    let is_markdown = path::extension(path) == "md";
-    let mut comments = comments(head).filter(|line| !(is_markdown && line.starts_with('#')));
-    facts.deprecated = comments.find_map(deprecation);
-    if Role::of(path) != Role::Generated {
+    let hints = Hints::of(head.as_bytes());
+    facts.generated |= hints.of_tools && is_generated(head);
+    if hints.of_age {
+        // In Markdown `# Deprecated` heads a list of what is.
+        let is_markdown = path::extension(path) == "md";
+        let mut comments = comments(head).filter(|line| !(is_markdown && line.starts_with('#')));
+        facts.deprecated = comments.find_map(deprecation);
+    }
+    if !language::is_generated(path::name(path)) {
         facts.mentions = mentions(text);
+    }
+}
+
+/// What a text may say, by beginnings of the words for it. Most texts have none of them.
+struct Hints {
+    /// `generated`, or `DO NOT EDIT`.
+    of_tools: bool,
+    /// `deprecated` or `obsolete`, in letters of any size.
+    of_age: bool,
+}
+
+impl Hints {
+    /// Every place is asked everything, without a branch, so that compilers make vector instructions of it.
+    fn of(text: &[u8]) -> Hints {
+        let (mut of_tools, mut of_age) = (0, 0);
+        for [first, second, third, fourth] in text.array_windows() {
+            let is = |byte: &u8, wanted: u8| u8::from(*byte == wanted);
+            let is_letter = |byte: &u8, wanted: u8| u8::from(*byte | 0x20 == wanted);
+            of_tools |= is(first, b'g') & is(second, b'e') & is(third, b'n') & is(fourth, b'e');
+            of_tools |= is(first, b'D') & is(second, b'O') & is(third, b' ') & is(fourth, b'N');
+            of_age |= is_letter(first, b'd')
+                & is_letter(second, b'e')
+                & is_letter(third, b'p')
+                & is_letter(fourth, b'r');
+            of_age |= is_letter(first, b'o')
+                & is_letter(second, b'b')
+                & is_letter(third, b's')
+                & is_letter(fourth, b'o');
+        }
+        Hints {
+            of_tools: of_tools != 0,
+            of_age: of_age != 0,
+        }
     }
 }
 
@@ -140,4 +176,30 @@ fn is_ending_of_program(ending: &[u8]) -> bool {
     (1..=4).contains(&ending.len())
         && (is_script
             || std::str::from_utf8(ending).is_ok_and(|ending| Language::of_extension(ending).is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_head_says_is_hinted_at_wherever_it_stands() {
+        for before in (0..40).chain([100]) {
+            let said = |word: &str| {
+                let mut facts = Facts::default();
+                let spaces = " ".repeat(before);
+                read("a.py", &format!("{spaces}# {word}"), &mut facts);
+                facts
+            };
+            assert!(said("@generated").generated);
+            assert!(said("Automatically generated: DO NOT EDIT").generated);
+            for word in DEPRECATED {
+                let loud = word.to_uppercase();
+                assert_eq!(said(word).deprecated.as_deref(), Some(word));
+                assert_eq!(said(&loud).deprecated, Some(loud));
+            }
+            let nothing = said("general depth, obscured: do not edit");
+            assert_eq!((nothing.generated, nothing.deprecated), (false, None));
+        }
+    }
 }

@@ -9,7 +9,6 @@ mod use_tree;
 use std::collections::HashSet;
 
 use super::{Facts, Import, Lines, MAX_IMPORTS, What};
-use stops::Keywords;
 use tokens::{Kind, Tokens};
 
 /// Reads a Rust source.
@@ -52,13 +51,10 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     /// Reads on to the next thing that matters. Says whether there was one.
     fn step(&mut self) -> bool {
-        // Inside of an item, others define nothing that files could be found by.
-        let keywords = match self.is_top() || self.file.is_some() {
-            true => Keywords::Items,
-            false => Keywords::Imports,
-        };
         let top = self.top();
-        match self.tokens.next_notable(keywords, &mut self.depth, top) {
+        // A `#[path]` belongs to the next item, wherever that is.
+        let everywhere = self.file.is_some();
+        match self.tokens.next_notable(everywhere, &mut self.depth, top) {
             Kind::Pound => self.attribute(),
             Kind::Open('{') => self.depth += 1,
             Kind::Close('}') => {

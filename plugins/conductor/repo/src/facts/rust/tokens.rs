@@ -72,40 +72,45 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// The next brace, `#`, keyword that is looked for, or word that a path or the call of a macro may
-    /// begin with; everything else is passed over. Where keywords of imports are looked for, braces are
-    /// counted in `depth` instead, up to the one that closes what was opened at `top`.
-    pub(super) fn next_notable(&mut self, keywords: Keywords, depth: &mut usize, top: usize) -> Kind<'a> {
+    /// The next `#`, keyword that is looked for, word that a path or the call of a macro may begin with, or
+    /// brace that closes what holds the items; everything else is passed over. Keywords of items are looked
+    /// for between them, which is at the depth `top`, or `everywhere`. Other braces are counted in `depth`,
+    /// unless they were looked at before.
+    pub(super) fn next_notable(&mut self, everywhere: bool, depth: &mut usize, top: usize) -> Kind<'a> {
         let read = self.read.take();
-        let mut kind = read.map_or_else(|| self.leap(keywords, depth, top), |(kind, _)| kind);
+        let mut kind = read.map_or_else(|| self.leap(everywhere, depth, top), |(kind, _)| kind);
         loop {
             match kind {
                 Kind::Word(_) | Kind::Pound | Kind::Open('{') | Kind::Close('}') | Kind::End => return kind,
-                _ => kind = self.leap(keywords, depth, top),
+                _ => kind = self.leap(everywhere, depth, top),
             }
         }
     }
 
     /// The next token that may matter to whoever looks for words.
-    fn leap(&mut self, keywords: Keywords, depth: &mut usize, top: usize) -> Kind<'a> {
+    fn leap(&mut self, everywhere: bool, depth: &mut usize, top: usize) -> Kind<'a> {
         let bytes = self.text.as_bytes();
-        let counts = keywords == Keywords::Imports;
         let mut from = self.place;
         self.place = loop {
+            // Inside of an item, others define nothing that files could be found by.
+            let keywords = match everywhere || *depth == top {
+                true => Keywords::Items,
+                false => Keywords::Imports,
+            };
             let stop = self.stops.next(from, keywords);
             let passed = bytes.get(self.place..stop).unwrap_or_default();
             match bytes.get(stop) {
-                Some(b'{') if counts => {
+                Some(b'{') => {
                     *depth += 1;
                     self.place = stop + 1;
                     from = self.place;
                 }
-                Some(b'}') if counts && *depth > top + 1 => {
+                Some(b'}') if *depth > top => {
                     *depth -= 1;
                     self.place = stop + 1;
                     from = self.place;
                 }
-                None | Some(b'{' | b'}' | b'\'') => break stop,
+                None | Some(b'}' | b'\'') => break stop,
                 Some(b'"' | b'#') => break stop - word_before(passed),
                 // White space may stand between a word and these.
                 Some(b'/') => break stop - reach_back(passed),

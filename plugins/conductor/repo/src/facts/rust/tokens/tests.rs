@@ -58,26 +58,26 @@ use" 'é' # { } x!y ' r##"open
     let mut notable = String::new();
     let mut tokens = Tokens::new(text);
     loop {
-        match tokens.next_notable(Keywords::Items, &mut 0, 0) {
+        match tokens.next_notable(true, &mut 0, 0) {
             Kind::End => break,
             kind => {
                 let _ = write!(notable, "{kind:?} ");
             }
         }
     }
-    expect![[r#"Word("type") Word("größe") Pound Open('{') Close('}') Word("x") "#]].assert_eq(&notable);
+    expect![[r#"Word("type") Word("größe") Pound Word("x") "#]].assert_eq(&notable);
 }
 
 /// What a reader has to be shown of a text, by going through all tokens, and how deep in braces it then is.
-fn notable(text: &str, keywords: Keywords) -> Vec<String> {
+fn notable(text: &str, everywhere: bool) -> Vec<String> {
     let mut tokens = Tokens::new(text);
     let (mut notable, mut depth) = (Vec::new(), 0);
     loop {
         let kind = tokens.next();
         let matters = match kind {
-            Kind::Word(word) => is_wanted(word, keywords) || tokens.peek() == Kind::Separator,
+            Kind::Word(word) => is_wanted(word, everywhere || depth == 0) || tokens.peek() == Kind::Separator,
             Kind::Pound | Kind::End => true,
-            Kind::Open('{') | Kind::Close('}') => braces(kind, &mut depth, keywords),
+            Kind::Open('{') | Kind::Close('}') => braces(kind, &mut depth),
             _ => false,
         };
         if matters {
@@ -89,19 +89,20 @@ fn notable(text: &str, keywords: Keywords) -> Vec<String> {
     }
 }
 
-/// Counts a brace, and says whether it has to be shown.
-fn braces(kind: Kind<'_>, depth: &mut usize, keywords: Keywords) -> bool {
-    match kind {
-        Kind::Open(_) => *depth += 1,
-        _ => *depth = depth.saturating_sub(1),
+/// Counts a brace, and says whether it has to be shown: it closes what was not opened.
+fn braces(kind: Kind<'_>, depth: &mut usize) -> bool {
+    if kind == Kind::Open('{') {
+        *depth += 1;
+        return false;
     }
-    keywords == Keywords::Items || *depth == 0 && kind == Kind::Close('}')
+    let outside = *depth == 0;
+    *depth = depth.saturating_sub(1);
+    outside
 }
 
-fn is_wanted(word: &str, keywords: Keywords) -> bool {
+fn is_wanted(word: &str, of_items: bool) -> bool {
     let names_files = matches!(word, "mod" | "use" | "extern");
-    names_files
-        || (keywords == Keywords::Items && is_keyword(word.as_bytes()) && !word.starts_with("include"))
+    names_files || (of_items && is_keyword(word.as_bytes()) && !word.starts_with("include"))
 }
 
 proptest::proptest! {
@@ -110,14 +111,16 @@ proptest::proptest! {
         parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..60)
     ) {
         let text: String = parts.concat();
-        for keywords in [Keywords::Imports, Keywords::Items] {
+        for everywhere in [false, true] {
             let mut tokens = Tokens::new(&text);
             let (mut shown, mut depth) = (Vec::new(), 0);
             loop {
-                let kind = tokens.next_notable(keywords, &mut depth, 0);
+                let kind = tokens.next_notable(everywhere, &mut depth, 0);
                 let matters = match kind {
-                    Kind::Word(word) => is_wanted(word, keywords) || tokens.peek() == Kind::Separator,
-                    Kind::Open('{') | Kind::Close('}') => braces(kind, &mut depth, keywords),
+                    Kind::Word(word) => {
+                        is_wanted(word, everywhere || depth == 0) || tokens.peek() == Kind::Separator
+                    }
+                    Kind::Open('{') | Kind::Close('}') => braces(kind, &mut depth),
                     _ => true,
                 };
                 if matters {
@@ -127,7 +130,7 @@ proptest::proptest! {
                     break;
                 }
             }
-            proptest::prop_assert_eq!(shown, notable(&text, keywords), "{:?} {:?}", keywords, text);
+            proptest::prop_assert_eq!(shown, notable(&text, everywhere), "{:?} {:?}", everywhere, text);
         }
     }
 }
