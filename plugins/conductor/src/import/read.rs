@@ -1,9 +1,12 @@
 //! From an object or a file to a bundle of this version. What this version does not know is refused rather than
 //! lost.
 
+use std::io::{self, Cursor, Read};
+
 use serde::{Deserialize, Deserializer};
+use serde_json::de::IoRead;
 use serde_json::{Map, Value};
-use tollgate_sdk::workspace::MAX_READ;
+use tollgate_sdk::workspace::{MAX_READ, Workspace};
 use tollgate_sdk::{Cx, ToolError};
 
 use crate::arguments::clip;
@@ -11,8 +14,8 @@ use crate::error::Reason;
 use crate::export::{Bundle, FORMAT, VERSION};
 use crate::root::Root;
 
-/// Bytes of a file: it and what is read of it have to fit into the memory of a component.
-const FILE: usize = 8 << 20;
+/// Bytes of a file: what is read of it has to fit into the memory of a component.
+const FILE: u64 = 24 << 20;
 /// Unknown keys that are named.
 const KEYS: usize = 20;
 
@@ -37,25 +40,78 @@ pub(crate) fn file(cx: &Cx<'_>, path: &str) -> Result<Bundle, ToolError> {
         let fault = format!("{:?} is no path in a workspace", clip(path));
         return Err(Reason::argument("path", fault).into());
     };
-    let workspace = cx.workspace(&place.workspace)?;
-    let mut text = Vec::new();
-    loop {
-        let offset = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        let piece = workspace.read_at(&place.directory, offset, MAX_READ)?;
-        if piece.is_empty() {
-            break;
-        }
-        text.extend(piece);
-        if text.len() > FILE {
+    let file = Source {
+        workspace: cx.workspace(&place.workspace)?,
+        path: &place.directory,
+    };
+    let header = file.parse(|json| Header::deserialize(json).map_err(|err| unfit(&err)))?;
+    file.parse(|json| read(&header, json))
+}
+
+/// A file with a bundle.
+struct Source<'a> {
+    workspace: Workspace<'a>,
+    path: &'a str,
+}
+
+impl Source<'_> {
+    /// Parses the file while it is read, so that it is never in memory as a whole.
+    fn parse<T>(
+        &self,
+        parse: impl FnOnce(&mut serde_json::Deserializer<IoRead<&mut Pieces<'_>>>) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        let mut pieces = Pieces {
+            source: self,
+            piece: Cursor::default(),
+            offset: 0,
+            failure: None,
+        };
+        let mut json = serde_json::Deserializer::from_reader(&mut pieces);
+        let parsed = parse(&mut json).and_then(|parsed| {
+            json.end().map_err(|err| unfit(&err))?;
+            Ok(parsed)
+        });
+        pieces.failure.map_or(parsed, Err)
+    }
+}
+
+/// The content of a file, piece by piece.
+struct Pieces<'a> {
+    source: &'a Source<'a>,
+    piece: Cursor<Vec<u8>>,
+    /// Where the next piece begins.
+    offset: u64,
+    /// Why there is no next piece.
+    failure: Option<ToolError>,
+}
+
+impl Pieces<'_> {
+    fn next(&mut self) -> Result<Vec<u8>, ToolError> {
+        let Source { workspace, path } = self.source;
+        let piece = workspace.read_at(path, self.offset, MAX_READ)?;
+        self.offset += u64::try_from(piece.len()).unwrap_or(u64::MAX);
+        if self.offset > FILE {
             let fault = format!("is a file of more than {FILE} bytes");
             return Err(Reason::argument("path", fault).into());
         }
+        Ok(piece)
     }
-    let header = serde_json::from_slice(&text).map_err(|err| unfit(&err))?;
-    let mut whole = serde_json::Deserializer::from_slice(&text);
-    let bundle = read(&header, &mut whole)?;
-    whole.end().map_err(|err| unfit(&err))?;
-    Ok(bundle)
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let read = self.piece.read(to)?;
+        if read > 0 || to.is_empty() {
+            return Ok(read);
+        }
+        let piece = self.next().map_err(|failure| {
+            let err = io::Error::other(failure.to_string());
+            self.failure = Some(failure);
+            err
+        })?;
+        self.piece = Cursor::new(piece);
+        self.piece.read(to)
+    }
 }
 
 fn read<'de, D: Deserializer<'de>>(header: &Header, whole: D) -> Result<Bundle, ToolError> {

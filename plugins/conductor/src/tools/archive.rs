@@ -1,5 +1,7 @@
 //! Exporting a job, and importing one.
 
+use std::io;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -90,15 +92,12 @@ impl Tool for JobExportBundle {
         let wanted = self.part.unwrap_or(1);
         let bundle = bundle(cx, &cx.db, job)?;
         let text = match format {
-            Format::Md => Some(markdown::document(&bundle)),
-            Format::Json => Some(serde_json::to_string(&bundle).map_err(|_| super::internal())?),
+            Format::Md => Some(Part::of(&markdown::document(&bundle), wanted)),
+            Format::Json => Some(Part::of_json(&bundle, wanted)?),
             Format::ZipManifest => None,
         };
         let (parts, content, files) = match text {
-            Some(text) => {
-                let (parts, content) = text_part(&text, wanted);
-                (parts, content, Vec::new())
-            }
+            Some(Part { number, content, .. }) => (number, content, Vec::new()),
             None => file_part(files(&bundle), wanted),
         };
         if wanted == 0 || wanted > parts {
@@ -123,24 +122,73 @@ fn count(parts: usize) -> u32 {
     u32::try_from(parts).unwrap_or(u32::MAX)
 }
 
-/// How many pieces a text has for replies, and one of them, cut at characters.
-pub(super) fn text_part(text: &str, wanted: u32) -> (u32, String) {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while rest.len() > PART {
-        let at = (0..=PART)
-            .rev()
-            .find(|at| rest.is_char_boundary(*at))
-            .unwrap_or(0);
-        let (piece, after) = rest.split_at(at);
-        pieces.push(piece);
-        rest = after;
+/// A piece of a text that is too long for a reply, taken while the text is written: a whole one need not fit
+/// into memory.
+pub(super) struct Part {
+    wanted: u32,
+    content: String,
+    /// The number of the piece that is being written, and its bytes so far.
+    number: u32,
+    length: usize,
+}
+
+impl Part {
+    fn new(wanted: u32) -> Part {
+        Part {
+            wanted,
+            content: String::new(),
+            number: 1,
+            length: 0,
+        }
     }
-    pieces.push(rest);
-    let piece = (wanted as usize)
-        .checked_sub(1)
-        .and_then(|place| pieces.get(place));
-    (count(pieces.len()), piece.copied().unwrap_or_default().to_owned())
+
+    /// A piece of a text.
+    pub(super) fn of(text: &str, wanted: u32) -> Part {
+        let mut part = Part::new(wanted);
+        part.push(text);
+        part
+    }
+
+    /// A piece of a value as JSON.
+    pub(super) fn of_json(value: &impl Serialize, wanted: u32) -> Result<Part, ToolError> {
+        let mut part = Part::new(wanted);
+        serde_json::to_writer(&mut part, value).map_err(|_| super::internal())?;
+        Ok(part)
+    }
+
+    /// How many pieces there are, and the one that is wanted.
+    pub(super) fn end(self) -> (u32, String) {
+        (self.number, self.content)
+    }
+
+    /// Pieces are as long as they can be, and end between characters.
+    fn push(&mut self, mut text: &str) {
+        loop {
+            let room = PART - self.length;
+            let (piece, rest) = text.split_at(text.floor_char_boundary(room));
+            self.length += piece.len();
+            if self.number == self.wanted {
+                self.content.push_str(piece);
+            }
+            if rest.is_empty() {
+                return;
+            }
+            self.number = self.number.saturating_add(1);
+            self.length = 0;
+            text = rest;
+        }
+    }
+}
+
+impl io::Write for Part {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(std::str::from_utf8(bytes).map_err(io::Error::other)?);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// As many files as fit into one reply. A file larger than that has a part of its own.
@@ -190,5 +238,31 @@ impl Tool for JobImport {
             (Some(_), Some(_)) => return Err(Reason::argument("path", "stands in place of `bundle`").into()),
         };
         import::import(cx, bundle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_long_whole_and_cut_between_characters() {
+        let text = format!("b{}", "aö€😀\n".repeat(PART / 5));
+        for text in [text, "a".repeat(PART - 2), "a".repeat(PART - 1), String::new()] {
+            let json = serde_json::to_string(&text).unwrap();
+            let parts = Part::of_json(&text, 0).unwrap().end();
+            assert_eq!(parts.1, "", "none is wanted");
+            let pieces: Vec<String> = (1..=parts.0)
+                .map(|wanted| {
+                    let piece = Part::of_json(&text, wanted).unwrap().end();
+                    assert_eq!(piece, Part::of(&json, wanted).end());
+                    piece.1
+                })
+                .collect();
+            assert_eq!(pieces.len(), json.len().div_ceil(PART));
+            assert!(pieces.iter().all(|piece| piece.len() <= PART));
+            assert!(pieces.concat() == json);
+        }
+        assert_eq!(Part::of("", 1).end(), (1, String::new()));
     }
 }

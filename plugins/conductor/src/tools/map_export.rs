@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Tool, ToolError, text_enum};
 
-use super::archive::text_part;
-use super::{find_job, internal};
+use super::archive::Part;
+use super::find_job;
 use crate::error::Reason;
 use crate::model::JobId;
 use crate::repo::knowledge::Knowledge;
@@ -61,12 +61,12 @@ impl Tool for RepoMapExport {
         let knowledge = Knowledge::load(&cx.db, &job.id)?;
         let map = knowledge.map();
         let format = self.format.unwrap_or(MapFormat::Md);
-        let text = match format {
-            MapFormat::Md => map.markdown(MarkdownLimits::default()),
-            MapFormat::Json => serde_json::to_string(&map.export()).map_err(|_| internal())?,
-        };
         let part = self.part.unwrap_or(1);
-        let (parts, content) = text_part(&text, part);
+        let found = match format {
+            MapFormat::Md => Part::of(&map.markdown(MarkdownLimits::default()), part),
+            MapFormat::Json => Part::of_json(&map.export(), part)?,
+        };
+        let (parts, content) = found.end();
         if part == 0 || part > parts {
             return Err(Reason::argument("part", format!("is {part}, not within 1 to {parts}")).into());
         }

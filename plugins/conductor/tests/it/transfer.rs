@@ -146,7 +146,7 @@ fn a_file_that_holds_no_bundle_is_refused() {
     let bench = Bench::with_repository();
     bench.write("part.json", r#"{"format": "tollgate-conductor-job", "vers"#);
     bench.write("more.json", "{} {}");
-    bench.write("large.json", &" ".repeat((8 << 20) + 1));
+    bench.write("large.json", &" ".repeat((24 << 20) + 1));
     let mut log = String::new();
     for arguments in [
         json!({}),
@@ -171,10 +171,41 @@ fn a_file_that_holds_no_bundle_is_refused() {
         {"path":"main/none.json"}: FILE_NOT_FOUND: `none.json` does not exist
         {"path":"main/part.json"}: BUNDLE_INVALID: the bundle does not fit: EOF while parsing a string at line 1 column 42
         {"path":"main/more.json"}: BUNDLE_INVALID: the bundle does not fit: trailing characters at line 1 column 4
-        {"path":"main/large.json"}: INVALID_ARGUMENTS: path is a file of more than 8388608 bytes
+        {"path":"main/large.json"}: INVALID_ARGUMENTS: path is a file of more than 25165824 bytes
     "#]].assert_eq(&log);
     let jobs = bench.reply("job_list", json!({}))["jobs"].clone();
     assert_eq!(jobs.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_long_job_is_imported_from_a_file() {
+    const ENTRIES: usize = 6_000;
+    let bench = Bench::with_repository();
+    bench.reply("conductor_init", json!({"title": "Long", "goal": "A goal"}));
+    let exported = bench.reply("job_export_bundle", json!({"format": "json"}));
+    let mut bundle: Value = serde_json::from_str(exported["content"].as_str().unwrap()).unwrap();
+    let content = |number: usize| format!("{number}: {}", "ä".repeat(1_800));
+    let entries = (0..ENTRIES).map(|number| {
+        json!({
+            "log_id": format!("LOG-{number:04}"),
+            "log_type": "DEVLOG",
+            "at": "2026-01-01T00:00:00.000Z",
+            "content": content(number),
+        })
+    });
+    bundle["log"] = entries.collect();
+    let written = bundle.to_string();
+    assert!(written.len() > 20 << 20, "{} bytes", written.len());
+    bench.write("long.json", &written);
+    bench.reply("job_import", json!({"path": "main/long.json"}));
+    let rows = bench
+        .session
+        .sql("SELECT content FROM conductor_logs ORDER BY rowid");
+    assert_eq!(rows.len(), ENTRIES);
+    for (number, row) in rows.iter().enumerate() {
+        let stored: String = row.get(0).unwrap();
+        assert!(stored == content(number), "entry {number}");
+    }
 }
 
 #[test]
