@@ -19,7 +19,10 @@ pub(crate) struct File {
     pub bytes: usize,
     /// Hex SHA-256 of its content.
     pub sha256: String,
-    /// Its content.
+    /// Which piece of it this is, from 1, if it is too long for one reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub piece: Option<u32>,
+    /// Its content, or the piece of it; joined in order the pieces are the whole.
     pub content: String,
 }
 
@@ -34,9 +37,31 @@ impl File {
             path: path.into(),
             bytes: content.len(),
             sha256,
+            piece: None,
             content,
         }
     }
+}
+
+/// Cuts a file that is longer than `most` bytes into pieces.
+pub(crate) fn pieces(file: File, most: usize) -> Vec<File> {
+    if file.content.len() <= most {
+        return vec![file];
+    }
+    let mut pieces = Vec::new();
+    let mut rest = file.content.as_str();
+    while !rest.is_empty() {
+        let (content, after) = rest.split_at(rest.floor_char_boundary(most));
+        pieces.push(File {
+            path: file.path.clone(),
+            bytes: file.bytes,
+            sha256: file.sha256.clone(),
+            piece: u32::try_from(pieces.len() + 1).ok(),
+            content: content.to_owned(),
+        });
+        rest = after;
+    }
+    pieces
 }
 
 /// Every file, the readable document first.

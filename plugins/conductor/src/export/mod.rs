@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use conductor_repo::map::{MarkdownLimits, RepoMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Db, DbError, Timestamp, text_enum};
+use tollgate_sdk::{Db, DbError, Timestamp, text_enum};
 
 use crate::arguments::BLOCK;
 use crate::model::JobId;
@@ -46,7 +46,8 @@ pub(crate) struct Bundle {
     pub format: String,
     /// In which version.
     pub version: u32,
-    /// When it was made.
+    /// When the job last changed. The same job makes the same bytes, so that parts that several calls fetch
+    /// fit together.
     pub exported_at: Timestamp,
     /// The job.
     pub job: Job,
@@ -109,7 +110,7 @@ fn short(map: &RepoMap) -> String {
 }
 
 /// Reads a job with everything that is recorded about it.
-pub(crate) fn bundle(cx: &Cx<'_>, db: &Db<'_>, job: Job) -> Result<Bundle, DbError> {
+pub(crate) fn bundle(db: &Db<'_>, job: Job) -> Result<Bundle, DbError> {
     let steps = step::all(db, &job.id)?;
     let policies = job.effective();
     let mut prompts = Vec::with_capacity(steps.len());
@@ -122,7 +123,7 @@ pub(crate) fn bundle(cx: &Cx<'_>, db: &Db<'_>, job: Job) -> Result<Bundle, DbErr
     Ok(Bundle {
         format: FORMAT.to_owned(),
         version: VERSION,
-        exported_at: cx.now(),
+        exported_at: job.updated_at,
         effective_policies: policies,
         attempts: attempt::all(db, &job.id)?,
         log: log::all(db, &job.id)?,

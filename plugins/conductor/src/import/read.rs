@@ -15,7 +15,7 @@ use crate::export::{Bundle, FORMAT, VERSION};
 use crate::root::Root;
 
 /// Bytes of a file: what is read of it has to fit into the memory of a component.
-const FILE: u64 = 24 << 20;
+const FILE: u64 = 16 << 20;
 /// Unknown keys that are named.
 const KEYS: usize = 20;
 
@@ -29,8 +29,8 @@ struct Header {
 /// Reads a bundle that came with the call.
 pub(crate) fn object(bundle: Map<String, Value>) -> Result<Bundle, ToolError> {
     let whole = Value::Object(bundle);
-    let header = Header::deserialize(&whole).map_err(|err| unfit(&err))?;
-    read(&header, whole)
+    header(&whole)?;
+    read(whole)
 }
 
 /// Reads a bundle from a file in a workspace.
@@ -44,8 +44,13 @@ pub(crate) fn file(cx: &Cx<'_>, path: &str) -> Result<Bundle, ToolError> {
         workspace: cx.workspace(&place.workspace)?,
         path: &place.directory,
     };
-    let header = file.parse(|json| Header::deserialize(json).map_err(|err| unfit(&err)))?;
-    file.parse(|json| read(&header, json))
+    let parsed = file.parse(|json| read(json));
+    match &parsed {
+        Ok(bundle) if bundle.format == FORMAT && bundle.version == VERSION => {}
+        // What it says to be explains more than what is wrong with it.
+        _ => file.parse(|json| header(json))?,
+    }
+    parsed
 }
 
 /// A file with a bundle.
@@ -114,7 +119,9 @@ impl Read for Pieces<'_> {
     }
 }
 
-fn read<'de, D: Deserializer<'de>>(header: &Header, whole: D) -> Result<Bundle, ToolError> {
+/// Refuses what says to be something else, or of another version.
+fn header<'de, D: Deserializer<'de>>(whole: D) -> Result<(), ToolError> {
+    let header = Header::deserialize(whole).map_err(|err| unfit(&err))?;
     let format = header.format.as_ref().and_then(Value::as_str);
     if format != Some(FORMAT) {
         let fault = format!(
@@ -129,6 +136,10 @@ fn read<'de, D: Deserializer<'de>>(header: &Header, whole: D) -> Result<Bundle, 
         let fault = format!("the bundle's version is {said}; this pack reads version {VERSION}");
         return Err(Reason::Bundle(fault).into());
     }
+    Ok(())
+}
+
+fn read<'de, D: Deserializer<'de>>(whole: D) -> Result<Bundle, ToolError> {
     let mut unknown = Vec::new();
     // An optional record has a `?` of its own in the path.
     let bundle = serde_ignored::deserialize(whole, |key| {

@@ -9,7 +9,7 @@ use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
 use super::find_job;
 use crate::error::Reason;
-use crate::export::files::{File, files};
+use crate::export::files::{File, files, pieces};
 use crate::export::{Format, bundle, markdown};
 use crate::import::{self, Imported, read};
 use crate::model::JobId;
@@ -90,7 +90,7 @@ impl Tool for JobExportBundle {
         let job = find_job(&cx.db, &self.job_id)?;
         let format = self.format.unwrap_or(Format::Md);
         let wanted = self.part.unwrap_or(1);
-        let bundle = bundle(cx, &cx.db, job)?;
+        let bundle = bundle(&cx.db, job)?;
         let text = match format {
             Format::Md => Some(Part::of(&markdown::document(&bundle), wanted)),
             Format::Json => Some(Part::of_json(&bundle, wanted)?),
@@ -191,16 +191,16 @@ impl io::Write for Part {
     }
 }
 
-/// As many files as fit into one reply. A file larger than that has a part of its own.
+/// As many files as fit into one reply. A larger one comes in pieces, each a part of its own.
 fn file_part(files: Vec<File>, wanted: u32) -> (u32, String, Vec<File>) {
     let mut parts: Vec<Vec<File>> = Vec::new();
     let mut size = usize::MAX;
-    for file in files {
-        size = size.saturating_add(file.bytes);
+    for file in files.into_iter().flat_map(|file| pieces(file, PART)) {
+        size = size.saturating_add(file.content.len());
         match parts.last_mut() {
             Some(part) if size <= PART => part.push(file),
             _ => {
-                size = file.bytes;
+                size = file.content.len();
                 parts.push(vec![file]);
             }
         }
