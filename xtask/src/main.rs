@@ -50,7 +50,11 @@ enum Task {
         filter: Option<String>,
     },
     /// Check everything that must hold before a change lands
-    Ci,
+    Ci {
+        /// With the long proofs that a release needs: 200 rounds of torture instead of 50
+        #[arg(long)]
+        full: bool,
+    },
     /// Write the pages that are made of other files
     Docs,
     /// Check licences, sources and versions of what is depended on
@@ -90,7 +94,7 @@ fn main() -> ExitCode {
         Task::Demo => run::demo(),
         Task::Serve { flags } => run::serve(&flags),
         Task::Test { filter } => test::all(filter.as_deref()).map(drop),
-        Task::Ci => check::all(),
+        Task::Ci { full } => check::all(full),
         Task::Docs => docs::write(),
         Task::Deny => deny::check().map(|came_to| run::say(&came_to)),
         Task::Reproduce => reproduce::check().map(drop),
