@@ -42,6 +42,7 @@ mod questions;
 mod record;
 mod reload;
 mod resources;
+mod security_page;
 mod shipped;
 mod stdio;
 mod surface;
