@@ -6,6 +6,7 @@ use tollgate_sdk::ToolError;
 
 use super::Settled;
 use super::writer::{Job, Pending};
+use crate::storage::obstacle;
 
 /// Answers a batch that could not be committed, nor its failure recorded.
 pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
@@ -43,6 +44,11 @@ pub(super) fn lost_transaction() -> ToolError {
 
 /// What callers are told when a commit fails.
 pub(super) fn storage_failed(err: &rusqlite::Error) -> ToolError {
+    if let Some(obstacle) = obstacle(err) {
+        return ToolError::new("STORAGE_FAILED", format!("nothing was changed: {obstacle}")).remediation(
+            "Have the operator look at `tollgate doctor`, which names it, and run `tollgate doctor --repair`.",
+        );
+    }
     match err.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => ToolError::new("STORAGE_FULL", "the disk is full; nothing was changed")
             .remediation("Free disk space and call again."),

@@ -190,6 +190,7 @@ impl Writer {
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => batch.iter_mut().for_each(|pending| pending.settled = None),
                 Err(err) if failed.is_none() && !is_busy(&err) => {
+                    let err = self.explain(err);
                     tracing::error!(%err, "a commit failed; its calls are recorded as failed");
                     self.abandon();
                     batch
@@ -239,7 +240,7 @@ impl Writer {
                 let since = Instant::now();
                 let session = self.session()?;
                 session.savepoint()?;
-                let done = work(session);
+                let done = work(session).map_err(|err| session.explain(err));
                 if done.is_ok() {
                     session.release()?;
                 } else {
@@ -371,6 +372,14 @@ impl Writer {
             session.undo()?;
         }
         Ok(Ran::Kept(ended))
+    }
+
+    /// The failure, with what in the database is in the way of the host's own statements, if something is.
+    fn explain(&self, err: rusqlite::Error) -> rusqlite::Error {
+        match &self.session {
+            Some(session) => session.explain(err),
+            None => err,
+        }
     }
 
     fn session(&mut self) -> rusqlite::Result<&Session> {

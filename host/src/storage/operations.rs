@@ -7,7 +7,41 @@ use serde::Serialize;
 
 use super::ledger::{OpType, Operation};
 use super::session::Session;
+use crate::auth::Identity;
 use crate::packs::Effect;
+use crate::text;
+
+/// Leads the name of who called, where nobody proved it.
+const CLAIMED: &str = "claimed:";
+
+/// Who called, as the ledger records a name that the call claims for itself: never like an identity that the
+/// transport proved. `None` without a name.
+pub fn claimed_actor(name: &str) -> Option<String> {
+    let name = text::clean(text::cut(name, 200));
+    let name = name.trim();
+    (!name.is_empty()).then(|| format!("{CLAIMED}{name}"))
+}
+
+/// The name that a call claimed, if that is all there is to know of its caller.
+pub fn claim(actor: &str) -> Option<&str> {
+    actor.strip_prefix(CLAIMED)
+}
+
+/// As whom rows have somebody. What nobody can prove to be is found as claimed, and without that word, as rows
+/// from before there was one have it.
+fn recorded_as(actor: &str) -> Vec<String> {
+    let is_claim = claim(actor).is_some();
+    let Some(claimed) = claimed_actor(claim(actor).unwrap_or(actor)) else {
+        return vec![actor.to_owned()];
+    };
+    let name = claim(&claimed).unwrap_or_default().to_owned();
+    match (Identity::could_be(&name), is_claim) {
+        // Somebody who proves to be it is another than who claims it.
+        (true, true) => vec![claimed],
+        (true, false) => vec![actor.to_owned()],
+        (false, _) => vec![name, claimed],
+    }
+}
 
 /// Which operations to return; what is absent does not restrict.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +52,7 @@ pub struct OperationFilter {
     pub pack: Option<String>,
     /// Of this tool.
     pub tool: Option<String>,
-    /// By this actor.
+    /// By this actor: an identity, or a name that calls claim.
     pub actor: Option<String>,
     /// With this outcome.
     pub success: Option<bool>,
@@ -76,7 +110,7 @@ pub struct StoredOperation {
     /// The limit that refused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_triggered: Option<String>,
-    /// Who called.
+    /// Who called: an identity, or `claimed:NAME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The client.
@@ -203,7 +237,6 @@ impl OperationFilter {
             ("envelope_id =", text(&self.envelope_id)),
             ("pack =", text(&self.pack)),
             ("tool =", text(&self.tool)),
-            ("actor =", text(&self.actor)),
             ("failure_fingerprint =", text(&self.failure_fingerprint)),
             ("effect =", text(&self.effect)),
             ("connection =", text(&self.connection)),
@@ -220,6 +253,16 @@ impl OperationFilter {
                 params.push(value);
                 clauses.push(format!("{condition} ?{}", params.len()));
             }
+        }
+        if let Some(actor) = &self.actor {
+            let places: Vec<String> = recorded_as(actor)
+                .into_iter()
+                .map(|name| {
+                    params.push(SqlValue::Text(name));
+                    format!("?{}", params.len())
+                })
+                .collect();
+            clauses.push(format!("actor IN ({})", places.join(", ")));
         }
         // Written out, because the index of failures is for this very condition.
         clauses.extend(

@@ -77,7 +77,7 @@ impl Policy for RateLimit {
         }
         let window = i64::from(self.seconds) * 1_000;
         // Without an actor the filter would not restrict, and nobody's calls would count as everybody's.
-        let actor = request.actor().unwrap_or_default();
+        let actor = request.recorded_actor().unwrap_or_default();
         let mut times: Vec<i64> = Vec::new();
         for effect in &self.effects {
             let found = cx.ledger().query(&OperationFilter {
@@ -85,7 +85,7 @@ impl Policy for RateLimit {
                 effect: Some(*effect),
                 success: Some(true),
                 connection: (self.of == Whose::Connection).then(|| request.connection.clone()),
-                actor: (self.of == Whose::Actor).then(|| actor.to_owned()),
+                actor: (self.of == Whose::Actor).then(|| actor.clone()),
                 envelope_id: request.envelope_id.clone().filter(|_| self.of == Whose::Envelope),
                 since_ms: Some(request.at - window + 1),
                 newest_first: true,
