@@ -426,3 +426,32 @@ fn globs(patterns: &[String]) -> Option<GlobSet> {
     }
     set.build().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clash_of(own: &str, loaded: &[(&str, &str)], known: &[&str]) -> Option<String> {
+        let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
+        clash(own, false, loaded.iter().copied(), &known)
+    }
+
+    #[test]
+    fn no_policy_gets_anothers_tables_by_its_name() {
+        for (own, loaded, known, other) in [
+            ("side-effect", vec![], vec![], "built-in policy `side-effect-approval`"),
+            ("side", vec![], vec![], "built-in policy `side-effect-approval`"),
+            ("side-effect-approval-x", vec![], vec![], "built-in policy `side-effect-approval`"),
+            ("mine-too", vec![("mine", "one")], vec![], "`mine` in [policies.one]"),
+            ("mine", vec![("mine-too", "one")], vec![], "`mine-too` in [policies.one]"),
+            ("mine", vec![], vec!["policy-mine-too"], "policy `mine-too`"),
+            ("mine-too", vec![], vec!["policy-mine"], "policy `mine`"),
+        ] {
+            let said = clash_of(own, &loaded, &known).expect(own);
+            assert!(said.contains(&format!("`{own}`")) && said.contains(other), "{said}");
+        }
+        // A pack's tables do not start with `policy_`, and a component is no namesake of itself here.
+        assert_eq!(clash_of("mine", &[("mine", "one"), ("mining", "two")], &["mine-too", "policy-mine"]), None);
+        assert_eq!(clash("cel", true, std::iter::empty(), &["policy-cel-x".to_owned()]), None);
+    }
+}
