@@ -383,13 +383,24 @@ async fn what_blocks_the_ledger_is_named_and_can_be_repaired() {
     };
     let session = place.serve(&[]).await;
     for (sql, name) in [
-        ("CREATE TABLE SHARK_bite (x TEXT REFERENCES core_operations (tool) DEFERRABLE INITIALLY DEFERRED)", "SHARK_bite"),
-        ("CREATE TRIGGER core_quiet BEFORE INSERT ON core_operations BEGIN SELECT RAISE(IGNORE); END", "core_quiet"),
-        ("CREATE TRIGGER other BEFORE INSERT ON core_operations BEGIN SELECT RAISE(IGNORE); END", "other"),
+        (
+            "CREATE TABLE SHARK_bite (x TEXT REFERENCES core_operations (tool) DEFERRABLE INITIALLY DEFERRED)",
+            "SHARK_bite",
+        ),
+        (
+            "CREATE TRIGGER core_quiet BEFORE INSERT ON core_operations BEGIN SELECT RAISE(IGNORE); END",
+            "core_quiet",
+        ),
+        (
+            "CREATE TRIGGER other BEFORE INSERT ON core_operations BEGIN SELECT RAISE(IGNORE); END",
+            "other",
+        ),
     ] {
         stranger(sql);
         let rows = place.ledger().len();
-        let refused = session.refused("task_create", serde_json::from_str(CREATE).unwrap()).await;
+        let refused = session
+            .refused("task_create", serde_json::from_str(CREATE).unwrap())
+            .await;
         assert_eq!(refused["code"], "STORAGE_FAILED", "{refused:#}");
         assert!(refused["message"].as_str().unwrap().contains(name), "{refused:#}");
         assert_eq!(place.ledger().len(), rows);
@@ -398,12 +409,17 @@ async fn what_blocks_the_ledger_is_named_and_can_be_repaired() {
         assert!(verify.status.code() == Some(1) && said.contains(name), "{said}");
         let doctor = place.run(&["doctor"]);
         let said = String::from_utf8_lossy(&doctor.stdout);
-        assert!(doctor.status.code() == Some(1) && said.contains("--repair") && said.contains(name), "{said}");
+        assert!(
+            doctor.status.code() == Some(1) && said.contains("--repair") && said.contains(name),
+            "{said}"
+        );
         let repair = place.run(&["doctor", "--repair"]);
         let said = String::from_utf8_lossy(&repair.stdout);
         assert!(repair.status.success() && said.contains(name), "{said}");
         print(&place, &["ledger", "verify"]);
-        session.ok("task_create", serde_json::from_str(CREATE).unwrap()).await;
+        session
+            .ok("task_create", serde_json::from_str(CREATE).unwrap())
+            .await;
         assert_eq!(place.ledger().len(), rows + 1);
     }
     session.close().await;
@@ -416,11 +432,17 @@ fn a_claimed_actor_is_not_among_the_rows_of_who_proves_to_be_it() {
         let create = CREATE.replace("\"ada\"", &format!("{actor:?}"));
         assert!(place.run(&["call", "task_create", &create]).status.success());
     }
-    assert_eq!(place.sql("SELECT actor FROM core_operations ORDER BY seq"), ["claimed:ada", "claimed:token:ada"]);
+    assert_eq!(
+        place.sql("SELECT actor FROM core_operations ORDER BY seq"),
+        ["claimed:ada", "claimed:token:ada"]
+    );
     let found = |actor: &str| -> Vec<Value> {
         let (_, page) = place.call("ledger_query", &json!({"actor": actor}));
         let operations = page["operations"].as_array().unwrap();
-        operations.iter().map(|operation| operation["actor"].clone()).collect()
+        operations
+            .iter()
+            .map(|operation| operation["actor"].clone())
+            .collect()
     };
     assert_eq!(found("token:ada"), [] as [Value; 0]);
     assert_eq!(found("claimed:token:ada"), ["claimed:token:ada"]);
@@ -435,12 +457,15 @@ async fn a_tool_with_the_name_of_a_test_run_is_charged_by_what_it_is() {
     let pack = altered(&bytes, "spender_run", "test_report");
     let place = Place::with(&format!(
         "[envelope]\nbudgets = {{ approvals = 9 }}\n[packs.convergence]\nenabled = false\n\
-         [packs.spender]\nsource = {:?}\ngrants = {{ ledger = \"query\", budgets = [\"approvals\"] }}\n",
+         [packs.spender]\nsource = {:?}\ngrants = {{ ledger = true, budgets = [\"*\"] }}\n",
         pack.path()
     ));
     let session = place.serve(&["--tier", "full"]).await;
     let opened = session
-        .ok("envelope_open", json!({"limits": {"max_mutations": 2, "max_test_runs": 9}}))
+        .ok(
+            "envelope_open",
+            json!({"limits": {"max_mutations": 2, "max_test_runs": 9}}),
+        )
         .await;
     let run = json!({"budget": "approvals", "reserve": 1, "ending": "return", "envelope_id": opened["id"]});
     session.ok("test_report", run.clone()).await;

@@ -302,18 +302,20 @@ fn a_policy_whose_tables_could_be_anothers_is_refused_naming_both() {
     let bytes = std::fs::read(guest("villain")).unwrap();
     // `policy_cel_…` could be tables of both.
     let other = altered(&bytes, "task-store", "cel-abcdef");
-    let other = altered(&std::fs::read(other.path()).unwrap(), "task_store_seen", "cel_abcdef_seen");
+    let other = altered(
+        &std::fs::read(other.path()).unwrap(),
+        "task_store_seen",
+        "cel_abcdef_seen",
+    );
     let place = Place::with(&format!("[policies.mine]\nsource = {:?}\n", other.path()));
     let listed = place.run(&["policies", "list"]);
     let said = String::from_utf8_lossy(&listed.stderr).into_owned();
-    assert!(said.contains("`cel-abcdef`") && said.contains("built-in policy `cel`"), "{said}");
-    assert_eq!(place.sql("SELECT name FROM sqlite_master WHERE name LIKE 'policy_cel%'"), [] as [&str; 0]);
-    // One that is there no more keeps its tables.
-    let place = Place::with(&villain(""));
-    place.run(&["policies", "list"]);
-    let like = altered(&bytes, "task-store", "task-storm");
-    let like = altered(&std::fs::read(like.path()).unwrap(), "task_store_seen", "task_storm_seen");
-    std::fs::write(place.config(), format!("[policies.mine]\nsource = {:?}\n", like.path())).unwrap();
-    let listed = place.run(&["policies", "list"]);
-    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    assert!(
+        said.contains("`cel-abcdef`") && said.contains("built-in policy `cel`"),
+        "{said}"
+    );
+    assert_eq!(
+        place.sql("SELECT name FROM sqlite_master WHERE name LIKE 'policy_cel%'"),
+        [] as [&str; 0]
+    );
 }

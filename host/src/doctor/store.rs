@@ -48,7 +48,9 @@ fn schema(session: &Session) -> Vec<Finding> {
 pub fn repair(database: &Database) -> Vec<Finding> {
     match database.repair() {
         Err(err) => vec![Finding::problem("repair", crate::text::chain(&err))],
-        Ok(done) if done.is_empty() => vec![Finding::ok("repair", "nothing in the schema is to be put right")],
+        Ok(done) if done.is_empty() => {
+            vec![Finding::ok("repair", "nothing in the schema is to be put right")]
+        }
         Ok(done) => {
             let told = done.iter();
             told.map(|object| Finding::note("repair", format!("put right: {object}")))
@@ -72,10 +74,9 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
     match session.verify(None, &keys) {
         Err(err) => Finding::problem("ledger", format!("its chain cannot be followed: {err}")),
         Ok(verified) => match verified.broken {
-            Some(broken) => Finding::problem("ledger", broken.to_string())
-                .remedy(
-                    "somebody changed the ledger; compare with an export: tollgate ledger verify --head FILE",
-                ),
+            Some(broken) => Finding::problem("ledger", broken.to_string()).remedy(
+                "somebody changed the ledger; compare with an export: tollgate ledger verify --head FILE",
+            ),
             None => Finding::ok(
                 "ledger",
                 format!(

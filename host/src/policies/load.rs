@@ -259,7 +259,9 @@ fn clash<'a>(
             "it calls itself `{own}`, and its tables could be those of `{other}` in [policies.{place}]; rename one"
         ));
     }
-    let known = known.iter().filter_map(|known| known.strip_prefix(Namespace::POLICIES));
+    let known = known
+        .iter()
+        .filter_map(|known| known.strip_prefix(Namespace::POLICIES));
     let mut known = known.filter(|other| clashes(other));
     let other = known.next()?;
     Some(format!(
@@ -439,19 +441,52 @@ mod tests {
     #[test]
     fn no_policy_gets_anothers_tables_by_its_name() {
         for (own, loaded, known, other) in [
-            ("side-effect", vec![], vec![], "built-in policy `side-effect-approval`"),
+            (
+                "side-effect",
+                vec![],
+                vec![],
+                "built-in policy `side-effect-approval`",
+            ),
             ("side", vec![], vec![], "built-in policy `side-effect-approval`"),
-            ("side-effect-approval-x", vec![], vec![], "built-in policy `side-effect-approval`"),
-            ("mine-too", vec![("mine", "one")], vec![], "`mine` in [policies.one]"),
-            ("mine", vec![("mine-too", "one")], vec![], "`mine-too` in [policies.one]"),
+            (
+                "side-effect-approval-x",
+                vec![],
+                vec![],
+                "built-in policy `side-effect-approval`",
+            ),
+            (
+                "mine-too",
+                vec![("mine", "one")],
+                vec![],
+                "`mine` in [policies.one]",
+            ),
+            (
+                "mine",
+                vec![("mine-too", "one")],
+                vec![],
+                "`mine-too` in [policies.one]",
+            ),
             ("mine", vec![], vec!["policy-mine-too"], "policy `mine-too`"),
             ("mine-too", vec![], vec!["policy-mine"], "policy `mine`"),
         ] {
             let said = clash_of(own, &loaded, &known).expect(own);
-            assert!(said.contains(&format!("`{own}`")) && said.contains(other), "{said}");
+            assert!(
+                said.contains(&format!("`{own}`")) && said.contains(other),
+                "{said}"
+            );
         }
         // A pack's tables do not start with `policy_`, and a component is no namesake of itself here.
-        assert_eq!(clash_of("mine", &[("mine", "one"), ("mining", "two")], &["mine-too", "policy-mine"]), None);
-        assert_eq!(clash("cel", true, std::iter::empty(), &["policy-cel-x".to_owned()]), None);
+        assert_eq!(
+            clash_of(
+                "mine",
+                &[("mine", "one"), ("mining", "two")],
+                &["mine-too", "policy-mine"]
+            ),
+            None
+        );
+        assert_eq!(
+            clash("cel", true, std::iter::empty(), &["policy-cel-x".to_owned()]),
+            None
+        );
     }
 }

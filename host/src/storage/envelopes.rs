@@ -191,7 +191,8 @@ impl Session {
             }
             Err(refusal) => {
                 if refusal.closes() {
-                    let closed = self.close_envelope(id, State::ClosedFailed, now, Some(refusal.code()), None)?;
+                    let closed =
+                        self.close_envelope(id, State::ClosedFailed, now, Some(refusal.code()), None)?;
                     exactly_one(usize::from(closed))?;
                 }
                 Ok(Admission::Refused(standing, refusal))

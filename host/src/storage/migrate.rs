@@ -437,7 +437,10 @@ mod tests {
         let path = dir.path().join("t.db");
         let database = Database::open(&path).unwrap();
         let sql = "CREATE TABLE shark_bite (x TEXT REFERENCES core_operations (tool))";
-        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
         let step = |name: &str, sql: &str| Step {
             name: name.to_owned(),
             sql: sql.to_owned(),
@@ -449,8 +452,14 @@ mod tests {
         assert!(matches!(&err, MigrationError::Obstructs { .. }), "{err}");
         assert!(crate::text::chain(&err).contains("shark_bite"), "{err}");
         let steps = [step("0001_init", "CREATE TABLE shark_more (id TEXT)")];
-        let err = database.migrate(&Namespace::of_pack("shark"), &steps).unwrap_err();
-        assert!(err.to_string().contains("shark_bite of shark refers to core_operations"), "{err}");
+        let err = database
+            .migrate(&Namespace::of_pack("shark"), &steps)
+            .unwrap_err();
+        assert!(
+            err.to_string()
+                .contains("shark_bite of shark refers to core_operations"),
+            "{err}"
+        );
         database.repair().unwrap();
         database.migrate(&other, &[]).unwrap();
     }

@@ -318,7 +318,10 @@ fn a_call_without_exactly_one_row_fails_and_says_what_is_in_the_way() {
         let err = record_one(&session).expect_err(sql).to_string();
         assert!(err.contains(name), "{sql}: {err}");
         let broken = session.verify(None, &[key().public()]).unwrap();
-        assert!(broken.around.iter().any(|fault| fault.contains(name)), "{sql}: {broken:?}");
+        assert!(
+            broken.around.iter().any(|fault| fault.contains(name)),
+            "{sql}: {broken:?}"
+        );
         assert!(broken.broken.is_some(), "{sql}");
     }
 }
@@ -387,11 +390,16 @@ fn whatever_is_done_around_the_rows_is_named() {
         let (place, session) = ledger("yy");
         stranger(&session).execute_batch(sql).unwrap();
         drop(session);
-        let session = Database::existing(&place.path().join("t.db")).read_session().unwrap();
+        let session = Database::existing(&place.path().join("t.db"))
+            .read_session()
+            .unwrap();
         let verified = session.verify(None, &[key().public()]).unwrap();
         assert!(verified.broken.is_some(), "{sql}");
         for name in *names {
-            assert!(verified.around.iter().any(|fault| fault.contains(name)), "{sql}: {verified:?}");
+            assert!(
+                verified.around.iter().any(|fault| fault.contains(name)),
+                "{sql}: {verified:?}"
+            );
         }
     }
 }

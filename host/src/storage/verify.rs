@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
+use super::MigrationError;
 use super::anchors::Anchor;
 use super::ledger::{CHAIN_COLUMNS, Head, Link, RowHasher, link};
 use super::session::Session;
-use super::MigrationError;
 use crate::ledger::key::PublicKey;
 
 /// What verifying found.

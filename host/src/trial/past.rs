@@ -9,7 +9,7 @@ use crate::clock;
 use crate::hash::sha256_hex;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::sandbox::bindings::tollgate::host::component;
-use crate::storage::{claimed_actor, Operation, StoredOperation};
+use crate::storage::{Operation, StoredOperation, claimed_actor};
 
 /// Most calls that one line of a history stands for.
 const MOST: i64 = 10_000;
