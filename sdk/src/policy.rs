@@ -383,3 +383,43 @@ macro_rules! export_policy {
         };
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_is_written_like_an_identity_is_nobodys() {
+        let request = |arguments: &str| Request::of("note_publish", arguments);
+        for (arguments, actor, recorded) in [
+            (r#"{"actor": "ada"}"#, Some("ada"), Some("claimed:ada")),
+            (
+                r#"{"actor": "worker#3"}"#,
+                Some("worker#3"),
+                Some("claimed:worker#3"),
+            ),
+            (
+                r#"{"actor": " ", "actor_name": "bob"}"#,
+                Some("bob"),
+                Some("claimed:bob"),
+            ),
+            (r#"{"actor": "token:ada"}"#, None, Some("claimed:token:ada")),
+            (
+                r#"{"actor": "https://idp.example#ada"}"#,
+                None,
+                Some("claimed:https://idp.example#ada"),
+            ),
+            ("{}", None, None),
+        ] {
+            let claimed = request(arguments);
+            assert_eq!(claimed.actor(), actor, "{arguments}");
+            assert_eq!(claimed.recorded_actor().as_deref(), recorded, "{arguments}");
+            let proven = Request {
+                identity: Some("token:ada".to_owned()),
+                ..claimed
+            };
+            assert_eq!(proven.actor(), Some("token:ada"));
+            assert_eq!(proven.recorded_actor().as_deref(), Some("token:ada"));
+        }
+    }
+}

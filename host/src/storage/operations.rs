@@ -35,7 +35,7 @@ fn recorded_as(actor: &str) -> Vec<String> {
         return vec![actor.to_owned()];
     };
     let name = claim(&claimed).unwrap_or_default().to_owned();
-    match (Identity::could_be(&name), is_claim) {
+    match (Identity::could_be(&name) || claim(&name).is_some(), is_claim) {
         // Somebody who proves to be it is another than who claims it.
         (true, true) => vec![claimed],
         (true, false) => vec![actor.to_owned()],
@@ -326,7 +326,51 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{self, YOUNG};
+    use super::super::fixture::{self, NOW, YOUNG, operation, verify};
+    use super::{OperationFilter, claimed_actor};
+
+    #[test]
+    fn a_claim_is_never_among_the_rows_of_an_identity_and_is_found_by_its_name() {
+        let (_place, session) = fixture::ledger("");
+        let issuer = "https://idp.example#ada";
+        session.begin_write().unwrap();
+        let actors = [
+            Some("token:ada".to_owned()),
+            claimed_actor("token:ada"),
+            // As versions had it that did not mark claims.
+            Some("ada".to_owned()),
+            claimed_actor("ada"),
+            claimed_actor("claimed:ada"),
+            Some(issuer.to_owned()),
+            claimed_actor(issuer),
+            claimed_actor(" \n"),
+            claimed_actor("\u{200b}token:ada"),
+        ];
+        for (number, actor) in actors.into_iter().enumerate() {
+            let mut row = operation(number, None, NOW);
+            row.actor = actor;
+            session.record(&row).unwrap();
+        }
+        session.commit().unwrap();
+        let found = |actor: &str| -> Vec<i64> {
+            let filter = OperationFilter {
+                actor: Some(actor.to_owned()),
+                after: Some(0),
+                ..OperationFilter::default()
+            };
+            let found = session.operations(&filter, 99).unwrap();
+            found.iter().map(|operation| operation.seq).collect()
+        };
+        assert_eq!(found("token:ada"), [1]);
+        assert_eq!(found("claimed:token:ada"), [2, 9]);
+        assert_eq!(found("ada"), [3, 4]);
+        assert_eq!(found("claimed:ada"), [3, 4]);
+        assert_eq!(found("claimed:claimed:ada"), [5]);
+        assert_eq!(found(issuer), [6]);
+        assert_eq!(found(&format!("claimed:{issuer}")), [7]);
+        assert_eq!(found(""), [] as [i64; 0]);
+        assert_eq!(verify(&session, None), None);
+    }
 
     #[test]
     fn a_place_is_before_all_that_came_since_and_not_long_before() {
