@@ -76,12 +76,12 @@ pub enum MigrationError {
         object: String,
     },
     /// With the component's tables the host could not write its own.
-    #[error("with the tables of {pack} the host could not write its own: {source}")]
+    #[error("with the tables of {pack} the host could not write its own: {reason}")]
     Obstructs {
         /// Whose tables.
         pack: String,
-        /// What SQLite says.
-        source: rusqlite::Error,
+        /// What SQLite says, and what is in the way.
+        reason: String,
     },
     /// Reading or recording what was applied failed.
     #[error("the record of migrations could not be used")]
@@ -175,7 +175,7 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
     }
     session.probe().map_err(|err| MigrationError::Obstructs {
         pack: namespace.pack().to_owned(),
-        source: session.explain(err),
+        reason: session.explain(err).to_string(),
     })
 }
 
@@ -450,7 +450,7 @@ mod tests {
         // Each statement of the host's is tried; whose fault it is, is said.
         let err = database.migrate(&other, &steps).unwrap_err();
         assert!(matches!(&err, MigrationError::Obstructs { .. }), "{err}");
-        assert!(crate::text::chain(&err).contains("shark_bite"), "{err}");
+        assert!(err.to_string().contains("shark_bite"), "{err}");
         let steps = [step("0001_init", "CREATE TABLE shark_more (id TEXT)")];
         let err = database
             .migrate(&Namespace::of_pack("shark"), &steps)

@@ -303,7 +303,7 @@ impl Session {
             .filter(|object| !object.is_core() && !object.is_of_engine() && looked_at(object));
         let wrong = others.filter_map(|object| {
             let of_table = targets.get(&object.name).filter(|_| object.kind == "table");
-            fault(object, &owners, of_table.map_or(&[], Vec::as_slice), core)
+            fault(object, &owners, of_table.map_or(&[][..], Vec::as_slice), core)
         });
         Ok(wrong.collect())
     }

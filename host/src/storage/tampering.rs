@@ -304,7 +304,7 @@ const IN_THE_WAY: &[(&str, &str)] = &[
     ),
     (
         "CREATE TABLE p_all (n INTEGER PRIMARY KEY);
-         CREATE UNIQUE INDEX core_one ON core_operations (host_id)",
+         CREATE UNIQUE INDEX core_one ON core_operations (host_id) WHERE op_id IN ('op_0', 'op_99')",
         "core_one",
     ),
 ];
@@ -419,8 +419,8 @@ fn a_repair_leaves_a_database_that_takes_rows_and_verifies() {
         assert_eq!(verify(&session, Some(&head)), None, "{sql}");
         record_one(&session).unwrap();
         prune(&session, 10).unwrap();
-        assert_eq!(session.misplaced().unwrap(), [], "{sql}");
-        assert_eq!(database.repair().unwrap(), []);
+        assert!(session.misplaced().unwrap().is_empty(), "{sql}");
+        assert!(database.repair().unwrap().is_empty(), "{sql}");
     }
 }
 
