@@ -192,6 +192,29 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_uses_up_its_own_calls_and_no_identitys() {
+        let settings = r#"{"calls": 1, "seconds": 60, "of": "actor"}"#;
+        let is_denied = |identity: Option<&str>, claimed: &str, recorded: &str| {
+            let judge = Judge::<RateLimit>::new(settings).unwrap();
+            judge.session().set_operations(vec![Operation {
+                actor: Some(recorded.to_owned()),
+                ..past(1, "task_create", "con_1")
+            }]);
+            let request = Request {
+                at: NOW,
+                identity: identity.map(str::to_owned),
+                ..Request::of("task_create", &format!(r#"{{"actor": {claimed:?}}}"#))
+            };
+            judge.before(&request).verdict != Verdict::Pass
+        };
+        assert!(is_denied(None, "ada", "claimed:ada"));
+        assert!(is_denied(None, "token:ada", "claimed:token:ada"));
+        assert!(!is_denied(None, "token:ada", "token:ada"));
+        assert!(is_denied(Some("token:ada"), "x", "token:ada"));
+        assert!(!is_denied(Some("token:ada"), "x", "claimed:token:ada"));
+    }
+
+    #[test]
     fn other_effects_are_free() {
         let judge = Judge::<RateLimit>::new(r#"{"calls": 1, "seconds": 60}"#).unwrap();
         judge
