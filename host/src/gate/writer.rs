@@ -52,11 +52,11 @@ pub(super) enum Job {
         connection: String,
         done: oneshot::Sender<()>,
     },
-    /// Record a call that ran elsewhere or was refused, and tell once its row is on disk or cannot
+    /// Record a call that ran elsewhere or was refused, and tell once its row is on disk, or why it cannot
     /// be put there.
     Record {
         operation: Box<Operation>,
-        done: oneshot::Sender<()>,
+        done: oneshot::Sender<Result<(), ToolError>>,
     },
     /// Make a change of the host's own, and tell how long it held the writer.
     Maintain {
@@ -455,7 +455,8 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                     Err(settled)
                 });
             }
-            Job::Record { done, .. } | Job::Interrupt { done, .. } => {
+            Job::Record { done, .. } => drop(done.send(Ok(()))),
+            Job::Interrupt { done, .. } => {
                 let _ = done.send(());
             }
             Job::Maintain { done, .. } => {
