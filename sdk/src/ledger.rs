@@ -111,7 +111,7 @@ pub struct OperationFilter {
     pub effect: Option<Effect>,
     /// Over this connection.
     pub connection: Option<String>,
-    /// By this actor: a proven identity, else what the argument `actor` claimed.
+    /// By this actor: a proven identity, or a name as calls claim it, with or without `claimed:`.
     pub actor: Option<String>,
     /// With arguments of this hash.
     pub args_hash: Option<String>,
@@ -163,7 +163,7 @@ pub struct Operation {
     pub mutation_fingerprint: Option<String>,
     /// How the host ran it.
     pub effect: Option<Effect>,
-    /// Who called: a proven identity, else what the argument `actor` claimed.
+    /// Who called: a proven identity, or `claimed:` and what the argument `actor` or `actor_name` says.
     pub actor: Option<String>,
     /// The connection it came over.
     pub connection: String,

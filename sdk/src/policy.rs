@@ -207,15 +207,29 @@ impl Request {
         }
     }
 
-    /// Who acts: the proven identity, else what the argument `actor` or `actor_name` claims.
+    /// Who acts: the proven identity, else what the argument `actor` or `actor_name` claims. A claim that is
+    /// written as identities are, such as `token:ada`, is nobody's: the transport would have proved it.
     #[must_use]
     pub fn actor(&self) -> Option<&str> {
-        let claimed = |key: &str| self.arguments.get(key).and_then(Value::as_str);
         self.identity
             .as_deref()
-            .or_else(|| claimed("actor"))
-            .or_else(|| claimed("actor_name"))
-            .filter(|actor| !actor.trim().is_empty())
+            .or_else(|| self.claimed().filter(|claimed| !is_like_identity(claimed)))
+    }
+
+    /// Who acts, as the ledger records it: the proven identity as it is, or `claimed:` and the name that the
+    /// arguments give. For [`OperationFilter::actor`](crate::OperationFilter::actor).
+    #[must_use]
+    pub fn recorded_actor(&self) -> Option<String> {
+        let claimed = || Some(format!("claimed:{}", self.claimed()?));
+        self.identity.clone().or_else(claimed)
+    }
+
+    fn claimed(&self) -> Option<&str> {
+        let named = |key: &str| {
+            let name = self.arguments.get(key).and_then(Value::as_str);
+            name.filter(|name| !name.trim().is_empty())
+        };
+        named("actor").or_else(|| named("actor_name"))
     }
 
     /// What a policy before this one left under a key.
@@ -227,6 +241,12 @@ impl Request {
             .find(|note| note.key == key)
             .map(|note| note.value.as_str())
     }
+}
+
+/// Whether a name is written as identities are: `token:NAME`, or an issuer's address, `#` and its subject.
+fn is_like_identity(name: &str) -> bool {
+    let name = name.trim();
+    name.starts_with("token:") || (name.contains('#') && name.contains(':'))
 }
 
 /// How a judged call ended.
@@ -362,4 +382,44 @@ macro_rules! export_policy {
             $crate::guest::policy::export_component!(Component);
         };
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_is_written_like_an_identity_is_nobodys() {
+        let request = |arguments: &str| Request::of("note_publish", arguments);
+        for (arguments, actor, recorded) in [
+            (r#"{"actor": "ada"}"#, Some("ada"), Some("claimed:ada")),
+            (
+                r#"{"actor": "worker#3"}"#,
+                Some("worker#3"),
+                Some("claimed:worker#3"),
+            ),
+            (
+                r#"{"actor": " ", "actor_name": "bob"}"#,
+                Some("bob"),
+                Some("claimed:bob"),
+            ),
+            (r#"{"actor": "token:ada"}"#, None, Some("claimed:token:ada")),
+            (
+                r#"{"actor": "https://idp.example#ada"}"#,
+                None,
+                Some("claimed:https://idp.example#ada"),
+            ),
+            ("{}", None, None),
+        ] {
+            let claimed = request(arguments);
+            assert_eq!(claimed.actor(), actor, "{arguments}");
+            assert_eq!(claimed.recorded_actor().as_deref(), recorded, "{arguments}");
+            let proven = Request {
+                identity: Some("token:ada".to_owned()),
+                ..claimed
+            };
+            assert_eq!(proven.actor(), Some("token:ada"));
+            assert_eq!(proven.recorded_actor().as_deref(), Some("token:ada"));
+        }
+    }
 }

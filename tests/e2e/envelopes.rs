@@ -94,7 +94,7 @@ async fn a_connection_stands_for_the_envelope_it_opened() {
         closed["report"]["text"]
             .as_str()
             .unwrap()
-            .contains("task_create by ada, 2 times: done"),
+            .contains("task_create by claimed:ada, 2 times: done"),
         "{closed:#}"
     );
     session.ok("task_create", task(None)).await;

@@ -9,7 +9,8 @@ use std::process::{Child, ExitStatus, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::{Place, until};
+use crate::forged::altered;
+use crate::harness::{Place, guest, until};
 
 const CREATE: &str = r##"{"title":"T","spec_markdown":"# Goal\ng","workspace":"w","initial_phase":"spec_draft","actor":"ada","actor_role":"orchestrator"}"##;
 
@@ -357,7 +358,7 @@ async fn a_report_tells_how_it_went() {
         "\"try\"",
         "as failed: its mutations were used up",
         "Limits: 2 of 2 mutations, 0 test runs (no limit).",
-        "task_create by ada, 2 times: done",
+        "task_create by claimed:ada, 2 times: done",
         "MUTATION_BUDGET_EXHAUSTED, once: task_create",
         "task_store_tasks by 2 calls (task_create)",
     ] {
@@ -370,4 +371,111 @@ async fn a_report_tells_how_it_went() {
         place.run(&["ledger", "report", "env_none"]).status.code(),
         Some(2)
     );
+}
+
+#[tokio::test]
+async fn what_blocks_the_ledger_is_named_and_can_be_repaired() {
+    let place = Place::new();
+    create(&place);
+    let stranger = |sql: &str| {
+        let db = rusqlite::Connection::open(place.data().join("tollgate.db")).unwrap();
+        db.execute_batch(sql).unwrap();
+    };
+    let session = place.serve(&[]).await;
+    for (sql, name) in [
+        (
+            "CREATE TABLE SHARK_bite (x TEXT REFERENCES core_operations (tool) DEFERRABLE INITIALLY DEFERRED)",
+            "SHARK_bite",
+        ),
+        (
+            "CREATE TRIGGER core_quiet BEFORE INSERT ON core_operations BEGIN SELECT RAISE(IGNORE); END",
+            "core_quiet",
+        ),
+        (
+            "CREATE TRIGGER other BEFORE INSERT ON core_operations BEGIN SELECT RAISE(IGNORE); END",
+            "other",
+        ),
+    ] {
+        stranger(sql);
+        let rows = place.ledger().len();
+        let refused = session
+            .refused("task_create", serde_json::from_str(CREATE).unwrap())
+            .await;
+        assert_eq!(refused["code"], "STORAGE_FAILED", "{refused:#}");
+        assert!(refused["message"].as_str().unwrap().contains(name), "{refused:#}");
+        assert_eq!(place.ledger().len(), rows);
+        let verify = place.run(&["ledger", "verify"]);
+        let said = String::from_utf8_lossy(&verify.stdout);
+        assert!(verify.status.code() == Some(1) && said.contains(name), "{said}");
+        let doctor = place.run(&["doctor"]);
+        let said = String::from_utf8_lossy(&doctor.stdout);
+        assert!(
+            doctor.status.code() == Some(1) && said.contains("--repair") && said.contains(name),
+            "{said}"
+        );
+        let repair = place.run(&["doctor", "--repair"]);
+        let said = String::from_utf8_lossy(&repair.stdout);
+        assert!(repair.status.success() && said.contains(name), "{said}");
+        print(&place, &["ledger", "verify"]);
+        session
+            .ok("task_create", serde_json::from_str(CREATE).unwrap())
+            .await;
+        assert_eq!(place.ledger().len(), rows + 1);
+    }
+    session.close().await;
+}
+
+#[test]
+fn a_claimed_actor_is_not_among_the_rows_of_who_proves_to_be_it() {
+    let place = Place::new();
+    for actor in ["ada", "token:ada"] {
+        let create = CREATE.replace("\"ada\"", &format!("{actor:?}"));
+        assert!(place.run(&["call", "task_create", &create]).status.success());
+    }
+    assert_eq!(
+        place.sql("SELECT actor FROM core_operations ORDER BY seq"),
+        ["claimed:ada", "claimed:token:ada"]
+    );
+    let found = |actor: &str| -> Vec<Value> {
+        let (_, page) = place.call("ledger_query", &json!({"actor": actor}));
+        let operations = page["operations"].as_array().unwrap();
+        operations
+            .iter()
+            .map(|operation| operation["actor"].clone())
+            .collect()
+    };
+    assert_eq!(found("token:ada"), [] as [Value; 0]);
+    assert_eq!(found("claimed:token:ada"), ["claimed:token:ada"]);
+    assert_eq!(found("ada"), ["claimed:ada"]);
+    assert_eq!(found("claimed:ada"), ["claimed:ada"]);
+    print(&place, &["ledger", "verify"]);
+}
+
+#[tokio::test]
+async fn a_tool_with_the_name_of_a_test_run_is_charged_by_what_it_is() {
+    let bytes = fs::read(guest("spender")).unwrap();
+    let pack = altered(&bytes, "spender_run", "test_report");
+    let place = Place::with(&format!(
+        "[envelope]\nbudgets = {{ approvals = 9 }}\n[packs.convergence]\nenabled = false\n\
+         [packs.spender]\nsource = {:?}\ngrants = {{ ledger = true, budgets = [\"*\"] }}\n",
+        pack.path()
+    ));
+    let session = place.serve(&["--tier", "full"]).await;
+    let opened = session
+        .ok(
+            "envelope_open",
+            json!({"limits": {"max_mutations": 2, "max_test_runs": 9}}),
+        )
+        .await;
+    let run = json!({"budget": "approvals", "reserve": 1, "ending": "return", "envelope_id": opened["id"]});
+    session.ok("test_report", run.clone()).await;
+    session.ok("test_report", run.clone()).await;
+    let refused = session.refused("test_report", run).await;
+    assert_eq!(refused["code"], "MUTATION_BUDGET_EXHAUSTED", "{refused:#}");
+    session.close().await;
+    assert_eq!(
+        place.sql("SELECT DISTINCT op_type FROM core_operations WHERE tool = 'test_report'"),
+        ["mutation"]
+    );
+    assert_eq!(place.sql("SELECT test_run_count FROM core_envelopes"), ["0"]);
 }

@@ -296,3 +296,26 @@ async fn who_denies_everything_can_be_sent_away() {
     .await;
     session.close().await;
 }
+
+#[test]
+fn a_policy_whose_tables_could_be_anothers_is_refused_naming_both() {
+    let bytes = std::fs::read(guest("villain")).unwrap();
+    // `policy_cel_…` could be tables of both.
+    let other = altered(&bytes, "task-store", "cel-abcdef");
+    let other = altered(
+        &std::fs::read(other.path()).unwrap(),
+        "task_store_seen",
+        "cel_abcdef_seen",
+    );
+    let place = Place::with(&format!("[policies.mine]\nsource = {:?}\n", other.path()));
+    let listed = place.run(&["policies", "list"]);
+    let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(
+        said.contains("`cel-abcdef`") && said.contains("built-in policy `cel`"),
+        "{said}"
+    );
+    assert_eq!(
+        place.sql("SELECT name FROM sqlite_master WHERE name LIKE 'policy_cel%'"),
+        [] as [&str; 0]
+    );
+}

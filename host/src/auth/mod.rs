@@ -29,6 +29,11 @@ impl Identity {
         Identity(format!("{issuer}#{subject}").into())
     }
 
+    /// Whether a name is written as identities are. Nobody who only claims one gets a name like that.
+    pub fn could_be(name: &str) -> bool {
+        name.starts_with("token:") || name.contains('#')
+    }
+
     /// As ledger, policies and packs see it.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -10,6 +10,7 @@ use tollgate::config::{Config, ConfigError};
 use tollgate::data_dir::DataDir;
 use tollgate::doctor::{self, Finding, State};
 use tollgate::host::{Choice, Site};
+use tollgate::storage::Database;
 use tollgate::workspaces::Workspaces;
 
 use super::{Global, out};
@@ -17,12 +18,17 @@ use super::{Global, out};
 /// It does what a start does: the data directory is made if there is none, components are compiled, tables
 /// brought up to date.
 #[derive(Debug, Args)]
-pub(super) struct Doctor {}
+pub(super) struct Doctor {
+    /// First drop what neither the host nor a component may have in the database, with its rows, and make
+    /// triggers and indexes of the host's own anew. Run without it to see what that would be
+    #[arg(long)]
+    repair: bool,
+}
 
 impl Doctor {
     /// Exit code 1 if there is a problem.
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let found = look(global).await?;
+        let found = look(global, self.repair).await?;
         let worst = found.iter().map(|finding| finding.state).max();
         let has_problem = worst == Some(State::Problem);
         if global.json {
@@ -51,7 +57,7 @@ fn tell(finding: &Finding) -> String {
     tollgate::text::clean_lines(&text)
 }
 
-async fn look(global: &Global) -> anyhow::Result<Vec<Finding>> {
+async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
     let (config, mut found) = configuration(global);
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let (workspaces, of_workspaces) = workspaces(global, &config, &data_dir);
@@ -64,6 +70,9 @@ async fn look(global: &Global) -> anyhow::Result<Vec<Finding>> {
         Ok(data) => {
             let id = format!("hst_{}", uuid::Uuid::new_v4().simple());
             found.extend(doctor::place(&data, id));
+            if repair {
+                found.extend(doctor::repair(&Database::existing(&data.database())));
+            }
             match Site::open(&data_dir, authority) {
                 Err(err) => found.push(Finding::problem("database", format!("{err:#}"))),
                 Ok(site) => {

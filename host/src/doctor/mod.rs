@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use clients::check as clients;
 pub use packs::{components, programs};
 pub use place::check as place;
-pub use store::check as store;
+pub use store::{check as store, repair};
 pub use telemetry::check as telemetry;
 
 /// How bad something is.

@@ -11,7 +11,9 @@ pub fn check(data: &DataDir, database: &Database) -> Vec<Finding> {
         Ok(session) => session,
         Err(err) => return vec![broken(crate::text::chain(&err))],
     };
-    vec![file(data, &session), ledger(data, &session)]
+    let mut found = vec![file(data, &session), ledger(data, &session)];
+    found.extend(schema(&session));
+    found
 }
 
 fn file(data: &DataDir, session: &Session) -> Finding {
@@ -21,6 +23,38 @@ fn file(data: &DataDir, session: &Session) -> Finding {
         Ok(_) => {
             let bytes = data.bytes("tollgate.db") + data.bytes("tollgate.db-wal");
             Finding::ok("database", format!("whole, {}", mib(bytes)))
+        }
+    }
+}
+
+/// What is in the database and should not be there, or not as it is.
+fn schema(session: &Session) -> Vec<Finding> {
+    let misplaced = match session.misplaced() {
+        Ok(misplaced) => misplaced,
+        Err(err) => return vec![Finding::problem("schema", crate::text::chain(&err))],
+    };
+    let told = misplaced.iter().map(|object| {
+        let finding = Finding::problem("schema", object.to_string());
+        match (object.is_curable(), object.kind.as_str()) {
+            (false, _) => finding.remedy("stop all hosts and put a backup in the database's place"),
+            (true, "table") => finding.remedy("tollgate doctor --repair drops it with its rows"),
+            (true, _) => finding.remedy("tollgate doctor --repair puts it right"),
+        }
+    });
+    told.collect()
+}
+
+/// Puts right what [`check`] finds in the schema, and says what that was.
+pub fn repair(database: &Database) -> Vec<Finding> {
+    match database.repair() {
+        Err(err) => vec![Finding::problem("repair", crate::text::chain(&err))],
+        Ok(done) if done.is_empty() => {
+            vec![Finding::ok("repair", "nothing in the schema is to be put right")]
+        }
+        Ok(done) => {
+            let told = done.iter();
+            told.map(|object| Finding::note("repair", format!("put right: {object}")))
+                .collect()
         }
     }
 }
@@ -40,10 +74,9 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
     match session.verify(None, &keys) {
         Err(err) => Finding::problem("ledger", format!("its chain cannot be followed: {err}")),
         Ok(verified) => match verified.broken {
-            Some(broken) => Finding::problem("ledger", format!("row {}: {}", broken.seq, broken.what))
-                .remedy(
-                    "somebody changed the ledger; compare with an export: tollgate ledger verify --head FILE",
-                ),
+            Some(broken) => Finding::problem("ledger", broken.to_string()).remedy(
+                "somebody changed the ledger; compare with an export: tollgate ledger verify --head FILE",
+            ),
             None => Finding::ok(
                 "ledger",
                 format!(

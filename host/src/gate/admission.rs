@@ -10,7 +10,7 @@ use super::Caller;
 use super::members::Member;
 use crate::core_tools::Require;
 use crate::envelope::{Charge, Refusal, Standing};
-use crate::packs::{Body, ENVELOPE_ARGUMENT, Effect, ToolEntry};
+use crate::packs::{Body, ENVELOPE_ARGUMENT, Effect, Pack, ToolEntry};
 use crate::storage::OpType;
 
 /// The envelope that each stateful connection opened last and has not closed.
@@ -46,7 +46,7 @@ impl Connections {
 pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
     match (&tool.body, tool.spec.effect) {
         (Body::Core(_), _) | (_, Effect::Read) => Charge::Nothing,
-        _ if matches!(tool.spec.name.as_str(), "test_run" | "test_report") => Charge::TestRun,
+        _ if runs_tests(tool) => Charge::TestRun,
         _ => {
             let writes = members
                 .iter()
@@ -54,6 +54,17 @@ pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
             Charge::Mutations(i64::try_from(writes.count()).unwrap_or(i64::MAX).max(1))
         }
     }
+}
+
+/// The built-in pack that runs tests and reads their reports, and its tools that do.
+const TESTING: (&str, &[&str]) = ("convergence", &["test_run", "test_report"]);
+
+/// Whether a tool is one of those that run tests and change nothing else. Only the built-in ones are known to: a
+/// tool of another pack that has their name may change whatever it likes, and counts as a mutation.
+fn runs_tests(tool: &ToolEntry) -> bool {
+    let (pack, tools) = TESTING;
+    let is_one = |of: &Pack| of.manifest.name == pack && of.is_builtin();
+    tools.contains(&tool.spec.name.as_str()) && matches!(&tool.body, Body::Guest(of) if is_one(of))
 }
 
 /// What a call of a tool is recorded as.

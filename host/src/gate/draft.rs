@@ -13,7 +13,7 @@ use crate::envelope::Charge;
 use crate::hash;
 use crate::packs::ToolEntry;
 use crate::policies::Verdict;
-use crate::storage::{OpType, Operation};
+use crate::storage::{OpType, Operation, claimed_actor};
 
 /// The row of a call whose end is not known yet.
 #[derive(Clone)]
@@ -51,8 +51,8 @@ impl Gate {
         caller: &Caller,
         envelope_id: Option<String>,
     ) -> Draft {
-        let claimed = arguments.get("actor").and_then(Value::as_str);
-        let claimed = claimed.map(|actor| crate::text::clean(crate::text::cut(actor, 200)));
+        let named = |key: &str| arguments.get(key).and_then(Value::as_str).and_then(claimed_actor);
+        let claimed = || named("actor").or_else(|| named("actor_name"));
         let identity = caller
             .identity
             .as_ref()
@@ -78,7 +78,7 @@ impl Gate {
                 error_code: None,
                 failure_class: None,
                 limit_triggered: None,
-                actor: identity.or(claimed),
+                actor: identity.or_else(claimed),
                 client: caller.client.clone(),
                 connection: caller.connection.clone(),
                 request_id: caller.request_id.clone(),

@@ -6,6 +6,10 @@ use tollgate_sdk::ToolError;
 
 use super::Settled;
 use super::writer::{Job, Pending};
+use crate::storage::obstacle;
+
+/// How a failure begins that says what is in the way.
+const NOTHING_CHANGED: &str = "nothing was changed: ";
 
 /// Answers a batch that could not be committed, nor its failure recorded.
 pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
@@ -21,7 +25,7 @@ pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
                     tool = operation.tool,
                     "a ledger row could not be written"
                 );
-                let _ = done.send(());
+                let _ = done.send(Err(failure.clone()));
             }
             Job::Interrupt { done, .. } | Job::Flush(done) => {
                 let _ = done.send(());
@@ -43,6 +47,11 @@ pub(super) fn lost_transaction() -> ToolError {
 
 /// What callers are told when a commit fails.
 pub(super) fn storage_failed(err: &rusqlite::Error) -> ToolError {
+    if let Some(obstacle) = obstacle(err) {
+        return ToolError::new("STORAGE_FAILED", format!("{NOTHING_CHANGED}{obstacle}")).remediation(
+            "Have the operator look at `tollgate doctor`, which names it, and run `tollgate doctor --repair`.",
+        );
+    }
     match err.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => ToolError::new("STORAGE_FULL", "the disk is full; nothing was changed")
             .remediation("Free disk space and call again."),
@@ -72,6 +81,18 @@ pub(super) fn unrecorded(err: &rusqlite::Error) -> ToolError {
         "the disk failed while the call was committed; whether it was done is not known",
     )
     .remediation("Look at what the call should have changed before you call again.")
+}
+
+/// What the caller of a call is told that ran outside any transaction, and whose row could not be recorded.
+pub(super) fn ran_unrecorded(failure: &ToolError) -> ToolError {
+    let mut message = "the call ran, and the ledger could not record it".to_owned();
+    // What else the failure says is of a call that was taken back.
+    if let Some(obstacle) = failure.message.strip_prefix(NOTHING_CHANGED) {
+        message.push_str(": ");
+        message.push_str(obstacle);
+    }
+    ToolError::new("OUTCOME_UNKNOWN", message)
+        .remediation("Look at what the call should have changed before you call again.")
 }
 
 /// Whether a commit failed because another process was writing.

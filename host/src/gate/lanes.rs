@@ -179,7 +179,8 @@ impl Lanes {
     pub(super) async fn refuse(&self, draft: Draft, refusal: ToolError) -> Settled {
         let settled = Settled::refused(refusal);
         if let Some(writes) = &self.writes {
-            record(writes, draft, &settled).await;
+            // It was refused either way; the host's log says what the ledger lacks.
+            let _ = record(writes, draft, &settled).await;
         }
         settled
     }
@@ -228,14 +229,14 @@ impl Drop for Lanes {
     }
 }
 
-/// Records a call, and waits until its row is on disk or cannot be put there.
-async fn record(writes: &Sender<Job>, draft: Draft, settled: &Settled) {
+/// Records a call, and waits until its row is on disk. Fails if it cannot be put there.
+async fn record(writes: &Sender<Job>, draft: Draft, settled: &Settled) -> Result<(), ToolError> {
     let (done, recorded) = oneshot::channel();
     let _ = writes.send(Job::Record {
         operation: Box::new(draft.settle(settled)),
         done,
     });
-    let _ = recorded.await;
+    recorded.await.unwrap_or_else(|_| Err(stopping()))
 }
 
 fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
@@ -278,8 +279,10 @@ impl Runner {
         let ran = tokio::task::spawn_blocking(move || outside(&runtime, &database, &guest, &started));
         let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
         settled.standing = standing;
-        record(&self.writes, draft, &settled).await;
-        settled
+        match record(&self.writes, draft, &settled).await {
+            Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
+            _ => settled,
+        }
     }
 }
 

@@ -52,11 +52,11 @@ pub(super) enum Job {
         connection: String,
         done: oneshot::Sender<()>,
     },
-    /// Record a call that ran elsewhere or was refused, and tell once its row is on disk or cannot
+    /// Record a call that ran elsewhere or was refused, and tell once its row is on disk, or why it cannot
     /// be put there.
     Record {
         operation: Box<Operation>,
-        done: oneshot::Sender<()>,
+        done: oneshot::Sender<Result<(), ToolError>>,
     },
     /// Make a change of the host's own, and tell how long it held the writer.
     Maintain {
@@ -190,6 +190,7 @@ impl Writer {
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => batch.iter_mut().for_each(|pending| pending.settled = None),
                 Err(err) if failed.is_none() && !is_busy(&err) => {
+                    let err = self.explain(err);
                     tracing::error!(%err, "a commit failed; its calls are recorded as failed");
                     self.abandon();
                     batch
@@ -239,7 +240,7 @@ impl Writer {
                 let since = Instant::now();
                 let session = self.session()?;
                 session.savepoint()?;
-                let done = work(session);
+                let done = work(session).map_err(|err| session.explain(err));
                 if done.is_ok() {
                     session.release()?;
                 } else {
@@ -373,6 +374,14 @@ impl Writer {
         Ok(Ran::Kept(ended))
     }
 
+    /// The failure, with what in the database is in the way of the host's own statements, if something is.
+    fn explain(&self, err: rusqlite::Error) -> rusqlite::Error {
+        match &self.session {
+            Some(session) => session.explain(err),
+            None => err,
+        }
+    }
+
     fn session(&mut self) -> rusqlite::Result<&Session> {
         if self.session.is_none() {
             self.session = Some(self.reopen()?);
@@ -446,7 +455,8 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                     Err(settled)
                 });
             }
-            Job::Record { done, .. } | Job::Interrupt { done, .. } => {
+            Job::Record { done, .. } => drop(done.send(Ok(()))),
+            Job::Interrupt { done, .. } => {
                 let _ = done.send(());
             }
             Job::Maintain { done, .. } => {

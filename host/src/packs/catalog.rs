@@ -12,6 +12,7 @@ use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
 use super::other_forms;
 use super::resources::{self, Resource, Values};
 use super::search::Index;
+use crate::builtin;
 use crate::core_tools::{self, CoreTool};
 use crate::meter::Meter;
 use crate::policies::{self, Chain, PolicyChange};
@@ -326,9 +327,15 @@ impl Catalog {
         if loaded.clone().any(|other| other == name) {
             problems.push(format!("a pack called `{name}` is loaded already"));
         }
-        if let Some(other) = loaded
-            .chain(known)
-            .find(|other| *other != name && prefixes_clash(other, name))
+        // Those of the program keep their names, also while they are switched off or before they had tables.
+        let mut others: Vec<&str> = loaded.map(String::as_str).collect();
+        if !pack.is_builtin() {
+            others.extend(known.iter().map(String::as_str));
+            others.extend(builtin::names());
+        }
+        if let Some(other) = others
+            .into_iter()
+            .find(|other| other != name && prefixes_clash(other, name))
         {
             problems.push(format!("its tables could be those of pack `{other}`; rename it"));
         }

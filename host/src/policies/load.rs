@@ -15,7 +15,7 @@ use super::spares::Spares;
 use crate::builtin;
 use crate::packs::{
     self, Code, Granted, Grants, Loader, Origin, Prepared, Tables, Wish, World, config_problems,
-    missing_grants,
+    missing_grants, prefixes_clash,
 };
 use crate::sandbox::bindings::policy::PolicyPre;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -143,6 +143,7 @@ impl Chain {
             .map(|source| member(loader, workspaces, source));
         let mut members = join_all(loading).await;
         refuse_namesakes(&mut members);
+        refuse_clashes(&mut members, &loader.packs_with_tables());
         members
             .iter_mut()
             .for_each(|member| bring(tables, loader, member));
@@ -208,6 +209,64 @@ fn refuse_namesakes(members: &mut [Member]) {
         let unloaded = Unloaded::of(name, &policy.origin, vec![problem]);
         members[place].policy = Err(unloaded);
     }
+}
+
+/// A policy whose tables could be another's is refused, naming both: with them it could write what the other one
+/// remembers, such as the answers of people.
+fn refuse_clashes(members: &mut [Member], known: &[String]) {
+    for place in 0..members.len() {
+        let (before, rest) = members.split_at_mut(place);
+        let Some(Member {
+            name,
+            policy: Ok(policy),
+            ..
+        }) = rest.first()
+        else {
+            continue;
+        };
+        let loaded = before.iter().filter_map(|other| {
+            let policy = other.policy.as_ref().ok()?;
+            Some((policy.manifest.name.as_str(), other.name.as_str()))
+        });
+        let own = policy.manifest.name.as_str();
+        if let Some(problem) = clash(own, policy.is_builtin(), loaded, known) {
+            let unloaded = Unloaded::of(name, &policy.origin, vec![problem]);
+            members[place].policy = Err(unloaded);
+        }
+    }
+}
+
+/// Whose tables a policy's could be, and what to do. `loaded` are names of policies and of their places in the
+/// chain, `known` the components that have tables in the database.
+fn clash<'a>(
+    own: &str,
+    is_builtin: bool,
+    mut loaded: impl Iterator<Item = (&'a str, &'a str)>,
+    known: &[String],
+) -> Option<String> {
+    let clashes = |other: &str| other != own && prefixes_clash(other, own);
+    if is_builtin {
+        // Those of the program have names that fit each other, and keep them whoever took a like one before.
+        return None;
+    }
+    if let Some(other) = builtin::policies().find(|other| clashes(other)) {
+        return Some(format!(
+            "it calls itself `{own}`, and its tables could be those of the built-in policy `{other}`; rename it"
+        ));
+    }
+    if let Some((other, place)) = loaded.find(|(other, _)| clashes(other)) {
+        return Some(format!(
+            "it calls itself `{own}`, and its tables could be those of `{other}` in [policies.{place}]; rename one"
+        ));
+    }
+    let known = known
+        .iter()
+        .filter_map(|known| known.strip_prefix(Namespace::POLICIES));
+    let mut known = known.filter(|other| clashes(other));
+    let other = known.next()?;
+    Some(format!(
+        "it calls itself `{own}`, and its tables could be those that policy `{other}` has in the database; rename it"
+    ))
 }
 
 /// Does with a policy's tables what is to be done. One whose tables cannot be up to date is not loaded.
@@ -368,4 +427,66 @@ fn globs(patterns: &[String]) -> Option<GlobSet> {
         set.add(glob);
     }
     set.build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clash_of(own: &str, loaded: &[(&str, &str)], known: &[&str]) -> Option<String> {
+        let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
+        clash(own, false, loaded.iter().copied(), &known)
+    }
+
+    #[test]
+    fn no_policy_gets_anothers_tables_by_its_name() {
+        for (own, loaded, known, other) in [
+            (
+                "side-effect",
+                vec![],
+                vec![],
+                "built-in policy `side-effect-approval`",
+            ),
+            ("side", vec![], vec![], "built-in policy `side-effect-approval`"),
+            (
+                "side-effect-approval-x",
+                vec![],
+                vec![],
+                "built-in policy `side-effect-approval`",
+            ),
+            (
+                "mine-too",
+                vec![("mine", "one")],
+                vec![],
+                "`mine` in [policies.one]",
+            ),
+            (
+                "mine",
+                vec![("mine-too", "one")],
+                vec![],
+                "`mine-too` in [policies.one]",
+            ),
+            ("mine", vec![], vec!["policy-mine-too"], "policy `mine-too`"),
+            ("mine-too", vec![], vec!["policy-mine"], "policy `mine`"),
+        ] {
+            let said = clash_of(own, &loaded, &known).expect(own);
+            assert!(
+                said.contains(&format!("`{own}`")) && said.contains(other),
+                "{said}"
+            );
+        }
+        // A pack's tables do not start with `policy_`, and a component is no namesake of itself here.
+        assert_eq!(
+            clash_of(
+                "mine",
+                &[("mine", "one"), ("mining", "two")],
+                &["mine-too", "policy-mine"]
+            ),
+            None
+        );
+        assert_eq!(
+            clash("cel", true, std::iter::empty(), &["policy-cel-x".to_owned()]),
+            None
+        );
+    }
 }

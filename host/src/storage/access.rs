@@ -27,8 +27,11 @@ impl Namespace {
     /// The namespace of a policy: `rate-limit` owns `policy_rate_limit_…`, so that no policy gets at a pack's
     /// tables by its name.
     pub fn of_policy(policy: &str) -> Namespace {
-        Namespace::of_pack(&format!("policy-{policy}"))
+        Namespace::of_pack(&format!("{}{policy}", Namespace::POLICIES))
     }
+
+    /// What a policy's namespace is called by, before the policy's name. No pack's name starts like that.
+    pub const POLICIES: &str = "policy-";
 
     /// The pack's name.
     pub fn pack(&self) -> &str {
@@ -51,7 +54,16 @@ impl Namespace {
             .get(..self.prefix.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(&self.prefix))
     }
+
+    /// Whether a new table, index or trigger may have this name. Its prefix is written exactly as it is, so that
+    /// nothing that compares names can take it for somebody else's.
+    pub(super) fn names(&self, object: &str) -> bool {
+        object.starts_with(&*self.prefix)
+    }
 }
+
+/// What names of the host's own tables, indexes and triggers start with.
+pub(super) const CORE_PREFIX: &str = "core_";
 
 /// Whose statement is being prepared.
 #[derive(Debug, Clone)]
@@ -105,7 +117,7 @@ const FUNCTIONS: &[&str] = &[
 /// Allows or denies one action of one statement.
 pub(super) fn decide(mode: &Mode, context: &AuthContext<'_>) -> Authorization {
     let allowed = match (mode, &context.action) {
-        (Mode::Host, _) => true,
+        (Mode::Host, action) => host_may(context.accessor, action),
         // Dropping a column gives its name where other actions give the database's. What a table is renamed to
         // is not told: the names are compared after the migration.
         (
@@ -127,6 +139,24 @@ pub(super) fn decide(mode: &Mode, context: &AuthContext<'_>) -> Authorization {
     }
 }
 
+/// A statement of the host's own has the host's rights, and so would whatever it sets off. SQLite names the
+/// trigger or view that an action comes from. What a foreign key sets off has no name, so rows are changed in the
+/// host's own tables only.
+fn host_may(accessor: Option<&str>, action: &AuthAction<'_>) -> bool {
+    if accessor.is_some_and(|name| !name.starts_with(CORE_PREFIX)) {
+        return false;
+    }
+    match action {
+        AuthAction::Insert { table_name }
+        | AuthAction::Update { table_name, .. }
+        | AuthAction::Delete { table_name } => {
+            // The host's migrations write the schema, whose name no table can have.
+            table_name.starts_with(CORE_PREFIX) || table_name.starts_with("sqlite_")
+        }
+        _ => true,
+    }
+}
+
 fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Select | AuthAction::Recursive => true,
@@ -143,30 +173,35 @@ fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
 
 fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
     match action {
-        AuthAction::CreateTable { table_name } | AuthAction::DropTable { table_name } => {
-            namespace.owns(table_name)
-        }
+        AuthAction::CreateTable { table_name } => namespace.names(table_name),
+        AuthAction::DropTable { table_name } => namespace.owns(table_name),
         AuthAction::CreateIndex {
-            index_name,
-            table_name,
-        }
-        | AuthAction::DropIndex {
             index_name,
             table_name,
         } => {
             // Indexes of PRIMARY KEY and UNIQUE are named by SQLite itself.
+            namespace.owns(table_name)
+                && (namespace.names(index_name) || index_name.starts_with("sqlite_autoindex_"))
+        }
+        AuthAction::DropIndex {
+            index_name,
+            table_name,
+        } => {
             namespace.owns(table_name)
                 && (namespace.owns(index_name) || index_name.starts_with("sqlite_autoindex_"))
         }
         AuthAction::CreateTrigger {
             trigger_name,
             table_name,
-        }
-        | AuthAction::DropTrigger {
+        } => namespace.owns(table_name) && namespace.names(trigger_name),
+        AuthAction::DropTrigger {
             trigger_name,
             table_name,
         } => namespace.owns(table_name) && namespace.owns(trigger_name),
-        AuthAction::Reindex { .. } => true,
+        AuthAction::Reindex { index_name } => {
+            let of_key = index_name.strip_prefix("sqlite_autoindex_");
+            namespace.owns(of_key.unwrap_or(index_name))
+        }
         // A new column of a strict table has SQLite itself look through the rows that are there. It tells no
         // more than that they are sound.
         AuthAction::Read { table_name, .. } if *table_name == "pragma_quick_check" => true,

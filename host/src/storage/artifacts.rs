@@ -2,6 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
+use super::schema::exactly_one;
 use super::session::Session;
 use crate::artifacts::{Artifact, ArtifactKind};
 
@@ -34,7 +35,7 @@ impl Session {
                 artifact.created_at,
                 artifact.expires_at,
             ])
-            .map(drop)
+            .and_then(exactly_one)
     }
 
     /// One artifact.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{OptionalExtension, Row, params};
 
+use super::schema::exactly_one;
 use super::session::Session;
 use crate::budget::Budget;
 
@@ -43,7 +44,8 @@ impl Session {
                 .prepare_cached(
                     "INSERT INTO core_budgets (envelope_id, name, max_units) VALUES (?1, ?2, ?3)",
                 )?
-                .execute(params![envelope, name, limit])?;
+                .execute(params![envelope, name, limit])
+                .and_then(exactly_one)?;
         }
         Ok(())
     }
@@ -79,7 +81,7 @@ impl Session {
         self.db
             .prepare_cached("UPDATE core_budgets SET used = used + ?3 WHERE envelope_id = ?1 AND name = ?2")?
             .execute(params![envelope, name, units])
-            .map(drop)
+            .and_then(exactly_one)
     }
 
     /// Sets units aside until they are given back.
@@ -97,7 +99,7 @@ impl Session {
                 reservation.op_id,
                 reservation.host_id,
             ])
-            .map(drop)
+            .and_then(exactly_one)
     }
 
     /// Ends a reservation. Whether it was there.

@@ -4,6 +4,7 @@
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::ledger::Operation;
+use super::schema::exactly_one;
 use super::session::Session;
 use crate::auth::Identity;
 use crate::envelope::{Charge, Limits, Refusal, Standing, State};
@@ -136,7 +137,7 @@ impl Session {
                 envelope.connection,
                 envelope.identity,
             ])
-            .map(drop)
+            .and_then(exactly_one)
     }
 
     /// One envelope.
@@ -183,13 +184,16 @@ impl Session {
                 if charge != Charge::Nothing {
                     self.db
                         .prepare_cached("UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3 WHERE id = ?1")?
-                        .execute(params![id, next.mutations, next.test_runs])?;
+                        .execute(params![id, next.mutations, next.test_runs])
+                        .and_then(exactly_one)?;
                 }
                 Ok(Admission::Admitted(next))
             }
             Err(refusal) => {
                 if refusal.closes() {
-                    self.close_envelope(id, State::ClosedFailed, now, Some(refusal.code()), None)?;
+                    let closed =
+                        self.close_envelope(id, State::ClosedFailed, now, Some(refusal.code()), None)?;
+                    exactly_one(usize::from(closed))?;
                 }
                 Ok(Admission::Refused(standing, refusal))
             }

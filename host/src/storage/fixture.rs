@@ -2,6 +2,7 @@
 
 use tempfile::TempDir;
 
+use super::schema::{Object, pristine};
 use super::{Broken, Database, Envelope, Head, OpType, Operation, PruneError, Pruned, Retention, Session};
 use crate::envelope::{Limits, Standing, State};
 use crate::ledger::key::LedgerKey;
@@ -160,13 +161,21 @@ pub(crate) fn picture(session: &Session) -> String {
 
 /// Drops what keeps SQL from changing the ledger.
 pub(crate) fn disarm(session: &Session) {
-    for (name, _) in session.triggers().unwrap() {
-        session.db.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    for guard in guards() {
+        session
+            .db
+            .execute_batch(&format!("DROP TRIGGER {}", guard.name))
+            .unwrap();
     }
 }
 
 pub(crate) fn rearm(session: &Session) {
-    for (_, sql) in Database::pristine_triggers().unwrap() {
-        session.db.execute_batch(&sql).unwrap();
+    for guard in guards() {
+        session.db.execute_batch(guard.sql.as_deref().unwrap()).unwrap();
     }
+}
+
+fn guards() -> impl Iterator<Item = &'static Object> {
+    let all = pristine().unwrap().iter();
+    all.filter(|object| object.kind == "trigger")
 }

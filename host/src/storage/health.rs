@@ -16,6 +16,18 @@ impl Session {
         found.retain(|line| line != "ok");
         Ok(found)
     }
+
+    /// What is wrong with one table and its indexes, which must have exactly its rows.
+    pub(super) fn faults_of(&self, table: &str) -> rusqlite::Result<Vec<String>> {
+        let mut found: Vec<String> = self
+            .db
+            .prepare(&format!("PRAGMA integrity_check({table})"))?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        found.retain(|line| line != "ok");
+        found.truncate(MAX_FAULTS as usize);
+        Ok(found)
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `run` calls that were admitted and whose end is not recorded yet.
 
 use super::ledger::Operation;
+use super::schema::exactly_one;
 use super::session::Session;
 
 impl Session {
@@ -11,7 +12,7 @@ impl Session {
         self.db
             .prepare_cached("INSERT INTO core_intents (op_id, host_id, operation) VALUES (?1, ?2, ?3)")?
             .execute((&operation.op_id, &operation.host_id, json))
-            .map(drop)
+            .and_then(exactly_one)
     }
 
     /// Forgets an intent, now that its operation is recorded.

@@ -8,6 +8,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::schema::exactly_one;
 use super::session::Session;
 use crate::artifacts::Artifact;
 use crate::auth::Identity;
@@ -204,7 +205,7 @@ impl Head {
 }
 
 impl Session {
-    /// Adds a row to the ledger, after the last one.
+    /// Adds a row to the ledger, after the last one. Fails unless exactly that row is there then.
     pub fn record(&self, operation: &Operation) -> rusqlite::Result<()> {
         let disowned;
         let mut operation = operation;
@@ -239,7 +240,10 @@ impl Session {
         }
         statement.raw_bind_parameter(COLUMNS + 2, &head.hash)?;
         statement.raw_bind_parameter(COLUMNS + 3, &hash)?;
-        statement.raw_execute()?;
+        exactly_one(statement.raw_execute()?)?;
+        if self.hash_of(seq)?.as_ref() != Some(&hash) {
+            return Err(rusqlite::Error::StatementChangedRows(0));
+        }
         for artifact in &operation.artifacts {
             self.add_artifact(&operation.op_id, artifact)?;
         }

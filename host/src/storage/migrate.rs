@@ -62,15 +62,26 @@ pub enum MigrationError {
         /// The name.
         table: String,
     },
-    /// A foreign key points out of the namespace.
-    #[error("table {table} of {pack} refers to {target}, which is not its own")]
-    ForeignReference {
-        /// Whose table.
+    /// Something of the component's is what it may not have.
+    #[error(
+        "{object}; {pack} may have tables, indexes and triggers whose names start with exactly `{prefix}` and \
+         that refer to nothing but each other"
+    )]
+    Misplaced {
+        /// Whose it is.
         pack: String,
-        /// The table.
-        table: String,
-        /// What it refers to.
-        target: String,
+        /// What its names start with.
+        prefix: String,
+        /// What is wrong with which object.
+        object: String,
+    },
+    /// With the component's tables the host could not write its own.
+    #[error("with the tables of {pack} the host could not write its own: {reason}")]
+    Obstructs {
+        /// Whose tables.
+        pack: String,
+        /// What SQLite says, and what is in the way.
+        reason: String,
     },
     /// Reading or recording what was applied failed.
     #[error("the record of migrations could not be used")]
@@ -147,6 +158,7 @@ pub(super) fn try_out(
 
 fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
     let before = others(session, namespace)?;
+    let steps_before = applied(session, namespace.pack())?.len();
     apply_missing(session, namespace.pack(), steps, |sql| {
         session.migrating(namespace, |db| db.execute_batch(sql))
     })?;
@@ -157,7 +169,14 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
             table: table.clone(),
         });
     }
-    check_references(session, namespace)
+    check_objects(session, namespace)?;
+    if steps_before == steps.len() {
+        return Ok(());
+    }
+    session.probe().map_err(|err| MigrationError::Obstructs {
+        pack: namespace.pack().to_owned(),
+        reason: session.explain(err).to_string(),
+    })
 }
 
 /// The tables that are not a component's own. Renaming is how it could make one.
@@ -264,29 +283,16 @@ fn applied(session: &Session, pack: &str) -> rusqlite::Result<Vec<(String, Strin
         .collect()
 }
 
-/// A foreign key into another namespace would let a component see or block what is not its own.
-fn check_references(session: &Session, namespace: &Namespace) -> Result<(), MigrationError> {
-    let mut statement = session.db.prepare(
-        "SELECT tables.name, keys.\"table\"
-         FROM sqlite_master AS tables, pragma_foreign_key_list(tables.name) AS keys
-         WHERE tables.type = 'table' AND substr(tables.name, 1, ?2) = ?1 AND substr(keys.\"table\", 1, ?2) <> ?1",
-    )?;
-    let prefix = namespace.prefix();
-    let found = statement
-        .query_map((prefix, i64::try_from(prefix.len()).unwrap_or(i64::MAX)), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?
-        .next();
-    match found {
+/// A foreign key into another namespace would let a component see, block or set off what is not its own, and
+/// so would a trigger on or about other tables.
+fn check_objects(session: &Session, namespace: &Namespace) -> Result<(), MigrationError> {
+    match session.misplaced_of(namespace)?.first() {
         None => Ok(()),
-        Some(row) => {
-            let (table, target) = row?;
-            Err(MigrationError::ForeignReference {
-                pack: namespace.pack().to_owned(),
-                table,
-                target,
-            })
-        }
+        Some(object) => Err(MigrationError::Misplaced {
+            pack: namespace.pack().to_owned(),
+            prefix: namespace.prefix().to_owned(),
+            object: object.to_string(),
+        }),
     }
 }
 
@@ -371,5 +377,90 @@ mod tests {
         ] {
             assert!(tried(sql).is_err(), "{sql}");
         }
+    }
+
+    #[test]
+    fn names_carry_the_prefix_exactly_as_it_is_written() {
+        for sql in [
+            "CREATE TABLE SHOP_skin (n INTEGER)",
+            "CREATE TABLE Shop_skin (n INTEGER)",
+            "CREATE INDEX SHOP_by_id ON shop_items (id)",
+            "ALTER TABLE shop_items RENAME TO SHOP_items",
+            "ALTER TABLE shop_items RENAME TO shop_x; ALTER TABLE shop_x RENAME TO sHop_items",
+            "CREATE TRIGGER SHOP_t AFTER INSERT ON shop_items BEGIN SELECT 1; END",
+        ] {
+            assert!(tried(sql).is_err(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn nothing_refers_to_or_mentions_what_is_not_its_own() {
+        for sql in [
+            "CREATE TABLE shop_bite (x TEXT REFERENCES core_operations (tool) DEFERRABLE INITIALLY DEFERRED)",
+            "CREATE TABLE shop_bite (x TEXT REFERENCES CORE_operations (seq) ON DELETE CASCADE)",
+            "CREATE TABLE shop_bite (x TEXT REFERENCES core_envelopes (id) ON DELETE SET NULL)",
+            "CREATE TABLE shop_bite (x TEXT, FOREIGN KEY (x) REFERENCES task_store_tasks (id))",
+            "CREATE TABLE shop_bite (x TEXT REFERENCES shopping (id))",
+            "CREATE TABLE shop_bite (x INTEGER);
+             ALTER TABLE shop_bite ADD COLUMN seq INTEGER GENERATED ALWAYS AS (x) VIRTUAL
+                 REFERENCES core_operations (seq) ON DELETE CASCADE",
+            "CREATE TRIGGER shop_t AFTER INSERT ON shop_items BEGIN DELETE FROM core_operations; END",
+            "CREATE TRIGGER shop_t AFTER INSERT ON shop_items BEGIN DELETE FROM \"Core_operations\"; END",
+            "CREATE TRIGGER shop_t AFTER INSERT ON shop_items WHEN EXISTS (SELECT 1 FROM 'core_envelopes') BEGIN SELECT 1; END",
+            "CREATE TRIGGER shop_t BEFORE INSERT ON core_operations BEGIN SELECT RAISE(IGNORE); END",
+            "CREATE TRIGGER shop_t BEFORE INSERT ON [core_operations] BEGIN SELECT RAISE(IGNORE); END",
+            "CREATE INDEX shop_i ON core_operations (tool)",
+            "CREATE UNIQUE INDEX shop_i ON core_operations (host_id)",
+            "REINDEX core_operations_failed",
+            "REINDEX",
+            "ANALYZE",
+        ] {
+            assert!(tried(sql).is_err(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn tables_of_a_component_refer_to_each_other_in_any_case() {
+        for sql in [
+            "CREATE TABLE shop_sold (item TEXT REFERENCES SHOP_items (id) ON DELETE CASCADE)",
+            "CREATE TABLE shop_sold (item TEXT); CREATE TRIGGER shop_kept BEFORE DELETE ON shop_sold
+                 BEGIN SELECT RAISE(ABORT, 'kept; see core_operation'); END",
+            "CREATE TABLE shop_sold (core_name TEXT DEFAULT 'core') -- not core_operations",
+        ] {
+            assert_eq!(tried(sql), Ok(()), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_component_after_whose_migrations_the_host_cannot_write_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.db");
+        let database = Database::open(&path).unwrap();
+        let sql = "CREATE TABLE shark_bite (x TEXT REFERENCES core_operations (tool))";
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
+        let step = |name: &str, sql: &str| Step {
+            name: name.to_owned(),
+            sql: sql.to_owned(),
+        };
+        let other = Namespace::of_pack("shop");
+        let steps = [step("0001_init", "CREATE TABLE shop_items (id TEXT)")];
+        // Each statement of the host's is tried; whose fault it is, is said.
+        let err = database.migrate(&other, &steps).unwrap_err();
+        assert!(matches!(&err, MigrationError::Obstructs { .. }), "{err}");
+        assert!(err.to_string().contains("shark_bite"), "{err}");
+        let steps = [step("0001_init", "CREATE TABLE shark_more (id TEXT)")];
+        let err = database
+            .migrate(&Namespace::of_pack("shark"), &steps)
+            .unwrap_err();
+        assert!(
+            err.to_string()
+                .contains("shark_bite of shark refers to core_operations"),
+            "{err}"
+        );
+        database.repair().unwrap();
+        database.migrate(&other, &[]).unwrap();
     }
 }

@@ -19,7 +19,9 @@ mod ledger;
 mod migrate;
 mod operations;
 mod prune;
+mod repair;
 mod repeats;
+mod schema;
 mod session;
 mod statement;
 mod stats;
@@ -39,8 +41,9 @@ pub use envelopes::{Admission, Envelope, EnvelopeFilter};
 pub use export::ExportedRow;
 pub use ledger::{Head, OpType, Operation};
 pub use migrate::{MigrationError, Step};
-pub use operations::{OperationFilter, StoredOperation};
+pub use operations::{OperationFilter, StoredOperation, claim, claimed_actor};
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
+pub use schema::{Misplaced, obstacle};
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
 pub use stats::ToolStats;
@@ -74,7 +77,8 @@ impl Database {
             path: path.to_owned(),
         };
         let session = database.write_session()?;
-        migrate::apply_core(&session)?;
+        migrate::apply_core(&session).map_err(|err| explained(&session, err))?;
+        report_misplaced(&session);
         Ok(database)
     }
 
@@ -93,11 +97,6 @@ impl Database {
     /// A session that SQLite keeps from writing.
     pub fn read_session(&self) -> Result<Session, OpenError> {
         Session::open(&self.path, session::Access::Read)
-    }
-
-    /// The triggers of a database that nobody touched.
-    fn pristine_triggers() -> Result<Vec<(String, String)>, MigrationError> {
-        Ok(scratch(std::iter::empty())?.triggers()?)
     }
 
     /// Packs that have tables here, whether they are loaded or not.
@@ -125,5 +124,28 @@ impl Database {
         let whole = |err: MigrationError| (String::new(), err);
         let session = self.write_session().map_err(|err| whole(err.into()))?;
         migrate::apply_together(&session, components)
+    }
+}
+
+/// The failure, with what is in the way of the host's own statements if something is.
+fn explained(session: &Session, err: MigrationError) -> MigrationError {
+    match err {
+        MigrationError::Record(err) => MigrationError::Record(session.explain(err)),
+        other => other,
+    }
+}
+
+/// Tells the operator what is in the database and should not be there. Whoever only looks at it can still do so.
+fn report_misplaced(session: &Session) {
+    match session.misplaced() {
+        Ok(found) => {
+            for object in found {
+                tracing::error!(
+                    "the database has what it should not have: {object}; see `tollgate doctor`, and \
+                     `tollgate doctor --repair` to put it right"
+                );
+            }
+        }
+        Err(err) => tracing::error!("the schema of the database was not checked: {err}"),
     }
 }

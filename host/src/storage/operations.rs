@@ -7,7 +7,41 @@ use serde::Serialize;
 
 use super::ledger::{OpType, Operation};
 use super::session::Session;
+use crate::auth::Identity;
 use crate::packs::Effect;
+use crate::text;
+
+/// Leads the name of who called, where nobody proved it.
+const CLAIMED: &str = "claimed:";
+
+/// Who called, as the ledger records a name that the call claims for itself: never like an identity that the
+/// transport proved. `None` without a name.
+pub fn claimed_actor(name: &str) -> Option<String> {
+    let name = text::clean(text::cut(name, 200));
+    let name = name.trim();
+    (!name.is_empty()).then(|| format!("{CLAIMED}{name}"))
+}
+
+/// The name that a call claimed, if that is all there is to know of its caller.
+pub fn claim(actor: &str) -> Option<&str> {
+    actor.strip_prefix(CLAIMED)
+}
+
+/// As whom rows have somebody. What nobody can prove to be is found as claimed, and without that word, as rows
+/// from before there was one have it.
+fn recorded_as(actor: &str) -> Vec<String> {
+    let is_claim = claim(actor).is_some();
+    let Some(claimed) = claimed_actor(claim(actor).unwrap_or(actor)) else {
+        return vec![actor.to_owned()];
+    };
+    let name = claim(&claimed).unwrap_or_default().to_owned();
+    match (Identity::could_be(&name) || claim(&name).is_some(), is_claim) {
+        // Somebody who proves to be it is another than who claims it.
+        (true, true) => vec![claimed],
+        (true, false) => vec![actor.to_owned()],
+        (false, _) => vec![name, claimed],
+    }
+}
 
 /// Which operations to return; what is absent does not restrict.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +52,7 @@ pub struct OperationFilter {
     pub pack: Option<String>,
     /// Of this tool.
     pub tool: Option<String>,
-    /// By this actor.
+    /// By this actor: an identity, or a name that calls claim.
     pub actor: Option<String>,
     /// With this outcome.
     pub success: Option<bool>,
@@ -76,7 +110,7 @@ pub struct StoredOperation {
     /// The limit that refused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_triggered: Option<String>,
-    /// Who called.
+    /// Who called: an identity, or `claimed:NAME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The client.
@@ -203,7 +237,6 @@ impl OperationFilter {
             ("envelope_id =", text(&self.envelope_id)),
             ("pack =", text(&self.pack)),
             ("tool =", text(&self.tool)),
-            ("actor =", text(&self.actor)),
             ("failure_fingerprint =", text(&self.failure_fingerprint)),
             ("effect =", text(&self.effect)),
             ("connection =", text(&self.connection)),
@@ -220,6 +253,16 @@ impl OperationFilter {
                 params.push(value);
                 clauses.push(format!("{condition} ?{}", params.len()));
             }
+        }
+        if let Some(actor) = &self.actor {
+            let places: Vec<String> = recorded_as(actor)
+                .into_iter()
+                .map(|name| {
+                    params.push(SqlValue::Text(name));
+                    format!("?{}", params.len())
+                })
+                .collect();
+            clauses.push(format!("actor IN ({})", places.join(", ")));
         }
         // Written out, because the index of failures is for this very condition.
         clauses.extend(
@@ -283,7 +326,51 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{self, YOUNG};
+    use super::super::fixture::{self, NOW, YOUNG, operation, verify};
+    use super::{OperationFilter, claimed_actor};
+
+    #[test]
+    fn a_claim_is_never_among_the_rows_of_an_identity_and_is_found_by_its_name() {
+        let (_place, session) = fixture::ledger("");
+        let issuer = "https://idp.example#ada";
+        session.begin_write().unwrap();
+        let actors = [
+            Some("token:ada".to_owned()),
+            claimed_actor("token:ada"),
+            // As versions had it that did not mark claims.
+            Some("ada".to_owned()),
+            claimed_actor("ada"),
+            claimed_actor("claimed:ada"),
+            Some(issuer.to_owned()),
+            claimed_actor(issuer),
+            claimed_actor(" \n"),
+            claimed_actor("\u{200b}token:ada"),
+        ];
+        for (number, actor) in actors.into_iter().enumerate() {
+            let mut row = operation(number, None, NOW);
+            row.actor = actor;
+            session.record(&row).unwrap();
+        }
+        session.commit().unwrap();
+        let found = |actor: &str| -> Vec<i64> {
+            let filter = OperationFilter {
+                actor: Some(actor.to_owned()),
+                after: Some(0),
+                ..OperationFilter::default()
+            };
+            let found = session.operations(&filter, 99).unwrap();
+            found.iter().map(|operation| operation.seq).collect()
+        };
+        assert_eq!(found("token:ada"), [1]);
+        assert_eq!(found("claimed:token:ada"), [2, 9]);
+        assert_eq!(found("ada"), [3, 4]);
+        assert_eq!(found("claimed:ada"), [3, 4]);
+        assert_eq!(found("claimed:claimed:ada"), [5]);
+        assert_eq!(found(issuer), [6]);
+        assert_eq!(found(&format!("claimed:{issuer}")), [7]);
+        assert_eq!(found(""), [] as [i64; 0]);
+        assert_eq!(verify(&session, None), None);
+    }
 
     #[test]
     fn a_place_is_before_all_that_came_since_and_not_long_before() {

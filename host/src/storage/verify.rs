@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
+use super::MigrationError;
 use super::anchors::Anchor;
 use super::ledger::{CHAIN_COLUMNS, Head, Link, RowHasher, link};
 use super::session::Session;
-use super::{Database, MigrationError};
 use crate::ledger::key::PublicKey;
 
 /// What verifying found.
@@ -22,6 +22,20 @@ pub struct Verified {
     pub head: Head,
     /// The first thing that is wrong, if anything is.
     pub broken: Option<Broken>,
+    /// What is wrong around the rows: triggers, views, indexes and tables that are missing, changed or added,
+    /// foreign keys that reach the host's tables, indexes that do not fit them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub around: Vec<String>,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.seq {
+            // It is not about a row.
+            0 => f.write_str(&self.what),
+            seq => write!(f, "row {seq}: {}", self.what),
+        }
+    }
 }
 
 /// Where the chain breaks.
@@ -64,8 +78,10 @@ impl Session {
         };
         let anchors = self.anchors()?;
         let mut broken = self.walk(&mut walk, &anchors)?.err();
+        let around = self.faults_around()?;
         if broken.is_none() {
-            broken = walk.end().err().or(self.changed_triggers()?);
+            let first = around.first().map(|fault| Broken::at(0, fault.as_str()));
+            broken = walk.end().err().or(first);
         }
         Ok(Verified {
             rows: walk.rows,
@@ -73,12 +89,13 @@ impl Session {
             pruned_before_head: head.map(|_| walk.pruned_before_head),
             head: walk.at,
             broken,
+            around,
         })
     }
 
     fn walk(&self, walk: &mut Walk<'_>, anchors: &[Anchor]) -> rusqlite::Result<Result<(), Broken>> {
         let mut statement = self.db.prepare(&format!(
-            "SELECT {CHAIN_COLUMNS} FROM core_operations ORDER BY seq"
+            "SELECT {CHAIN_COLUMNS} FROM core_operations NOT INDEXED ORDER BY seq"
         ))?;
         let mut rows = statement.query([])?;
         let mut hasher = RowHasher::new();
@@ -97,34 +114,24 @@ impl Session {
         Ok(anchors.try_for_each(|anchor| walk.cross(anchor)))
     }
 
-    /// Without its triggers the table could be changed through SQL.
-    fn changed_triggers(&self) -> rusqlite::Result<Option<Broken>> {
-        let wanted = match Database::pristine_triggers() {
-            Ok(wanted) => wanted,
+    /// What of the schema and of the files' pages makes that rows cannot be believed: without its triggers the
+    /// table could be changed through SQL, another one swallows rows, and a lying index hides them.
+    fn faults_around(&self) -> rusqlite::Result<Vec<String>> {
+        let misplaced = match self.misplaced() {
+            Ok(misplaced) => misplaced,
             Err(MigrationError::Record(err)) => return Err(err),
-            Err(err) => return Ok(Some(Broken::at(0, err.to_string()))),
+            Err(err) => return Ok(vec![err.to_string()]),
         };
-        let found = self.triggers()?;
-        Ok(wanted
+        let mut faults: Vec<String> = misplaced
             .iter()
-            .find(|trigger| !found.contains(trigger))
-            .map(|(name, _)| {
-                Broken::at(
-                    0,
-                    format!("the trigger {name} is gone or another one: the ledger was open to changes"),
-                )
-            }))
-    }
-
-    /// The triggers that guard the ledger: their names and texts.
-    pub(super) fn triggers(&self) -> rusqlite::Result<Vec<(String, String)>> {
-        self.db
-            .prepare(
-                "SELECT name, sql FROM sqlite_master
-                 WHERE type = 'trigger' AND tbl_name IN ('core_operations', 'core_anchors') ORDER BY name",
-            )?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect()
+            .filter(|object| object.concerns_core || matches!(object.kind.as_str(), "trigger" | "view"))
+            .map(ToString::to_string)
+            .collect();
+        for table in ["core_operations", "core_anchors"] {
+            let found = self.faults_of(table)?.into_iter();
+            faults.extend(found.map(|fault| format!("table {table}: {fault}")));
+        }
+        Ok(faults)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::clock;
 use crate::hash::sha256_hex;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::sandbox::bindings::tollgate::host::component;
-use crate::storage::{Operation, StoredOperation};
+use crate::storage::{Operation, StoredOperation, claimed_actor};
 
 /// Most calls that one line of a history stands for.
 const MOST: i64 = 10_000;
@@ -108,7 +108,7 @@ fn row(line: &Fields<'_, '_>, request: &wit::Request, outcome: Option<&wit::Outc
     let error_code = line.text("error_code").or_else(|| outcome?.error_code.clone());
     let claimed = || {
         let arguments: Value = serde_json::from_str(&request.arguments).ok()?;
-        arguments.get("actor")?.as_str().map(str::to_owned)
+        claimed_actor(arguments.get("actor")?.as_str()?)
     };
     let hash_of_body = || {
         Some(sha256_hex(

@@ -9,7 +9,7 @@ use crate::hash::sha256_hex;
 use crate::packs::Effect;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::sandbox::bindings::tollgate::host::component;
-use crate::storage::{Session, StoredOperation};
+use crate::storage::{Session, StoredOperation, claim};
 
 /// Refusals of the gate itself, which come before any policy is asked.
 const BEFORE_POLICIES: [&str; 7] = [
@@ -153,8 +153,11 @@ fn request(row: &StoredOperation, effect: Effect, arguments: String) -> wit::Req
         },
         args_hash: row.args_hash.clone(),
         envelope_id: row.envelope_id.clone(),
-        // The ledger has one name for who called: what the transport proved, else what the arguments claim.
-        identity: row.actor.clone().filter(|actor| !claims(actor)),
+        // Rows from before claims were marked have what the arguments claim as it is.
+        identity: row
+            .actor
+            .clone()
+            .filter(|actor| claim(actor).is_none() && !claims(actor)),
         client: row.client.clone(),
         connection: row.connection.clone(),
         at: Timestamp::parse(&row.timestamp).map_or(0, Timestamp::as_ms),

@@ -14,7 +14,7 @@ use tollgate::storage::{Broken, Head, Session, Verified};
 use super::{Global, open};
 use crate::cli::out;
 
-/// Check that no row was changed, removed, inserted or replaced
+/// Check that no row was changed, removed, inserted or replaced, and that nothing was added that could do so
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Verify {
     /// What `ledger export` printed before: a file whose last line is the head, or SEQ:HASH
@@ -78,10 +78,10 @@ impl Verify {
 
 fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
     if let Some(broken) = &verified.broken {
-        return match broken.seq {
-            0 => broken.what.clone(),
-            seq => format!("row {seq}: {}", broken.what),
-        };
+        let others = verified.around.iter().filter(|fault| **fault != broken.what);
+        let lines = std::iter::once(broken.to_string()).chain(others.cloned());
+        let text = lines.collect::<Vec<_>>().join("\n");
+        return tollgate::text::clean_lines(&text);
     }
     let mut text = format!(
         "{} rows hold together; the head is {}:{}",

@@ -77,7 +77,7 @@ impl Policy for RateLimit {
         }
         let window = i64::from(self.seconds) * 1_000;
         // Without an actor the filter would not restrict, and nobody's calls would count as everybody's.
-        let actor = request.actor().unwrap_or_default();
+        let actor = request.recorded_actor().unwrap_or_default();
         let mut times: Vec<i64> = Vec::new();
         for effect in &self.effects {
             let found = cx.ledger().query(&OperationFilter {
@@ -85,7 +85,7 @@ impl Policy for RateLimit {
                 effect: Some(*effect),
                 success: Some(true),
                 connection: (self.of == Whose::Connection).then(|| request.connection.clone()),
-                actor: (self.of == Whose::Actor).then(|| actor.to_owned()),
+                actor: (self.of == Whose::Actor).then(|| actor.clone()),
                 envelope_id: request.envelope_id.clone().filter(|_| self.of == Whose::Envelope),
                 since_ms: Some(request.at - window + 1),
                 newest_first: true,
@@ -189,6 +189,29 @@ mod tests {
         assert!(denied(r#"{"calls": 2, "seconds": 60, "each_tool": true}"#, past()).is_none());
         assert!(denied(r#"{"calls": 1, "seconds": 60, "of": "actor"}"#, past()).is_none());
         assert!(denied(r#"{"calls": 1, "seconds": 60, "of": "envelope"}"#, past()).is_none());
+    }
+
+    #[test]
+    fn a_claim_uses_up_its_own_calls_and_no_identitys() {
+        let settings = r#"{"calls": 1, "seconds": 60, "of": "actor"}"#;
+        let is_denied = |identity: Option<&str>, claimed: &str, recorded: &str| {
+            let judge = Judge::<RateLimit>::new(settings).unwrap();
+            judge.session().set_operations(vec![Operation {
+                actor: Some(recorded.to_owned()),
+                ..past(1, "task_create", "con_1")
+            }]);
+            let request = Request {
+                at: NOW,
+                identity: identity.map(str::to_owned),
+                ..Request::of("task_create", &format!(r#"{{"actor": {claimed:?}}}"#))
+            };
+            judge.before(&request).verdict != Verdict::Pass
+        };
+        assert!(is_denied(None, "ada", "claimed:ada"));
+        assert!(is_denied(None, "token:ada", "claimed:token:ada"));
+        assert!(!is_denied(None, "token:ada", "token:ada"));
+        assert!(is_denied(Some("token:ada"), "x", "token:ada"));
+        assert!(!is_denied(Some("token:ada"), "x", "claimed:token:ada"));
     }
 
     #[test]

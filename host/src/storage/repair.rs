@@ -1,0 +1,61 @@
+//! Taking out of the database what should not be there.
+
+use super::migrate;
+use super::schema::{Cure, Misplaced, pristine, quoted};
+use super::session::Session;
+use super::{Database, MigrationError};
+
+impl Database {
+    /// Drops what neither the host nor a component may have in the database, with its rows, and makes triggers and
+    /// indexes of the host's own anew that are gone or others. What was done. The operator asked for it.
+    pub fn repair(&self) -> Result<Vec<Misplaced>, MigrationError> {
+        let mut session = self.write_session()?;
+        // Dropping a table would otherwise delete its rows first, in a statement that foreign keys take part in,
+        // and in which the host touches what is not its own.
+        session.db.pragma_update(None, "foreign_keys", false)?;
+        session
+            .db
+            .authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>)?;
+        let mut done = cure(&session, Cure::Drop)?;
+        // A database of an older version lacks what its next migrations make.
+        migrate::apply_core(&session)?;
+        done.extend(cure(&session, Cure::Restore)?);
+        Ok(done)
+    }
+}
+
+/// Puts right what this cure puts right, all or nothing.
+fn cure(session: &Session, cure: Cure) -> Result<Vec<Misplaced>, MigrationError> {
+    session.begin_write()?;
+    let cured = cure_in_transaction(session, cure);
+    match &cured {
+        Ok(_) => session.commit()?,
+        Err(_) if session.in_transaction() => session.rollback()?,
+        Err(_) => {}
+    }
+    cured
+}
+
+fn cure_in_transaction(session: &Session, cure: Cure) -> Result<Vec<Misplaced>, MigrationError> {
+    let mut wrong = if session.has_migrations()? {
+        session.misplaced()?
+    } else {
+        Vec::new()
+    };
+    wrong.retain(|object| object.cure == cure);
+    // What is on a table goes before it.
+    wrong.sort_by_key(|object| object.kind == "table");
+    for object in &wrong {
+        let kind = object.kind.to_uppercase();
+        let mut sql = format!("DROP {kind} IF EXISTS {};", quoted(&object.name));
+        if cure == Cure::Restore {
+            let core = pristine()?.iter();
+            let made = core
+                .filter(|made| made.kind == object.kind && made.name == object.name)
+                .find_map(|made| made.sql.as_deref());
+            sql.push_str(made.unwrap_or_default());
+        }
+        session.db.execute_batch(&sql)?;
+    }
+    Ok(wrong)
+}
