@@ -13,9 +13,12 @@ mod envelopes;
 mod export;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod functions;
+mod functions_sqlite;
 mod health;
 mod intents;
 mod ledger;
+mod memory;
 mod migrate;
 mod operations;
 mod prune;

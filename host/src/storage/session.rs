@@ -13,14 +13,20 @@ use rusqlite::{Connection, OpenFlags};
 use thiserror::Error;
 
 use super::access::{self, Mode, Namespace};
+use super::functions_sqlite::{self, IsLate};
 use super::ledger::Head;
+use super::memory::{self, Armed, Budget};
 use super::turn::Line;
 use crate::deadline::Deadline;
 
 /// How long a session waits for another process's write transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// SQLite instructions between two looks at the deadline: well under a millisecond.
-const PROGRESS_INTERVAL: i32 = 1_000;
+const PROGRESS_INTERVAL: i32 = 100;
+/// Memory that the SQL of one call takes at most, in SQLite and as rows on their way to the component.
+pub(super) const SQL_MEMORY: u64 = 15 << 20;
+/// What is left of that when a statement is interrupted. What one instruction takes fits into it.
+const MEMORY_RESERVE: i64 = 2 << 20;
 /// Statements kept prepared per session.
 const STATEMENT_CACHE: usize = 256;
 /// The highest `max_page_count` that SQLite takes.
@@ -60,6 +66,8 @@ pub struct Session {
     pub(super) db: Connection,
     state: Arc<State>,
     page_limit: Cell<i64>,
+    /// What a component's statements may take, while one is in.
+    budget: Cell<Option<Budget>>,
     /// The end of the ledger as the open transaction sees it, once it wrote a row.
     pub(super) known_head: Cell<Option<Head>>,
     /// Where it waits for its turn to write.
@@ -71,6 +79,12 @@ struct State {
     mode: Mutex<Mode>,
     deadline: Mutex<Option<Deadline>>,
     changes: Mutex<Changes>,
+}
+
+impl State {
+    fn is_late(&self) -> bool {
+        lock(&self.deadline).as_ref().is_some_and(Deadline::is_over)
+    }
 }
 
 /// Rows that a component's call changed, by table: inserted, updated, deleted.
@@ -91,6 +105,7 @@ impl Session {
                 OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
             }
         };
+        memory::install()?;
         let mut db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         db.busy_timeout(BUSY_TIMEOUT)?;
         db.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
@@ -106,9 +121,11 @@ impl Session {
             access::decide(&lock(&seen.mode), &context)
         }))?;
         let seen = Arc::clone(&state);
+        let is_late: IsLate = Arc::new(move || seen.is_late());
+        functions_sqlite::register(&db, &is_late)?;
         db.progress_handler(
             PROGRESS_INTERVAL,
-            Some(move || lock(&seen.deadline).as_ref().is_some_and(Deadline::is_over)),
+            Some(move || is_late() || memory::nearly_used_up(MEMORY_RESERVE)),
         )?;
         if access == Access::Write {
             let seen = Arc::clone(&state);
@@ -126,6 +143,7 @@ impl Session {
             line,
             state,
             page_limit: Cell::new(MAX_PAGES),
+            budget: Cell::new(None),
             known_head: Cell::new(None),
         })
     }
@@ -134,6 +152,13 @@ impl Session {
     pub fn enter(&self, namespace: &Namespace, deadline: &Deadline) {
         *lock(&self.state.mode) = Mode::Component(namespace.clone());
         *lock(&self.state.deadline) = Some(deadline.clone());
+        self.budget.set(Some(Budget::from_now(SQL_MEMORY)));
+    }
+
+    /// Bounds the memory of the component's statement that runs until the result is dropped.
+    pub(super) fn bound_memory(&self) -> Option<Armed> {
+        let end = lock(&self.state.deadline).as_ref().map(Deadline::end);
+        self.budget.get().map(|budget| budget.until(end).arm())
     }
 
     /// What the component's statements changed since the last look.
@@ -150,6 +175,7 @@ impl Session {
     pub fn leave(&self) {
         *lock(&self.state.mode) = Mode::Host;
         *lock(&self.state.deadline) = None;
+        self.budget.set(None);
     }
 
     /// Runs `body` with the host's rights in the middle of a component's call. A statement that is

@@ -53,6 +53,7 @@ impl storage::Host for View<'_> {
             SqlError::TooLarge(why) => Error::TooLarge(why),
             SqlError::Full => Error::Full,
             SqlError::Interrupted => Error::Interrupted,
+            SqlError::Memory => Error::TooLarge(err.to_string()),
             SqlError::TransactionState(why) => Error::TransactionState(why),
             SqlError::Internal(err) => {
                 tracing::error!(pack = self.namespace.pack(), %err, "a component's statement failed");
