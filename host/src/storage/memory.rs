@@ -46,6 +46,8 @@ thread_local! {
     static HELD: Cell<i64> = const { Cell::new(0) };
     /// The budget in force, while a component's statement runs.
     static ARMED: Cell<Option<Budget>> = const { Cell::new(None) };
+    #[cfg(test)]
+    static PEAK: Cell<i64> = const { Cell::new(0) };
     /// The first refusal since [`Budget::arm`].
     static DENIED: Cell<Option<Denial>> = const { Cell::new(None) };
 }
@@ -58,11 +60,6 @@ impl Budget {
             limit: i64::try_from(limit).unwrap_or(i64::MAX),
             end: None,
         }
-    }
-
-    /// Most bytes.
-    pub(super) fn limit(&self) -> u64 {
-        self.limit.unsigned_abs()
     }
 
     /// Puts the budget in force on this thread until the result is dropped.
@@ -229,7 +226,23 @@ fn check(code: c_int) -> Result<(), c_int> {
 }
 
 fn count(more: i64) {
-    HELD.set(HELD.get().saturating_add(more));
+    let held = HELD.get().saturating_add(more);
+    HELD.set(held);
+    #[cfg(test)]
+    PEAK.set(PEAK.get().max(held));
+}
+
+/// Bytes that SQLite holds of this thread's allocations.
+#[cfg(test)]
+pub(super) fn held() -> i64 {
+    PEAK.set(HELD.get());
+    HELD.get()
+}
+
+/// The most that it held since [`held`].
+#[cfg(test)]
+pub(super) fn take_peak() -> i64 {
+    PEAK.get()
 }
 
 unsafe extern "C" fn malloc(bytes: c_int) -> *mut c_void {

@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::Action;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use thiserror::Error;
 
 use super::access::{self, Mode, Namespace};
@@ -19,8 +19,10 @@ use super::memory::{self, Armed, Budget};
 use super::turn::Line;
 use crate::deadline::Deadline;
 
-/// How long a session waits for another process's write transaction.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a session waits for another process's write transaction: longer than any may take.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(12);
+/// Between two looks at the deadline of a call that waits for it.
+const BUSY_STEP: Duration = Duration::from_millis(50);
 /// SQLite instructions between two looks at the deadline: well under a millisecond.
 const PROGRESS_INTERVAL: i32 = 100;
 /// Memory that the SQL of one call takes at most, in SQLite and as rows on their way to the component.
@@ -191,8 +193,15 @@ impl Session {
     pub(super) fn migrating<T>(&self, namespace: &Namespace, body: impl FnOnce(&Connection) -> T) -> T {
         *lock(&self.state.mode) = Mode::Migration(namespace.clone());
         let result = body(&self.db);
-        self.leave();
+        *lock(&self.state.mode) = Mode::Host;
         result
+    }
+
+    /// Bounds time and memory of what runs until [`leave`](Session::leave), the host's own statements in between
+    /// included.
+    pub(super) fn begin_bounds(&self, deadline: &Deadline, memory: u64) {
+        *lock(&self.state.deadline) = Some(deadline.clone());
+        self.budget.set(Some(Budget::from_now(memory)));
     }
 
     /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
@@ -223,8 +232,40 @@ impl Session {
         if let Some(line) = &self.line {
             line.enter();
         }
-        let begun = self.host_statement("BEGIN IMMEDIATE");
+        let begun = self.begin_immediate();
         self.end_turn();
+        begun
+    }
+
+    /// SQLite decides at the beginning of a transaction where it keeps the originals of pages that it changes, for
+    /// savepoints: in memory like everything temporary, or in a file once they are many. They may be as many as the
+    /// component has pages.
+    fn begin_immediate(&self) -> rusqlite::Result<()> {
+        self.db.pragma_update(None, "temp_store", "FILE")?;
+        let begun = self.host_statement("BEGIN IMMEDIATE");
+        self.db.pragma_update(None, "temp_store", "MEMORY")?;
+        begun
+    }
+
+    /// The same for a call that waits no longer than until its deadline. Fails as busy then.
+    pub fn begin_write_before(&self, deadline: &Deadline) -> rusqlite::Result<()> {
+        self.known_head.set(None);
+        if let Some(line) = &self.line {
+            line.enter_unless(|| deadline.is_over());
+        }
+        let patience = Instant::now() + BUSY_TIMEOUT;
+        let begun = loop {
+            self.db.busy_timeout(BUSY_STEP.min(deadline.remaining()))?;
+            let begun = self.begin_immediate();
+            let is_busy = begun
+                .as_ref()
+                .is_err_and(|err| err.sqlite_error_code() == Some(ErrorCode::DatabaseBusy));
+            if !is_busy || deadline.is_over() || Instant::now() >= patience {
+                break begun;
+            }
+        };
+        self.end_turn();
+        self.db.busy_timeout(BUSY_TIMEOUT)?;
         begun
     }
 

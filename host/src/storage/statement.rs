@@ -79,15 +79,10 @@ impl Session {
         run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         let _armed = self.bound_memory();
-        let done = self.prepare(namespace, sql).and_then(|mut statement| {
-            let is_new = statement.get_status(StatementStatus::Run) == 0;
-            let is_kept = !is_new || statement.get_status(StatementStatus::MemUsed) <= MAX_KEPT;
-            let done = run(&mut statement);
-            if !is_kept {
-                statement.discard();
-            }
-            done
-        });
+        let tagged = [namespace.tag(), sql].concat();
+        let done = self
+            .prepare(&tagged)
+            .and_then(|statement| self.run_prepared(&tagged, statement, run));
         done.map_err(|err| match (err, memory::denied()) {
             (SqlError::Interrupted | SqlError::Memory, Some(Denial::Memory)) => SqlError::Memory,
             (SqlError::Memory, Some(Denial::Time)) => SqlError::Interrupted,
@@ -114,16 +109,41 @@ impl Session {
         result
     }
 
-    fn prepare(&self, namespace: &Namespace, sql: &str) -> Result<CachedStatement<'_>, SqlError> {
+    /// The statement of this text, which the component's tag leads. The tag keeps one component's cached
+    /// statements from another, which the authorizer would never be asked about again.
+    fn prepare(&self, tagged: &str) -> Result<CachedStatement<'_>, SqlError> {
         // Some failures make SQLite roll the whole transaction back. What came after would commit by
         // itself, past the savepoint and the ledger.
         if !self.in_transaction() {
             return Err(SqlError::TransactionState("the transaction is over".to_owned()));
         }
-        // The tag keeps one component's cached statements from another, which the authorizer
-        // would never be asked about again.
-        let tagged = [namespace.tag(), sql].concat();
-        Ok(self.db.prepare_cached(&tagged)?)
+        Ok(self.db.prepare_cached(tagged)?)
+    }
+
+    /// Runs a statement, and keeps it for later calls unless it is large or has very many steps.
+    fn run_prepared<T>(
+        &self,
+        tagged: &str,
+        mut statement: CachedStatement<'_>,
+        run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        // What is kept was looked at before.
+        if statement.get_status(StatementStatus::Run) > 0 {
+            return run(&mut statement);
+        }
+        let narrow = self.narrow(tagged, &statement)?;
+        let is_kept = narrow.is_none() && statement.get_status(StatementStatus::MemUsed) <= MAX_KEPT;
+        let done = run(&mut statement).map_err(|err| match (err, &narrow) {
+            (SqlError::TooLarge(why), Some(narrow)) => SqlError::TooLarge(format!(
+                "{why}; a statement with this many terms works on values of at most {} bytes",
+                narrow.longest
+            )),
+            (err, _) => err,
+        });
+        if !is_kept {
+            statement.discard();
+        }
+        done
     }
 }
 
