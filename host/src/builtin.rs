@@ -40,8 +40,14 @@ pub fn limits(name: &str) -> Limits {
         "conductor" | "convergence" => Duration::from_secs(600),
         _ => Limits::default().run,
     };
+    let write = match name {
+        // What is known of a large repository is stored in one transaction.
+        "conductor" => Duration::from_secs(10),
+        _ => Limits::default().write,
+    };
     Limits {
         run,
+        write,
         ..Limits::default()
     }
 }

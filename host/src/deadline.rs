@@ -1,7 +1,7 @@
 //! When a call must end: its time is up, or its caller gave up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Asks calls to end before their time. Clones ask the same calls.
@@ -34,34 +34,102 @@ impl Cancel {
     }
 }
 
-/// The end of one call by the monotonic clock, or earlier when cancelled.
+/// The end of one call by the monotonic clock, or earlier when cancelled. Clones are about the same call.
 #[derive(Debug, Clone)]
 pub struct Deadline {
     at: Instant,
     cancel: Cancel,
+    narrowed: Arc<Narrowed>,
 }
+
+/// An earlier end that holds for a while.
+#[derive(Debug)]
+struct Narrowed {
+    since: Instant,
+    /// Nanoseconds after `since`, or [`NEVER`].
+    end: AtomicU64,
+}
+
+/// No earlier end.
+const NEVER: u64 = u64::MAX;
 
 impl Deadline {
     /// This long from now.
     pub fn after(time: Duration, cancel: Cancel) -> Deadline {
+        let now = Instant::now();
         Deadline {
-            at: Instant::now() + time,
+            at: now + time,
             cancel,
+            narrowed: Arc::new(Narrowed {
+                since: now,
+                end: AtomicU64::new(NEVER),
+            }),
+        }
+    }
+
+    /// Ends the call this long from now, unless it ends before or [`widen`](Deadline::widen) comes before.
+    pub fn narrow(&self, time: Duration) {
+        let end = self.narrowed.since.elapsed().saturating_add(time);
+        let end = u64::try_from(end.as_nanos()).unwrap_or(NEVER);
+        self.narrowed.end.store(end, Ordering::Relaxed);
+    }
+
+    /// Gives the call its own end back.
+    pub fn widen(&self) {
+        self.narrowed.end.store(NEVER, Ordering::Relaxed);
+    }
+
+    /// When the call must end.
+    pub fn end(&self) -> Instant {
+        match self.narrowed.end.load(Ordering::Relaxed) {
+            NEVER => self.at,
+            end => self.at.min(self.narrowed.since + Duration::from_nanos(end)),
         }
     }
 
     /// Whether the call must end now.
     pub fn is_over(&self) -> bool {
-        self.cancel.is_cancelled() || Instant::now() >= self.at
+        self.cancel.is_cancelled() || Instant::now() >= self.end()
+    }
+
+    /// Whether it must end now only because its end was [moved forward](Deadline::narrow).
+    pub fn is_narrowed(&self) -> bool {
+        let now = Instant::now();
+        now >= self.end() && now < self.at
     }
 
     /// How long it still may take.
     pub fn remaining(&self) -> Duration {
-        self.at.saturating_duration_since(Instant::now())
+        self.end().saturating_duration_since(Instant::now())
     }
 
     /// Whether it was cancelled rather than late.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_earlier_end_holds_for_all_clones_until_it_is_taken_back() {
+        let deadline = Deadline::after(Duration::from_secs(3600), Cancel::default());
+        let clone = deadline.clone();
+        assert!(!clone.is_over() && !clone.is_narrowed());
+        deadline.narrow(Duration::ZERO);
+        assert!(clone.is_over() && clone.is_narrowed());
+        assert_eq!(clone.remaining(), Duration::ZERO);
+        deadline.widen();
+        assert!(!clone.is_over());
+        assert!(clone.remaining() > Duration::from_secs(3000));
+    }
+
+    #[test]
+    fn no_end_is_later_than_the_first() {
+        let deadline = Deadline::after(Duration::ZERO, Cancel::default());
+        deadline.narrow(Duration::from_secs(3600));
+        assert!(deadline.is_over() && !deadline.is_narrowed());
     }
 }

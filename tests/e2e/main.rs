@@ -44,6 +44,7 @@ mod reload;
 mod resources;
 mod security_page;
 mod shipped;
+mod sql_limits;
 mod stdio;
 mod surface;
 mod tasks;

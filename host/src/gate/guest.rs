@@ -314,6 +314,15 @@ fn name_trap(
             "HANDLE_LIMIT",
             format!("pack `{pack}` took more handles than it may hold"),
         ),
+        (None, _) if deadline.is_narrowed() => ToolError::new(
+            "TRANSACTION_LIMIT",
+            format!("pack `{pack}` kept a transaction open for longer than it may; it was rolled back"),
+        )
+        .remediation("Do less in one transaction; the operator can raise limits.write_ms of the pack.")
+        .context(
+            "limit_ms",
+            u64::try_from(limits.write.as_millis()).unwrap_or(u64::MAX),
+        ),
         (None, Some(Trap::Interrupt)) => late(call),
         (None, Some(Trap::StackOverflow)) => {
             ToolError::new("STACK_OVERFLOW", format!("pack `{pack}` recursed too deeply"))

@@ -277,7 +277,7 @@ impl Loader {
             return Err(problems);
         }
         Ok(Pack {
-            namespace: Namespace::of_pack(&manifest.name),
+            namespace: Namespace::of_pack(&manifest.name).bounded(source.limits.of_tables()),
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
             access: Arc::new(Access::new(
                 workspaces,

@@ -351,7 +351,7 @@ impl Described {
             return Err(problems);
         };
         Ok(Policy {
-            namespace: Namespace::of_policy(&manifest.name),
+            namespace: Namespace::of_policy(&manifest.name).bounded(source.limits.of_tables()),
             origin: source.origin.to_string(),
             hash: self.hash.clone(),
             size: self.size,

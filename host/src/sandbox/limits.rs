@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
+use crate::storage::Bounds;
+
 /// Limits of one component's calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -27,6 +29,16 @@ impl Default for Limits {
             write: Duration::from_secs(2),
             run: Duration::from_secs(30),
             storage: 1 << 30,
+        }
+    }
+}
+
+impl Limits {
+    /// What the component's tables and migrations may take.
+    pub fn of_tables(&self) -> Bounds {
+        Bounds {
+            storage: self.storage,
+            memory: self.memory as u64,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wasmtime::component::ResourceTable;
 use wasmtime::{Store, UpdateDeadline};
@@ -37,6 +38,8 @@ pub struct CallState {
     pub clock: Arc<dyn Clock>,
     /// Whether statements run inside the call's own transaction or want one of their own.
     pub transactions: Transactions,
+    /// How long a transaction of its own may take.
+    pub transaction_time: Duration,
     /// What it added to its operation's record.
     pub additions: Additions,
     /// Units of named budgets that a `write` call has set aside.
@@ -138,6 +141,7 @@ impl CallState {
             deadline: setup.deadline,
             clock: setup.clock,
             transactions: setup.transactions,
+            transaction_time: limits.write,
             effect: setup.effect,
             access: setup.access,
             launcher: setup.launcher,
@@ -203,6 +207,10 @@ impl CallState {
             });
         }
         self.session.leave();
+        // The guest did not end it. The write lock goes before anything else is done with the call.
+        if self.transactions == Transactions::Open && self.session.in_transaction() {
+            let _ = self.session.rollback();
+        }
         self.session
     }
 

@@ -11,6 +11,16 @@ pub struct Namespace {
     prefix: Arc<str>,
     /// Leads every statement of the component, so that its cached statements are its own.
     tag: Arc<str>,
+    bounds: Bounds,
+}
+
+/// What a component's tables and the SQL that makes them may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of the database.
+    pub storage: u64,
+    /// Bytes of memory of its migrations, beside what SQL may take in every call.
+    pub memory: u64,
 }
 
 impl Namespace {
@@ -21,7 +31,21 @@ impl Namespace {
             pack: pack.into(),
             tag: format!("/*{prefix}*/ ").into(),
             prefix: prefix.into(),
+            bounds: Bounds {
+                storage: 1 << 30,
+                memory: 64 << 20,
+            },
         }
+    }
+
+    /// The same with other bounds than those of [`Limits`](crate::sandbox::Limits) by default.
+    #[must_use]
+    pub fn bounded(self, bounds: Bounds) -> Namespace {
+        Namespace { bounds, ..self }
+    }
+
+    pub(super) fn bounds(&self) -> Bounds {
+        self.bounds
     }
 
     /// The namespace of a policy: `rate-limit` owns `policy_rate_limit_…`, so that no policy gets at a pack's

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::access::Namespace;
+use super::bounds::migration_deadline;
 use super::session::{OpenError, Session};
 use crate::hash::hex;
 
@@ -83,6 +84,38 @@ pub enum MigrationError {
         /// What SQLite says, and what is in the way.
         reason: String,
     },
+    /// The migrations did not end.
+    #[error(
+        "the migrations of {pack} did not end within {seconds} s, which is what they may take; nothing was changed"
+    )]
+    OutOfTime {
+        /// Whose migrations.
+        pack: String,
+        /// How long they may take.
+        seconds: u64,
+    },
+    /// The migrations sort or join too much at once.
+    #[error(
+        "the migrations of {pack} need more than {mib} MiB of memory, which is what limits.memory_mib leaves them; \
+         nothing was changed"
+    )]
+    OutOfMemory {
+        /// Whose migrations.
+        pack: String,
+        /// What they may take.
+        mib: u64,
+    },
+    /// The tables grow past their quota, or the disk is full.
+    #[error(
+        "after the migrations of {pack} its tables would take more than the {mib} MiB of limits.storage_mib, or \
+         more than the disk has; nothing was changed"
+    )]
+    OutOfStorage {
+        /// Whose migrations.
+        pack: String,
+        /// What its tables may take.
+        mib: u64,
+    },
     /// Reading or recording what was applied failed.
     #[error("the record of migrations could not be used")]
     Record(#[from] rusqlite::Error),
@@ -139,7 +172,11 @@ pub(super) fn apply_core(session: &Session) -> Result<(), MigrationError> {
 
 /// Brings a component's tables up to date.
 pub(super) fn apply(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
-    in_transaction(session, || apply_one(session, namespace, steps))
+    in_transaction(session, || {
+        session.bounded(namespace, &migration_deadline(), || {
+            apply_one(session, namespace, steps)
+        })
+    })
 }
 
 /// Whether [`apply`] would bring a component's tables up to date. They stay as they are.
@@ -149,7 +186,9 @@ pub(super) fn try_out(
     steps: &[Step],
 ) -> Result<(), MigrationError> {
     session.begin_write()?;
-    let tried = apply_one(session, namespace, steps);
+    let tried = session.bounded(namespace, &migration_deadline(), || {
+        apply_one(session, namespace, steps)
+    });
     if session.in_transaction() {
         session.rollback()?;
     }
@@ -197,10 +236,11 @@ pub(super) fn apply_together<'a>(
     components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
 ) -> Result<(), (String, MigrationError)> {
     let mut at = String::new();
+    let deadline = migration_deadline();
     in_transaction(session, || {
         for (namespace, steps) in components {
             namespace.pack().clone_into(&mut at);
-            apply_one(session, namespace, steps)?;
+            session.bounded(namespace, &deadline, || apply_one(session, namespace, steps))?;
         }
         Ok(())
     })

@@ -7,15 +7,23 @@
 mod access;
 mod anchors;
 mod artifacts;
+mod bounds;
 mod budgets;
 mod definitions;
 mod envelopes;
 mod export;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod functions;
+#[cfg(test)]
+mod functions_alike;
+mod functions_sqlite;
 mod health;
+#[cfg(test)]
+mod hostile_sql;
 mod intents;
 mod ledger;
+mod memory;
 mod migrate;
 mod operations;
 mod prune;
@@ -29,10 +37,11 @@ mod stats;
 mod tampering;
 mod turn;
 mod verify;
+mod wide;
 
 use std::path::{Path, PathBuf};
 
-pub use access::Namespace;
+pub use access::{Bounds, Namespace};
 pub use anchors::Anchor;
 pub use artifacts::StoredArtifact;
 pub use budgets::Reservation;

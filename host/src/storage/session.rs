@@ -4,23 +4,31 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::Action;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use thiserror::Error;
 
 use super::access::{self, Mode, Namespace};
+use super::functions_sqlite::{self, IsLate};
 use super::ledger::Head;
+use super::memory::{self, Armed, Budget};
 use super::turn::Line;
 use crate::deadline::Deadline;
 
-/// How long a session waits for another process's write transaction.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a session waits for another process's write transaction: longer than any may take.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(12);
+/// Between two looks at the deadline of a call that waits for it.
+const BUSY_STEP: Duration = Duration::from_millis(50);
 /// SQLite instructions between two looks at the deadline: well under a millisecond.
-const PROGRESS_INTERVAL: i32 = 1_000;
+const PROGRESS_INTERVAL: i32 = 100;
+/// Memory that the SQL of one call takes at most, in SQLite and as rows on their way to the component.
+pub(super) const SQL_MEMORY: u64 = 15 << 20;
+/// What is left of that when a statement is interrupted. What one instruction takes fits into it.
+const MEMORY_RESERVE: i64 = 2 << 20;
 /// Statements kept prepared per session.
 const STATEMENT_CACHE: usize = 256;
 /// The highest `max_page_count` that SQLite takes.
@@ -60,6 +68,8 @@ pub struct Session {
     pub(super) db: Connection,
     state: Arc<State>,
     page_limit: Cell<i64>,
+    /// What a component's statements may take, while one is in.
+    budget: Cell<Option<Budget>>,
     /// The end of the ledger as the open transaction sees it, once it wrote a row.
     pub(super) known_head: Cell<Option<Head>>,
     /// Where it waits for its turn to write.
@@ -71,6 +81,12 @@ struct State {
     mode: Mutex<Mode>,
     deadline: Mutex<Option<Deadline>>,
     changes: Mutex<Changes>,
+}
+
+impl State {
+    fn is_late(&self) -> bool {
+        lock(&self.deadline).as_ref().is_some_and(Deadline::is_over)
+    }
 }
 
 /// Rows that a component's call changed, by table: inserted, updated, deleted.
@@ -91,6 +107,7 @@ impl Session {
                 OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
             }
         };
+        memory::install()?;
         let mut db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         db.busy_timeout(BUSY_TIMEOUT)?;
         db.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
@@ -106,9 +123,11 @@ impl Session {
             access::decide(&lock(&seen.mode), &context)
         }))?;
         let seen = Arc::clone(&state);
+        let is_late: IsLate = Arc::new(move || seen.is_late());
+        functions_sqlite::register(&db, &is_late)?;
         db.progress_handler(
             PROGRESS_INTERVAL,
-            Some(move || lock(&seen.deadline).as_ref().is_some_and(Deadline::is_over)),
+            Some(move || is_late() || memory::nearly_used_up(MEMORY_RESERVE)),
         )?;
         if access == Access::Write {
             let seen = Arc::clone(&state);
@@ -126,6 +145,7 @@ impl Session {
             line,
             state,
             page_limit: Cell::new(MAX_PAGES),
+            budget: Cell::new(None),
             known_head: Cell::new(None),
         })
     }
@@ -134,6 +154,13 @@ impl Session {
     pub fn enter(&self, namespace: &Namespace, deadline: &Deadline) {
         *lock(&self.state.mode) = Mode::Component(namespace.clone());
         *lock(&self.state.deadline) = Some(deadline.clone());
+        self.budget.set(Some(Budget::from_now(SQL_MEMORY)));
+    }
+
+    /// Bounds the memory of the component's statement that runs until the result is dropped.
+    pub(super) fn bound_memory(&self) -> Option<Armed> {
+        let end = lock(&self.state.deadline).as_ref().map(Deadline::end);
+        self.budget.get().map(|budget| budget.until(end).arm())
     }
 
     /// What the component's statements changed since the last look.
@@ -150,6 +177,7 @@ impl Session {
     pub fn leave(&self) {
         *lock(&self.state.mode) = Mode::Host;
         *lock(&self.state.deadline) = None;
+        self.budget.set(None);
     }
 
     /// Runs `body` with the host's rights in the middle of a component's call. A statement that is
@@ -165,8 +193,15 @@ impl Session {
     pub(super) fn migrating<T>(&self, namespace: &Namespace, body: impl FnOnce(&Connection) -> T) -> T {
         *lock(&self.state.mode) = Mode::Migration(namespace.clone());
         let result = body(&self.db);
-        self.leave();
+        *lock(&self.state.mode) = Mode::Host;
         result
+    }
+
+    /// Bounds time and memory of what runs until [`leave`](Session::leave), the host's own statements in between
+    /// included.
+    pub(super) fn begin_bounds(&self, deadline: &Deadline, memory: u64) {
+        *lock(&self.state.deadline) = Some(deadline.clone());
+        self.budget.set(Some(Budget::from_now(memory)));
     }
 
     /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
@@ -197,8 +232,40 @@ impl Session {
         if let Some(line) = &self.line {
             line.enter();
         }
-        let begun = self.host_statement("BEGIN IMMEDIATE");
+        let begun = self.begin_immediate();
         self.end_turn();
+        begun
+    }
+
+    /// SQLite decides at the beginning of a transaction where it keeps the originals of pages that it changes, for
+    /// savepoints: in memory like everything temporary, or in a file once they are many. They may be as many as the
+    /// component has pages.
+    fn begin_immediate(&self) -> rusqlite::Result<()> {
+        self.db.pragma_update(None, "temp_store", "FILE")?;
+        let begun = self.host_statement("BEGIN IMMEDIATE");
+        self.db.pragma_update(None, "temp_store", "MEMORY")?;
+        begun
+    }
+
+    /// The same for a call that waits no longer than until its deadline. Fails as busy then.
+    pub fn begin_write_before(&self, deadline: &Deadline) -> rusqlite::Result<()> {
+        self.known_head.set(None);
+        if let Some(line) = &self.line {
+            line.enter_unless(|| deadline.is_over());
+        }
+        let patience = Instant::now() + BUSY_TIMEOUT;
+        let begun = loop {
+            self.db.busy_timeout(BUSY_STEP.min(deadline.remaining()))?;
+            let begun = self.begin_immediate();
+            let is_busy = begun
+                .as_ref()
+                .is_err_and(|err| err.sqlite_error_code() == Some(ErrorCode::DatabaseBusy));
+            if !is_busy || deadline.is_over() || Instant::now() >= patience {
+                break begun;
+            }
+        };
+        self.end_turn();
+        self.db.busy_timeout(BUSY_TIMEOUT)?;
         begun
     }
 

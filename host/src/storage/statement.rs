@@ -1,17 +1,20 @@
 //! Running a component's statements, with caps on what comes back.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, ErrorCode, ToSql};
+use rusqlite::{CachedStatement, ErrorCode, StatementStatus, ToSql};
 use thiserror::Error;
 
 use super::access::Namespace;
-use super::session::Session;
+use super::memory::{self, Charged, Denial};
+use super::session::{SQL_MEMORY, Session};
 use crate::sandbox::bindings::tollgate::host::storage::{Statement, Value};
 
 /// Rows one query may return.
 const MAX_ROWS: usize = 10_000;
 /// Bytes of text and blobs one query may return.
 const MAX_BYTES: usize = 4 << 20;
+/// Bytes of a prepared statement that is kept for later calls. A session keeps hundreds.
+const MAX_KEPT: i32 = 32 << 10;
 /// What a component is told of tables that are not there and of those it may not see: the same.
 const NO_ACCESS: &str = "no such table or no access";
 
@@ -36,6 +39,13 @@ pub enum SqlError {
     /// The deadline passed.
     #[error("the statement ran out of time")]
     Interrupted,
+    /// More memory than the SQL of one call may take.
+    #[error(
+        "the statement needs more memory than the {} MiB that the SQL of one call may take; sort, group or join \
+         fewer rows at once, or let an index do it",
+        SQL_MEMORY >> 20
+    )]
+    Memory,
     /// A statement outside a transaction, or a second transaction.
     #[error("{0}")]
     TransactionState(String),
@@ -52,35 +62,32 @@ impl Session {
         sql: &str,
         params: &[Value],
     ) -> Result<Vec<Vec<Value>>, SqlError> {
-        let mut statement = self.prepare(namespace, sql)?;
-        let columns = statement.column_count();
-        let mut rows = statement.query(bind(params))?;
-        let mut all = Vec::new();
-        let mut bytes = 0_usize;
-        while let Some(row) = rows.next()? {
-            if all.len() == MAX_ROWS {
-                return Err(SqlError::TooLarge(format!(
-                    "a query returns at most {MAX_ROWS} rows"
-                )));
-            }
-            let values = (0..columns)
-                .map(|column| read(row.get_ref(column)?))
-                .collect::<Result<Vec<_>, _>>()?;
-            bytes += values.iter().map(size).sum::<usize>();
-            if bytes > MAX_BYTES {
-                return Err(SqlError::TooLarge(format!(
-                    "a query returns at most {MAX_BYTES} bytes"
-                )));
-            }
-            all.push(values);
-        }
-        Ok(all)
+        self.with_statement(namespace, sql, |statement| rows(statement, params))
     }
 
     /// Runs a component's statement and returns how many rows it changed.
     pub fn execute(&self, namespace: &Namespace, sql: &str, params: &[Value]) -> Result<u64, SqlError> {
-        let changed = self.prepare(namespace, sql)?.execute(bind(params))?;
+        let changed = self.with_statement(namespace, sql, |statement| Ok(statement.execute(bind(params))?))?;
         Ok(changed as u64)
+    }
+
+    /// Prepares a component's statement and runs it, both within the memory that its call may take.
+    fn with_statement<T>(
+        &self,
+        namespace: &Namespace,
+        sql: &str,
+        run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let _armed = self.bound_memory();
+        let tagged = [namespace.tag(), sql].concat();
+        let done = self
+            .prepare(&tagged)
+            .and_then(|statement| self.run_prepared(&tagged, statement, run));
+        done.map_err(|err| match (err, memory::denied()) {
+            (SqlError::Interrupted | SqlError::Memory, Some(Denial::Memory)) => SqlError::Memory,
+            (SqlError::Memory, Some(Denial::Time)) => SqlError::Interrupted,
+            (err, _) => err,
+        })
     }
 
     /// Runs statements in order; the first failure undoes all of them.
@@ -102,17 +109,85 @@ impl Session {
         result
     }
 
-    fn prepare(&self, namespace: &Namespace, sql: &str) -> Result<CachedStatement<'_>, SqlError> {
+    /// The statement of this text, which the component's tag leads. The tag keeps one component's cached
+    /// statements from another, which the authorizer would never be asked about again.
+    fn prepare(&self, tagged: &str) -> Result<CachedStatement<'_>, SqlError> {
         // Some failures make SQLite roll the whole transaction back. What came after would commit by
         // itself, past the savepoint and the ledger.
         if !self.in_transaction() {
             return Err(SqlError::TransactionState("the transaction is over".to_owned()));
         }
-        // The tag keeps one component's cached statements from another, which the authorizer
-        // would never be asked about again.
-        let tagged = [namespace.tag(), sql].concat();
-        Ok(self.db.prepare_cached(&tagged)?)
+        Ok(self.db.prepare_cached(tagged)?)
     }
+
+    /// Runs a statement, and keeps it for later calls unless it is large or has very many steps.
+    fn run_prepared<T>(
+        &self,
+        tagged: &str,
+        mut statement: CachedStatement<'_>,
+        run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        // What is kept was looked at before.
+        if statement.get_status(StatementStatus::Run) > 0 {
+            return run(&mut statement);
+        }
+        let narrow = self.narrow(tagged, &statement)?;
+        let is_kept = narrow.is_none() && statement.get_status(StatementStatus::MemUsed) <= MAX_KEPT;
+        let done = run(&mut statement).map_err(|err| match (err, &narrow) {
+            (SqlError::TooLarge(why), Some(narrow)) => SqlError::TooLarge(format!(
+                "{why}; a statement with this many terms works on values of at most {} bytes",
+                narrow.longest
+            )),
+            (err, _) => err,
+        });
+        if !is_kept {
+            statement.discard();
+        }
+        done
+    }
+}
+
+/// All rows of a query, within the caps.
+fn rows(statement: &mut CachedStatement<'_>, params: &[Value]) -> Result<Vec<Vec<Value>>, SqlError> {
+    let columns = statement.column_count();
+    let mut rows = statement.query(bind(params))?;
+    let mut all = Vec::new();
+    let mut bytes = 0_usize;
+    let mut charged = Charged::default();
+    while let Some(row) = rows.next()? {
+        if all.len() == MAX_ROWS {
+            return Err(SqlError::TooLarge(format!(
+                "a query returns at most {MAX_ROWS} rows"
+            )));
+        }
+        // What SQLite needs to show a value has no way to fail.
+        let values = memory::exempt(|| {
+            let values = (0..columns).map(|column| read(row.get_ref(column)?));
+            values.collect::<Result<Vec<_>, _>>()
+        })?;
+        bytes += values.iter().map(size).sum::<usize>();
+        if bytes > MAX_BYTES {
+            return Err(SqlError::TooLarge(format!(
+                "a query returns at most {MAX_BYTES} bytes"
+            )));
+        }
+        if !charged.add(held(&values)) {
+            return Err(SqlError::Memory);
+        }
+        all.push(values);
+    }
+    Ok(all)
+}
+
+/// Bytes of memory that a row takes.
+fn held(values: &Vec<Value>) -> usize {
+    let contents = values.iter().map(|value| match value {
+        Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+        Value::Text(text) => text.capacity(),
+        Value::Blob(bytes) => bytes.capacity(),
+    });
+    // Lists grow by doubling, so one may be twice what is in it.
+    2 * size_of_val(values) + values.capacity() * size_of::<Value>() + contents.sum::<usize>()
 }
 
 fn bind(params: &[Value]) -> impl rusqlite::Params + '_ {
@@ -171,6 +246,7 @@ impl From<rusqlite::Error> for SqlError {
             Some(ErrorCode::ReadOnly) => SqlError::ReadOnly,
             Some(ErrorCode::DiskFull) => SqlError::Full,
             Some(ErrorCode::OperationInterrupted) => SqlError::Interrupted,
+            Some(ErrorCode::OutOfMemory) => SqlError::Memory,
             Some(ErrorCode::TooBig) => {
                 SqlError::TooLarge("a value or statement is longer than storage takes".to_owned())
             }

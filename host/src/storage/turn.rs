@@ -54,6 +54,11 @@ impl Line {
     /// Waits for this session's turn. Without locks on the file there is no line, and SQLite's own
     /// waiting has to do.
     pub(super) fn enter(&self) {
+        self.enter_unless(|| false);
+    }
+
+    /// The same, unless whoever waits gives up.
+    pub(super) fn enter_unless(&self, gives_up: impl Fn() -> bool) {
         self.leave();
         let Some(ticket) = self.draw() else {
             return;
@@ -69,6 +74,9 @@ impl Line {
                     }
                 }
                 _ => first = Some((ahead, Instant::now())),
+            }
+            if gives_up() {
+                return self.leave();
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(longest);

@@ -1,7 +1,10 @@
 //! `storage`: SQL over the component's own tables.
 
+use std::time::Duration;
+
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
+use crate::deadline::Deadline;
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::storage::{self, Error, Statement, Value};
 use crate::sandbox::state::Transactions;
@@ -14,6 +17,9 @@ struct View<'a> {
     namespace: &'a Namespace,
     session: &'a Session,
     transactions: &'a mut Transactions,
+    /// The call's end. While a transaction is open it is the transaction's.
+    deadline: &'a Deadline,
+    transaction_time: Duration,
     table: &'a mut ResourceTable,
 }
 
@@ -53,6 +59,7 @@ impl storage::Host for View<'_> {
             SqlError::TooLarge(why) => Error::TooLarge(why),
             SqlError::Full => Error::Full,
             SqlError::Interrupted => Error::Interrupted,
+            SqlError::Memory => Error::TooLarge(err.to_string()),
             SqlError::TransactionState(why) => Error::TransactionState(why),
             SqlError::Internal(err) => {
                 tracing::error!(pack = self.namespace.pack(), %err, "a component's statement failed");
@@ -81,7 +88,19 @@ impl storage::HostTransaction for View<'_> {
             .table
             .push(Transaction(()))
             .map_err(|_| SqlError::TooLarge("the call holds as many resources as it may".to_owned()))?;
-        self.session.as_host(|| self.session.begin_write())?;
+        let begun = self
+            .session
+            .as_host(|| self.session.begin_write_before(self.deadline));
+        if let Err(err) = begun {
+            self.table.delete(handle).ok();
+            return Err(match self.deadline.is_over() {
+                true => SqlError::Interrupted,
+                false => err.into(),
+            });
+        }
+        // All who write wait for it, so it lasts no longer than a `write` call. A guest that does anything else
+        // then is stopped wherever it is: in its own code, in SQL, asleep, or waiting for a program.
+        self.deadline.narrow(self.transaction_time);
         *self.transactions = Transactions::Open;
         Ok(handle)
     }
@@ -109,7 +128,9 @@ impl storage::HostTransaction for View<'_> {
             .delete(this)
             .map_err(|_| SqlError::TransactionState("the transaction is over".to_owned()))?;
         *self.transactions = Transactions::None;
-        Ok(self.session.as_host(|| self.session.commit())?)
+        let committed = self.session.as_host(|| self.session.commit());
+        self.deadline.widen();
+        Ok(committed?)
     }
 
     fn drop(&mut self, this: Resource<Transaction>) -> wasmtime::Result<()> {
@@ -117,7 +138,10 @@ impl storage::HostTransaction for View<'_> {
         *self.transactions = Transactions::None;
         if self.session.in_transaction() {
             self.session.as_host(|| self.session.rollback())?;
+        } else {
+            self.session.end_turn();
         }
+        self.deadline.widen();
         Ok(())
     }
 }
@@ -133,6 +157,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         namespace: &state.namespace,
         session: &state.session,
         transactions: &mut state.transactions,
+        deadline: &state.deadline,
+        transaction_time: state.transaction_time,
         table: &mut state.table,
     })
 }

@@ -1,0 +1,291 @@
+//! Bound on the memory that SQLite takes for a component's statements.
+//!
+//! SQLite sorts, groups and materialises in memory, and has no limit for one connection. Its allocator is
+//! replaced by one that counts what each thread holds more than before, and that answers "no memory" past a
+//! budget while a component's statement runs. SQLite then undoes the statement.
+
+#![allow(unsafe_code, reason = "SQLite takes an allocator as C functions only")]
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use rusqlite::ffi;
+
+/// Smallest allocation that looks at the deadline: building long values is what takes time between two
+/// looks of the progress handler.
+const LONG: i64 = 32 << 10;
+/// Room beyond a budget that is used up, for the small allocations of undoing what used it up.
+const SLACK: i64 = 1 << 20;
+/// Bytes of originals of changed pages that a transaction keeps in memory before they go to a file.
+const JOURNAL_SPILL: c_int = 4 << 20;
+
+/// What a component's statements may take from here on, on this thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// This thread's count when the component's call began.
+    start: i64,
+    /// Most bytes above `start`.
+    limit: i64,
+    /// When large allocations are refused.
+    end: Option<Instant>,
+}
+
+/// Why an allocation was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Denial {
+    /// The budget is used up.
+    Memory,
+    /// The call's time is over.
+    Time,
+}
+
+thread_local! {
+    /// Bytes that SQLite allocated on this thread less those it freed on it.
+    static HELD: Cell<i64> = const { Cell::new(0) };
+    /// The budget in force, while a component's statement runs.
+    static ARMED: Cell<Option<Budget>> = const { Cell::new(None) };
+    #[cfg(test)]
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+    /// The first refusal since [`Budget::arm`].
+    static DENIED: Cell<Option<Denial>> = const { Cell::new(None) };
+}
+
+impl Budget {
+    /// `limit` bytes more than this thread holds now.
+    pub(super) fn from_now(limit: u64) -> Budget {
+        Budget {
+            start: HELD.get(),
+            limit: i64::try_from(limit).unwrap_or(i64::MAX),
+            end: None,
+        }
+    }
+
+    /// Puts the budget in force on this thread until the result is dropped.
+    #[must_use]
+    pub(super) fn arm(self) -> Armed {
+        DENIED.set(None);
+        Armed {
+            before: ARMED.replace(Some(self)),
+        }
+    }
+
+    /// The same, with large allocations refused from `end` on.
+    pub(super) fn until(self, end: Option<Instant>) -> Budget {
+        Budget { end, ..self }
+    }
+
+    fn denies(&self, more: i64) -> Option<Denial> {
+        let slack = match DENIED.get() {
+            Some(Denial::Memory) if more < LONG => SLACK,
+            _ => 0,
+        };
+        let held = HELD.get().saturating_add(more).saturating_sub(self.start);
+        if held > self.limit.saturating_add(slack) {
+            return Some(Denial::Memory);
+        }
+        let late = more >= LONG && self.end.is_some_and(|end| Instant::now() >= end);
+        late.then_some(Denial::Time)
+    }
+}
+
+/// A budget is in force.
+pub(super) struct Armed {
+    before: Option<Budget>,
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        ARMED.set(self.before);
+    }
+}
+
+/// Whether the budget in force is within `reserve` bytes of its end. The statement is interrupted then, which
+/// costs a statement that only reads nothing else, where a refused allocation costs its transaction.
+pub(super) fn nearly_used_up(reserve: i64) -> bool {
+    let near = ARMED
+        .get()
+        .is_some_and(|budget| budget.denies(reserve) == Some(Denial::Memory));
+    if near {
+        deny(Denial::Memory);
+    }
+    near
+}
+
+/// Memory of the host's own that counts in the budget in force, until it is dropped.
+#[derive(Default)]
+pub(super) struct Charged(i64);
+
+impl Charged {
+    /// Counts more. `false` if the budget has no room for it.
+    pub(super) fn add(&mut self, bytes: usize) -> bool {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let admitted = admit(bytes);
+        if admitted {
+            count(bytes);
+            self.0 += bytes;
+        }
+        admitted
+    }
+}
+
+impl Drop for Charged {
+    fn drop(&mut self) {
+        count(-self.0);
+    }
+}
+
+/// Why an allocation was refused first, since a budget was put in force.
+pub(super) fn denied() -> Option<Denial> {
+    DENIED.get()
+}
+
+/// Runs `body` without a budget: its few allocations have no way to fail.
+pub(super) fn exempt<T>(body: impl FnOnce() -> T) -> T {
+    let _armed = Armed {
+        before: ARMED.take(),
+    };
+    body()
+}
+
+fn deny(why: Denial) {
+    if DENIED.get().is_none() {
+        DENIED.set(Some(why));
+    }
+}
+
+/// Whether `more` bytes may be allocated.
+fn admit(more: i64) -> bool {
+    match ARMED.get().and_then(|budget| budget.denies(more)) {
+        None => true,
+        Some(why) => {
+            deny(why);
+            false
+        }
+    }
+}
+
+/// SQLite's own allocator, which the counting one asks.
+struct Inner {
+    malloc: unsafe extern "C" fn(c_int) -> *mut c_void,
+    free: unsafe extern "C" fn(*mut c_void),
+    realloc: unsafe extern "C" fn(*mut c_void, c_int) -> *mut c_void,
+    size: unsafe extern "C" fn(*mut c_void) -> c_int,
+}
+
+static INNER: OnceLock<Inner> = OnceLock::new();
+static INSTALLED: OnceLock<Result<(), c_int>> = OnceLock::new();
+
+/// Makes SQLite count what it allocates. Comes before the process's first connection.
+pub(super) fn install() -> rusqlite::Result<()> {
+    let installed = INSTALLED.get_or_init(replace_allocator);
+    installed.map_err(|code| {
+        rusqlite::Error::SqliteFailure(
+            ffi::Error::new(code),
+            Some("SQLite was used before its allocator could be replaced".to_owned()),
+        )
+    })
+}
+
+fn replace_allocator() -> Result<(), c_int> {
+    let mut methods = ffi::sqlite3_mem_methods {
+        xMalloc: None,
+        xFree: None,
+        xRealloc: None,
+        xSize: None,
+        xRoundup: None,
+        xInit: None,
+        xShutdown: None,
+        pAppData: std::ptr::null_mut(),
+    };
+    // SAFETY: the option takes one pointer to such a struct, and fills it.
+    check(unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_GETMALLOC, &raw mut methods) })?;
+    let inner = match (methods.xMalloc, methods.xFree, methods.xRealloc, methods.xSize) {
+        (Some(malloc), Some(free), Some(realloc), Some(size)) => Inner {
+            malloc,
+            free,
+            realloc,
+            size,
+        },
+        _ => return Err(ffi::SQLITE_INTERNAL),
+    };
+    INNER.get_or_init(|| inner);
+    methods.xMalloc = Some(malloc);
+    methods.xFree = Some(free);
+    methods.xRealloc = Some(realloc);
+    // SAFETY: the option takes one pointer to such a struct, and copies it. The functions keep the contract of
+    // those that they stand for, and are there as long as the process.
+    check(unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MALLOC, &raw const methods) })?;
+    // SAFETY: the option takes an int.
+    check(unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_STMTJRNL_SPILL, JOURNAL_SPILL) })
+}
+
+fn check(code: c_int) -> Result<(), c_int> {
+    if code == ffi::SQLITE_OK { Ok(()) } else { Err(code) }
+}
+
+fn count(more: i64) {
+    let held = HELD.get().saturating_add(more);
+    HELD.set(held);
+    #[cfg(test)]
+    PEAK.set(PEAK.get().max(held));
+}
+
+/// Bytes that SQLite holds of this thread's allocations.
+#[cfg(test)]
+pub(super) fn held() -> i64 {
+    PEAK.set(HELD.get());
+    HELD.get()
+}
+
+/// The most that it held since [`held`].
+#[cfg(test)]
+pub(super) fn take_peak() -> i64 {
+    PEAK.get()
+}
+
+unsafe extern "C" fn malloc(bytes: c_int) -> *mut c_void {
+    let Some(inner) = INNER.get() else {
+        return std::ptr::null_mut();
+    };
+    if !admit(bytes.into()) {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: SQLite asks for a positive number of bytes, as the allocator wants it.
+    let block = unsafe { (inner.malloc)(bytes) };
+    if !block.is_null() {
+        // SAFETY: the allocator made the block just now.
+        count(unsafe { (inner.size)(block) }.into());
+    }
+    block
+}
+
+unsafe extern "C" fn free(block: *mut c_void) {
+    if let Some(inner) = INNER.get() {
+        // SAFETY: SQLite frees blocks of this allocator only, never null, each once.
+        unsafe {
+            count(-i64::from((inner.size)(block)));
+            (inner.free)(block);
+        }
+    }
+}
+
+unsafe extern "C" fn realloc(block: *mut c_void, bytes: c_int) -> *mut c_void {
+    let Some(inner) = INNER.get() else {
+        return std::ptr::null_mut();
+    };
+    // SAFETY: SQLite reallocates blocks of this allocator only, never null.
+    let before = i64::from(unsafe { (inner.size)(block) });
+    // Both are there while the allocator copies.
+    if i64::from(bytes) > before && !admit(bytes.into()) {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: as above, and the size is positive.
+    let moved = unsafe { (inner.realloc)(block, bytes) };
+    if !moved.is_null() {
+        // SAFETY: the allocator made the block just now.
+        count(i64::from(unsafe { (inner.size)(moved) }) - before);
+    }
+    moved
+}
