@@ -43,6 +43,7 @@ mod record;
 mod reload;
 mod resources;
 mod shipped;
+mod sleepers;
 mod stdio;
 mod surface;
 mod tasks;
