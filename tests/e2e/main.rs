@@ -6,6 +6,7 @@ mod authors;
 mod boundary;
 mod budgets;
 mod cancellation;
+mod checks;
 mod cli;
 mod clients;
 mod collector;

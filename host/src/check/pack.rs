@@ -158,3 +158,17 @@ fn arguments(tool: &ToolEntry, fill: Fill, known: &Known) -> Result<Map<String, 
         _ => Ok(Map::new()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_a_built_in_name_has_no_more_time_than_others() {
+        let own = builtin::component("conductor").unwrap();
+        assert_eq!(limits("conductor", own), builtin::limits("conductor"));
+        assert_ne!(limits("conductor", own), Limits::default());
+        assert_eq!(limits("conductor", b"something else"), Limits::default());
+        assert_eq!(limits("unknown", own), Limits::default());
+    }
+}

@@ -67,7 +67,7 @@ impl Compiler {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         let (mut child, _started) =
-            children::start(|| command.spawn(), tokio::process::Child::id).map_err(CompileError::Start)?;
+            children::start(|| command.spawn(), Child::id).map_err(CompileError::Start)?;
         let ended = tokio::time::timeout(TIME, talk(&mut child, component)).await;
         let output = ended
             .map_err(|_| CompileError::TimedOut)?

@@ -11,7 +11,7 @@ use nix::libc;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, apply_filter,
+    SeccompRule, TargetArch, apply_filter_all_threads,
 };
 
 /// Address space, in bytes.
@@ -85,7 +85,7 @@ fn filter() -> Result<(), seccompiler::Error> {
     let newer = SeccompFilter::new(newer, SeccompAction::Allow, says(libc::ENOSYS), arch)?;
     let all = SeccompFilter::new(allowed()?, says(libc::EPERM), SeccompAction::Allow, arch)?;
     let filters: [BpfProgram; 2] = [newer.try_into()?, all.try_into()?];
-    filters.iter().try_for_each(|filter| apply_filter(filter))
+    filters.iter().try_for_each(|filter| apply_filter_all_threads(filter))
 }
 
 fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
@@ -132,4 +132,46 @@ fn without(argument: u8, flag: i32) -> Result<SeccompCondition, BackendError> {
 
 fn unsigned(number: i32) -> u64 {
     u64::from(number.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Says to the test that it is the process to be confined.
+    const CONFINED: &str = "TOLLGATE_TEST_CONFINED";
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test shows what cannot be opened")]
+    fn a_confined_process_keeps_memory_and_threads_and_nothing_else() {
+        if std::env::var_os(CONFINED).is_none() {
+            let name = "packs::confine::tests::a_confined_process_keeps_memory_and_threads_and_nothing_else";
+            let child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", name, "--nocapture"])
+                .env(CONFINED, "1")
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&child.stdout).into_owned();
+            let err = String::from_utf8_lossy(&child.stderr);
+            assert!(child.status.success() && said.contains("1 passed"), "{said}{err}");
+            return;
+        }
+        let open = std::fs::File::open("/proc/self/status").unwrap();
+        let parent = rustix::process::getppid().unwrap();
+        confine().unwrap();
+        let worked = std::thread::spawn(|| vec![1_u8; 64 << 20].len());
+        assert_eq!(worked.join().unwrap(), 64 << 20);
+        assert!(std::fs::File::open("/proc/self/status").is_err(), "a file");
+        assert!(TcpStream::connect("127.0.0.1:9").is_err(), "a connection");
+        assert!(Command::new("/bin/true").spawn().is_err(), "a program");
+        let mut byte = [0];
+        let read = rustix::io::read(&open, &mut byte);
+        assert_eq!(read, Err(rustix::io::Errno::PERM), "what is open already");
+        let kill = rustix::process::test_kill_process(parent);
+        assert_eq!(kill, Err(rustix::io::Errno::PERM), "another process");
+        assert!(setrlimit(Resource::Nofile, Rlimit { current: Some(9), maximum: Some(9) }).is_err());
+    }
 }

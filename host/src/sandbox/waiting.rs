@@ -15,6 +15,7 @@ use wasmtime_wasi::p2::bindings::sync::io::poll;
 use wasmtime_wasi::runtime::in_tokio;
 use wasmtime_wasi_io::bindings::wasi::io::poll as unbounded;
 
+use super::limits;
 use super::state::CallState;
 use crate::deadline::Deadline;
 
@@ -28,6 +29,12 @@ struct View<'a> {
 
 impl poll::Host for View<'_> {
     fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
+        // A guest holds no more, so that a longer list only repeats what is in it.
+        wasmtime::ensure!(
+            pollables.len() <= limits::HANDLES,
+            "one poll is of at most {} pollables",
+            limits::HANDLES
+        );
         until(self.deadline, unbounded::Host::poll(self.table, pollables))
     }
 }
