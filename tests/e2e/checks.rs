@@ -34,7 +34,13 @@ fn found(report: &Value) -> String {
 fn burgled(config: &str, flags: &[&str]) -> String {
     let place = Place::with(config);
     std::fs::create_dir_all(place.path().join("main")).unwrap();
-    let output = place.run(&[flags, &["--log", "debug", "--json", "call", "burglar_break", "{}"]].concat());
+    let output = place.run(
+        &[
+            flags,
+            &["--log", "debug", "--json", "call", "burglar_break", "{}"],
+        ]
+        .concat(),
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -46,7 +52,11 @@ fn a_check_starts_no_program_by_name_path_git_or_test() {
     // Whatever is started by name would leave a trace.
     for name in ["sh", "env", "git", "true"] {
         let file = tools.join(name);
-        std::fs::write(&file, format!("#!/bin/sh\necho {name} >>{}\n", path(&place.path().join("trace")))).unwrap();
+        std::fs::write(
+            &file,
+            format!("#!/bin/sh\necho {name} >>{}\n", path(&place.path().join("trace"))),
+        )
+        .unwrap();
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -74,7 +84,10 @@ fn a_granted_pack_still_starts_programs_by_name_only() {
     let said = burgled(&config, &[]);
     assert!(said.contains("broken in: true"), "{said}");
     for program in ["/bin/sh", "./run.sh", "../workspace/run.sh"] {
-        assert!(said.contains(&format!("{program} did not: not allowed")), "{program}: {said}");
+        assert!(
+            said.contains(&format!("{program} did not: not allowed")),
+            "{program}: {said}"
+        );
     }
 }
 
@@ -83,8 +96,14 @@ fn a_program_is_wanted_by_name_wherever_a_component_is_asked() {
     let place = Place::new();
     let file = guest("pathfinder");
     let report = check(&place, "pathfinder", &["--programs"]);
-    assert!(found(&report).contains("\"/bin/sh\"; write a program's name without its path"), "{report:#}");
-    for command in [&["packs", "inspect"][..], &["packs", "add", "--grant", "process=/bin/sh"]] {
+    assert!(
+        found(&report).contains("\"/bin/sh\"; write a program's name without its path"),
+        "{report:#}"
+    );
+    for command in [
+        &["packs", "inspect"][..],
+        &["packs", "add", "--grant", "process=/bin/sh"],
+    ] {
         let output = place.run(&[command, &[path(&file)]].concat());
         assert!(!output.status.success());
         let said = String::from_utf8_lossy(&output.stderr);
@@ -105,8 +124,15 @@ fn a_check_ends_with_its_time_whatever_sleeps_or_spins() {
         let started = Instant::now();
         let report = check(&place, name, &["--time", "1"]);
         let told = found(&report);
-        assert!(told.contains("the check was ended after 1 s"), "{name}: {report:#}");
-        assert!(started.elapsed() < Duration::from_secs(60), "{name}: {:?}", started.elapsed());
+        assert!(
+            told.contains("the check was ended after 1 s"),
+            "{name}: {report:#}"
+        );
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "{name}: {:?}",
+            started.elapsed()
+        );
     }
 }
 
@@ -115,14 +141,28 @@ fn trials_of_a_policy_end_with_their_time() {
     let place = Place::new();
     let cases = place.path().join("cases.toml");
     let case = "[[case]]\nname = \"NAME\"\ntool = \"task_get\"\nsettings = { before = \"sleep\" }\nexpect = \"pass\"\n";
-    let all: String = (0..30).map(|number| case.replace("NAME", &number.to_string())).collect();
+    let all: String = (0..30)
+        .map(|number| case.replace("NAME", &number.to_string()))
+        .collect();
     std::fs::write(&cases, all).unwrap();
     let started = Instant::now();
     let file = guest("villain");
-    let output = place.run(&["policies", "test", path(&file), "--case", path(&cases), "--time", "3"]);
+    let output = place.run(&[
+        "policies",
+        "test",
+        path(&file),
+        "--case",
+        path(&cases),
+        "--time",
+        "3",
+    ]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("not through after 3 s"), "{said}");
-    assert!(started.elapsed() < Duration::from_secs(45), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(45),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 /// The largest component there is.
@@ -143,7 +183,8 @@ fn the_compiler_works_shut_in() {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&std::fs::read(large()).unwrap()).unwrap();
     drop(stdin);
-    let file = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", child.id())).unwrap_or_default();
+    let file =
+        |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", child.id())).unwrap_or_default();
     let is_shut_in = || {
         let limits = file("limits");
         let files = limits.lines().find(|line| line.starts_with("Max open files"));

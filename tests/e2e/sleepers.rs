@@ -35,7 +35,11 @@ async fn a_guest_that_sleeps_ends_with_its_time() {
             assert!(started.elapsed() < SOON, "{tool} {how}: {:?}", started.elapsed());
         }
         // Who sleeps for less than its time wakes up, and what has nothing to wait for does not wait.
-        for how in [json!({"how": "thread", "ms": 1}), json!({"how": "stdin"}), json!({"how": "output"})] {
+        for how in [
+            json!({"how": "thread", "ms": 1}),
+            json!({"how": "stdin"}),
+            json!({"how": "output"}),
+        ] {
             let shown = how.to_string();
             let reply = session.call_raw(tool, how).await.structured_content.unwrap();
             let is_awake = reply["result"] == "awake";
@@ -52,11 +56,7 @@ async fn a_sleeping_writer_keeps_nobody_waiting() {
     let place = sleeper();
     let session = start(&place).await;
     let started = Instant::now();
-    let asleep = async {
-        session
-            .call_raw("sleeper_write", json!({"how": "never"}))
-            .await
-    };
+    let asleep = async { session.call_raw("sleeper_write", json!({"how": "never"})).await };
     let writes = async {
         for _ in 0..3 {
             session.ok("envelope_open", json!({})).await;
@@ -96,6 +96,10 @@ fn settings_that_make_a_policy_sleep_are_refused_in_time() {
     ));
     let started = Instant::now();
     let (code, refusal): (i32, Value) = place.call("task_get", &json!({"task_id": "x"}));
-    assert_eq!((code, &refusal["error"]["code"]), (1, &json!("POLICY_FAILED")), "{refusal:#}");
+    assert_eq!(
+        (code, &refusal["error"]["code"]),
+        (1, &json!("POLICY_FAILED")),
+        "{refusal:#}"
+    );
     assert!(started.elapsed() < SOON * 2, "{:?}", started.elapsed());
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-use super::answer;
 use super::Subject;
+use super::answer;
 use super::made_up::{Fill, Known, Maker};
 use super::place::{self, Ended, Place, WORKSPACE};
 use super::report::{Called, Finding, Report};
@@ -28,7 +28,10 @@ pub(super) async fn check(
     report.name = Some(manifest.name.clone());
     report.version = Some(manifest.version.clone());
     report.config_schema.clone_from(&manifest.config_schema);
-    report.config = subject.config.clone().unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
+    report.config = subject
+        .config
+        .clone()
+        .unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
     for tool in manifest.tools.iter().chain(&manifest.prompts) {
         report.problems_of(&tool.name, lint::unclear(tool));
     }

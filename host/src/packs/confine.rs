@@ -85,7 +85,9 @@ fn filter() -> Result<(), seccompiler::Error> {
     let newer = SeccompFilter::new(newer, SeccompAction::Allow, says(libc::ENOSYS), arch)?;
     let all = SeccompFilter::new(allowed()?, says(libc::EPERM), SeccompAction::Allow, arch)?;
     let filters: [BpfProgram; 2] = [newer.try_into()?, all.try_into()?];
-    filters.iter().try_for_each(|filter| apply_filter_all_threads(filter))
+    filters
+        .iter()
+        .try_for_each(|filter| apply_filter_all_threads(filter))
 }
 
 fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
@@ -94,16 +96,15 @@ fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     // No memory that runs, and none that is a file's.
     let is_not_run = || without(2, libc::PROT_EXEC);
     let is_no_file = is(4, u64::from(u32::MAX))?;
-    rules.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![is_not_run()?, is_no_file])?]);
+    rules.insert(
+        libc::SYS_mmap,
+        vec![SeccompRule::new(vec![is_not_run()?, is_no_file])?],
+    );
     rules.insert(libc::SYS_mprotect, vec![SeccompRule::new(vec![is_not_run()?])?]);
     // Threads, and no processes.
     let thread = unsigned(libc::CLONE_THREAD);
-    let is_thread = SeccompCondition::new(
-        0,
-        SeccompCmpArgLen::Dword,
-        SeccompCmpOp::MaskedEq(thread),
-        thread,
-    )?;
+    let is_thread =
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(thread), thread)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
     // Standard output and error.
     let is_output = || [1, 2].map(|fd| SeccompRule::new(vec![is(0, fd)?]));
@@ -172,6 +173,15 @@ mod tests {
         assert_eq!(read, Err(rustix::io::Errno::PERM), "what is open already");
         let kill = rustix::process::test_kill_process(parent);
         assert_eq!(kill, Err(rustix::io::Errno::PERM), "another process");
-        assert!(setrlimit(Resource::Nofile, Rlimit { current: Some(9), maximum: Some(9) }).is_err());
+        assert!(
+            setrlimit(
+                Resource::Nofile,
+                Rlimit {
+                    current: Some(9),
+                    maximum: Some(9)
+                }
+            )
+            .is_err()
+        );
     }
 }

@@ -78,8 +78,26 @@ mod tests {
     fn a_wanted_program_is_a_name_and_no_path() {
         let long = "x".repeat(65);
         for bad in [
-            "/bin/sh", "./run", "../sh", "a/b", "sub\\x", "", "-c", "..", ".", ".hidden", "a b", "a\nb", "a\0b", "*",
-            "g\u{200b}it", "git", "tests", "$HOME", "sh;id", &long,
+            "/bin/sh",
+            "./run",
+            "../sh",
+            "a/b",
+            "sub\\x",
+            "",
+            "-c",
+            "..",
+            ".",
+            ".hidden",
+            "a b",
+            "a\nb",
+            "a\0b",
+            "*",
+            "g\u{200b}it",
+            "git",
+            "tests",
+            "$HOME",
+            "sh;id",
+            &long,
         ] {
             assert_eq!(problems(&[Want::Process(bad.to_owned())]).len(), 1, "{bad:?}");
         }
@@ -93,9 +111,23 @@ mod tests {
         let read = |name: &str| Want::WorkspaceRead(name.to_owned());
         let write = |prefix: &str| Want::WorkspaceWrite(prefix.to_owned());
         let budget = |name: &str| Want::Budget(name.to_owned());
-        let good = [read("*"), read("main"), write("."), write(".gsd/"), budget("tokens"), Want::Tests];
+        let good = [
+            read("*"),
+            read("main"),
+            write("."),
+            write(".gsd/"),
+            budget("tokens"),
+            Want::Tests,
+        ];
         assert_eq!(problems(&good), [""; 0]);
-        let bad = [read("../x"), read("a b"), write("/etc"), write("a/../.."), write("a\u{202e}b"), budget("")];
+        let bad = [
+            read("../x"),
+            read("a b"),
+            write("/etc"),
+            write("a/../.."),
+            write("a\u{202e}b"),
+            budget(""),
+        ];
         assert_eq!(problems(&bad).len(), bad.len());
         assert_eq!(problems(&vec![Want::Tests; 65]).len(), 1);
     }

@@ -150,7 +150,9 @@ pub(super) fn mark() -> rustix::io::Result<()> {
 
 fn is_marked(pid: u32) -> bool {
     let limits = text(&format!("/proc/{pid}/limits")).unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max file locks"));
     let highest = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
     highest.is_some_and(|highest: u64| highest <= MARK)
 }
@@ -158,7 +160,9 @@ fn is_marked(pid: u32) -> bool {
 /// Whether somebody stopped a process or is tracing it.
 pub(super) fn is_held(pid: u32) -> bool {
     let stat = text(&format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.trim_start().chars().next());
     matches!(state, Some('T' | 't'))
 }
 

@@ -12,7 +12,7 @@ mod wire;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ use tollgate_sdk::{Capture, Ending, Outcome, ProcessError};
 
 use crate::deadline::Deadline;
 
-pub use environment::Environment;
 use children::Started;
+pub use environment::Environment;
 pub use supervisor::{SUBCOMMAND, run_child};
 use wire::{Said, Task};
 
@@ -164,7 +164,6 @@ impl Launcher {
             socket,
             stdout: Piped::new(Stream::Out, stdout, limit),
             stderr: Piped::new(Stream::Err, stderr, limit),
-            has_started: false,
         })
     }
 }
@@ -207,8 +206,6 @@ struct Running {
     socket: UnixStream,
     stdout: Piped,
     stderr: Piped,
-    /// Its supervisor said that the program runs.
-    has_started: bool,
 }
 
 impl Running {
@@ -238,7 +235,7 @@ impl Running {
             self.stderr.take(ready.1, sink)?;
             if ready.2 {
                 match wire::receive(&mut self.socket)? {
-                    Some(Said::Started(_)) => self.has_started = true,
+                    Some(Said::Started) => {}
                     said => return Ok((said, late)),
                 }
             }
@@ -248,19 +245,17 @@ impl Running {
     }
 
     /// How the program ended. One whose supervisor is gone was killed with it.
-    fn ending(&self, said: Option<Said>, late: bool) -> Result<Ending, ProcessError> {
+    fn ending(&mut self, said: Option<Said>, late: bool) -> Result<Ending, ProcessError> {
         match said {
             Some(Said::NotStarted(why)) => Err(ProcessError::NotStarted(why)),
             _ if late => Ok(Ending::TimedOut),
             Some(Said::Exited(code)) => Ok(Ending::Exited(code)),
             Some(Said::Signalled(signal)) => Ok(Ending::Signalled(signal)),
-            None if self.has_started => {
+            None if self.was_killed() => {
                 tracing::warn!("a program's supervisor was killed or stopped, and the program with it");
                 Ok(Ending::Signalled(Signal::KILL.as_raw()))
             }
-            Some(Said::Started(_)) | None => {
-                Err(failed(std::io::Error::other("it ended without a word")))
-            }
+            Some(Said::Started) | None => Err(failed(std::io::Error::other("it ended without a word"))),
         }
     }
 
@@ -298,6 +293,11 @@ impl Running {
             self.stderr.take(ready.1, sink)?;
         }
         Ok(())
+    }
+
+    /// Whether the supervisor, which is gone, was ended by a signal. By itself it never is.
+    fn was_killed(&mut self) -> bool {
+        matches!(self.supervisor.try_wait(), Ok(Some(status)) if status.signal().is_some())
     }
 
     /// Leaves no process behind. A supervisor that reported has seen to that and only needs to exit. Any other is

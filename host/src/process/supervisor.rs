@@ -12,9 +12,11 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use nix::libc;
 use rustix::fs::Mode;
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions,
+    kill_process, kill_process_group,
 };
 
 use super::children;
@@ -22,7 +24,7 @@ use super::wire::{self, Said, Task};
 
 /// How long children are looked for without a pause: some start a successor and end at once.
 const CHASE: Duration = Duration::from_secs(1);
-/// How long children are killed that this user may not kill, as those that became another user.
+/// How long children are tried to be killed that this user may not kill, or cannot find.
 const REFUSED: Duration = Duration::from_secs(2);
 /// Time between two looks at those that stay.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -51,12 +53,15 @@ pub fn run_child() -> anyhow::Result<()> {
         }
     };
     // The host may be gone by now; then there is nobody to tell, and everything ends below.
-    let _ = wire::say(&socket, &Said::Started(pid.as_raw_nonzero().get()));
+    let _ = wire::say(&socket, &Said::Started);
     let (events, event) = mpsc::channel();
     watch_host(socket.try_clone()?, events.clone());
     wait_for(pid, events);
     let ended = event.recv().unwrap_or(Event::Unwanted);
-    kill_everything(pid);
+    if !kill_everything(pid) {
+        // The program took from this process what it needs. The host sees its death, and does the rest.
+        kill_process(rustix::process::getpid(), Signal::KILL)?;
+    }
     let said = match ended {
         Event::Ended(said) => said,
         Event::Unwanted => Said::Signalled(Signal::KILL.as_raw()),
@@ -77,7 +82,24 @@ fn prepare(task: &Task) -> anyhow::Result<()> {
     let _ = children::mark();
     // Keeps the program, which is the same user's, from tracing this process and from taking its files.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    keep_files();
     Ok(())
+}
+
+/// Keeps what this process and the host have open from the program, files that the host was started with included.
+fn keep_files() {
+    let first_after_standard: libc::c_long = 3;
+    let last = libc::c_long::from(i32::MAX);
+    let flags = libc::c_long::from(libc::CLOSE_RANGE_CLOEXEC.cast_signed());
+    #[allow(
+        unsafe_code,
+        reason = "the system call has no safe form in the crates that are used"
+    )]
+    // SAFETY: nothing is closed before `exec`; until then every descriptor stays its owner's. An old kernel, which
+    // lacks the call, does nothing.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, first_after_standard, last, flags)
+    };
 }
 
 fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
@@ -111,7 +133,10 @@ fn die_with_this(program: &mut Command) {
             _ => Err(std::io::ErrorKind::BrokenPipe.into()),
         }
     };
-    #[allow(unsafe_code, reason = "only the child itself can ask for it, between fork and exec")]
+    #[allow(
+        unsafe_code,
+        reason = "only the child itself can ask for it, between fork and exec"
+    )]
     // SAFETY: two system calls, neither of which allocates, locks or reads what another thread could have left
     // half changed.
     unsafe {
@@ -152,21 +177,25 @@ fn ending(status: &WaitIdStatus) -> Said {
 
 /// Kills the program's group, then whoever left it, until nobody is left. The orphans of those who are
 /// killed become children of this process, so it is enough to go on killing children. Who became another user
-/// cannot be killed, and is given up.
-fn kill_everything(program: Pid) {
+/// cannot be killed, and is given up. False if there are children that this process cannot find.
+fn kill_everything(program: Pid) -> bool {
     // An empty group is no failure.
-    let _ = rustix::process::kill_process_group(program, Signal::KILL);
+    let _ = kill_process_group(program, Signal::KILL);
     let mut quiet_since = Instant::now();
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             // Nobody is left.
-            Err(rustix::io::Errno::CHILD) => return,
+            Err(rustix::io::Errno::CHILD) => return true,
             Ok(Some(_)) => quiet_since = Instant::now(),
             _ => {
-                let is_refused = !kill_children();
+                let children = children::of_this_process();
+                let killed = children
+                    .iter()
+                    .filter(|child| kill_process(**child, Signal::KILL).is_ok())
+                    .count();
                 let quiet = quiet_since.elapsed();
-                if is_refused && quiet >= REFUSED {
-                    return;
+                if killed == 0 && quiet >= REFUSED {
+                    return !children.is_empty();
                 }
                 if quiet < CHASE {
                     std::thread::yield_now();
@@ -176,13 +205,4 @@ fn kill_everything(program: Pid) {
             }
         }
     }
-}
-
-/// Kills all children. False if there are some and none may be killed.
-fn kill_children() -> bool {
-    let children = children::of_this_process();
-    let refused = children
-        .iter()
-        .filter(|child| rustix::process::kill_process(**child, Signal::KILL) == Err(rustix::io::Errno::PERM));
-    children.is_empty() || refused.count() < children.len()
 }

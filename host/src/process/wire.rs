@@ -19,8 +19,8 @@ pub(super) struct Task {
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Said {
-    /// It runs, in this process group.
-    Started(i32),
+    /// It runs.
+    Started,
     NotStarted(String),
     Exited(i32),
     Signalled(i32),

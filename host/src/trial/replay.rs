@@ -67,13 +67,7 @@ pub async fn replay(
     aside(|| show(site, catalog, since, Tally::new(examples, limit), end))
 }
 
-fn show(
-    site: &Site,
-    catalog: Arc<Catalog>,
-    since: String,
-    tally: Tally,
-    end: End,
-) -> anyhow::Result<Replay> {
+fn show(site: &Site, catalog: Arc<Catalog>, since: String, tally: Tally, end: End) -> anyhow::Result<Replay> {
     let artifacts = site.artifacts()?;
     let session = site.database().read_session()?;
     let trial = Trial::of(site.equipment(), catalog.policies().policies())?;

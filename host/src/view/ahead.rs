@@ -650,6 +650,10 @@ mod tests {
         let cancel = Cancel::default();
         cancel.cancel();
         let cancelled = Deadline::after(Duration::from_secs(60), cancel);
-        assert!(ahead.list_unless(&app, ".".to_owned(), Some(1), 2, &cancelled).is_err());
+        assert!(
+            ahead
+                .list_unless(&app, ".".to_owned(), Some(1), 2, &cancelled)
+                .is_err()
+        );
     }
 }

@@ -44,7 +44,10 @@ impl Tool for Break {
         });
         let there = workspace.stat("broken-in").is_ok();
         // An error is what a check shows to the end.
-        Err(ToolError::new("TRIED", format!("broken in: {there}; {}", told.join("; "))).remediation(told.join("; ")))
+        Err(
+            ToolError::new("TRIED", format!("broken in: {there}; {}", told.join("; ")))
+                .remediation(told.join("; ")),
+        )
     }
 }
 

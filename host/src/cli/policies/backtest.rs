@@ -55,8 +55,7 @@ impl Backtest {
         let site = Site::frozen(&data_dir, cli::authority(global)?)?;
         let workspaces = cli::workspaces(global, &config, &data_dir)?;
         let time = Duration::from_secs(self.time);
-        let replay =
-            trial::replay(&site, &config, &workspaces, source, since, self.examples, time).await?;
+        let replay = trial::replay(&site, &config, &workspaces, source, since, self.examples, time).await?;
         if global.json {
             out::print_json(&json!({ "policy": self.policy, "backtest": replay }));
         } else {
