@@ -36,8 +36,8 @@ pub struct Choice {
 pub struct Authority {
     /// This program, which compiles components and supervises programs in processes of its own.
     pub executable: PathBuf,
-    /// What programs get.
-    pub environment: Environment,
+    /// What programs get; `None` if none may be started.
+    pub environment: Option<Environment>,
     /// The user's own umask, for what programs and packs create in workspaces.
     pub umask: u32,
 }
@@ -89,7 +89,6 @@ impl Site {
             Compiler::new(executable),
             database.clone(),
             Arc::clone(&clock),
-            Arc::clone(&launcher),
         )?;
         Ok(Site {
             data: Arc::new(data),

@@ -26,6 +26,8 @@ use crate::{FileEntry, FileKind, Listing, WorkspaceError};
 const MAX_PATH: usize = 1024;
 /// Most entries of a directory that is listed.
 const MAX_SCANNED: usize = 100_000;
+/// After how many entries a long look asks whether to go on.
+const STEP: usize = 64;
 /// Bytes of names that the system gives at once.
 const NAMES: usize = 16 << 10;
 /// Largest file that is appended to.
@@ -127,6 +129,17 @@ impl Tree {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        self.list_while(directory, after, limit, &|| true)
+    }
+
+    /// The same, given up once `go_on` says no.
+    pub fn list_while(
+        &self,
+        directory: &str,
+        after: Option<&str>,
+        limit: u32,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
         let directory = path(directory)?;
         let failed = |err| reading(&directory, &err);
         // Opened once: each entry is then looked at by its name alone.
@@ -134,11 +147,7 @@ impl Tree {
         let limit = limit.min(MAX_ENTRIES) as usize;
         let mut names: Vec<(String, bool)> = Vec::new();
         for (count, entry) in dir.entries().map_err(failed)?.enumerate() {
-            if count == MAX_SCANNED {
-                return Err(WorkspaceError::TooLarge(format!(
-                    "`{directory}` has more than {MAX_SCANNED} entries"
-                )));
-            }
+            may_take(count, &directory, go_on)?;
             let (name, readable) = match entry.map_err(failed)?.file_name().into_string() {
                 Ok(name) => (name, true),
                 Err(name) => (name.to_string_lossy().into_owned(), false),
@@ -152,10 +161,12 @@ impl Tree {
             names.truncate(limit);
         }
         names.sort_unstable();
-        Ok(names
-            .into_iter()
-            .filter_map(|(name, readable)| entry_of(&dir, &name, below(&directory, &name), readable))
-            .collect())
+        let mut entries = Vec::with_capacity(names.len());
+        for (count, (name, readable)) in names.into_iter().enumerate() {
+            may_take(count, &directory, go_on)?;
+            entries.extend(entry_of(&dir, &name, below(&directory, &name), readable));
+        }
+        Ok(entries)
     }
 
     /// The first entries of a directory, unless its fingerprint is the one that is known.
@@ -165,15 +176,26 @@ impl Tree {
         known: Option<u64>,
         limit: u32,
     ) -> Result<Option<Listing>, WorkspaceError> {
+        self.list_unless_while(directory, known, limit, &|| true)
+    }
+
+    /// The same, given up once `go_on` says no.
+    pub fn list_unless_while(
+        &self,
+        directory: &str,
+        known: Option<u64>,
+        limit: u32,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Listing>, WorkspaceError> {
         let directory = path(directory)?;
         let failed = |err| reading(&directory, &err);
         let dir = self.dir.open_dir(&directory).map_err(failed)?;
         // Mostly it is the same. If not, going through it again costs less than having made ready for it.
-        if known.is_some() && known == Some(scan(&dir, &directory, |_, _| ())?) {
+        if known.is_some() && known == Some(scan(&dir, &directory, go_on, |_, _| ())?) {
             return Ok(None);
         }
         let mut entries = Vec::new();
-        let fingerprint = scan(&dir, &directory, |name, found| {
+        let fingerprint = scan(&dir, &directory, go_on, |name, found| {
             let name = name.to_string_lossy();
             let is_named = matches!(name, std::borrow::Cow::Borrowed(_));
             entries.push(entry_from(below(&directory, &name), is_named.then_some(found)));
@@ -401,7 +423,12 @@ fn is_link(err: &std::io::Error) -> bool {
 }
 
 /// Looks at every entry of a directory, in the system's own order, and gives the directory's fingerprint.
-fn scan(dir: &Dir, directory: &str, mut each: impl FnMut(&CStr, &Stat)) -> Result<u64, WorkspaceError> {
+fn scan(
+    dir: &Dir,
+    directory: &str,
+    go_on: &dyn Fn() -> bool,
+    mut each: impl FnMut(&CStr, &Stat),
+) -> Result<u64, WorkspaceError> {
     let failed = |err: rustix::io::Errno| reading(directory, &err.into());
     // A directory of its own position.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -416,11 +443,7 @@ fn scan(dir: &Dir, directory: &str, mut each: impl FnMut(&CStr, &Stat)) -> Resul
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        if count == MAX_SCANNED {
-            return Err(WorkspaceError::TooLarge(format!(
-                "`{directory}` has more than {MAX_SCANNED} entries"
-            )));
-        }
+        may_take(count, directory, go_on)?;
         count += 1;
         // A name out of the directory itself leads nowhere else, so that one system call is enough.
         let Ok(found) = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -438,6 +461,21 @@ fn scan(dir: &Dir, directory: &str, mut each: impl FnMut(&CStr, &Stat)) -> Resul
         each(name, &found);
     }
     Ok(fingerprint.finish())
+}
+
+/// Whether one more entry may be looked at after so many.
+fn may_take(count: usize, directory: &str, go_on: &dyn Fn() -> bool) -> Result<(), WorkspaceError> {
+    if count == MAX_SCANNED {
+        return Err(WorkspaceError::TooLarge(format!(
+            "`{directory}` has more than {MAX_SCANNED} entries"
+        )));
+    }
+    if count % STEP == 0 && !go_on() {
+        return Err(WorkspaceError::TooLarge(format!(
+            "`{directory}` could not be listed in the time that was left"
+        )));
+    }
+    Ok(())
 }
 
 /// The path of a directory's entry.

@@ -2,6 +2,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use expect_test::expect;
 use rmcp::model::{ClientRequest, Request};
@@ -209,4 +211,143 @@ async fn git_reads_without_hooks_or_configured_programs() {
     .await;
     assert_eq!(seen, "Exited(0) 5 0 [ M a\n] []");
     assert!(!main.join("ran-by-git").exists());
+}
+
+/// A number that no other process has in its arguments.
+fn mark() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("98{}{count}", std::process::id())
+}
+
+/// The processes that have a mark in their arguments, without those that only wait to be forgotten.
+fn marked(mark: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    let pids = processes.filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    let pids = pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()));
+    let has_mark = |pid: &String| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(mark) && is_running(pid)
+    };
+    pids.filter(has_mark).collect()
+}
+
+/// Ways to get away from a supervisor, each of which leaves something that sleeps for `MARK` seconds. Those that
+/// kill it are killed with it.
+const ESCAPES: &[(&str, &str)] = &[
+    ("it kills its supervisor", "kill -9 $PPID; exec sleep MARK"),
+    ("it stops its supervisor", "kill -STOP $PPID; exec sleep MARK"),
+    (
+        "a session of its own, and then the supervisor killed",
+        "setsid sleep MARK >/dev/null 2>&1 & sleep 0.1; kill -9 $PPID; sleep MARK",
+    ),
+    (
+        "a session of its own, and then the supervisor stopped",
+        "setsid sleep MARK & sleep 0.1; kill -STOP $PPID; exit 0",
+    ),
+    (
+        "two forks, an empty environment and no signals, and then the supervisor killed",
+        "(env -i setsid sh -c 'trap \"\" TERM HUP INT; sleep MARK & sleep MARK' </dev/null >/dev/null 2>&1 &) ; \
+         sleep 0.1; kill -9 $PPID; sleep MARK",
+    ),
+    (
+        "one that waits until its supervisor is dead",
+        "p=$PPID; setsid sh -c \"while kill -0 $p 2>/dev/null; do :; done; exec sleep MARK\" & kill -9 $PPID",
+    ),
+    (
+        "one that always starts the next, and then the supervisor killed",
+        "echo 'setsid sh ./respawn MARK &' >respawn; setsid sh ./respawn MARK & sleep 0.05; kill -9 $PPID; sleep MARK",
+    ),
+    (
+        "full pipes, and then the supervisor stopped",
+        "kill -STOP $PPID; setsid sh -c 'yes MARK' & exec yes MARK",
+    ),
+    (
+        "namespaces of its own, and then the supervisor killed",
+        "(unshare -Urpf sh -c 'setsid sleep MARK & sleep MARK' || setsid sleep MARK) >/dev/null 2>&1 & \
+         sleep 0.3; kill -9 $PPID; sleep MARK",
+    ),
+    (
+        "no more files for its supervisor, and a session of its own",
+        "prlimit --pid $PPID --nofile=0 2>/dev/null; setsid sleep MARK >/dev/null 2>&1 & exit 0",
+    ),
+];
+
+#[tokio::test]
+async fn nothing_survives_its_call_whatever_it_does_to_its_supervisor() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    for (what, script) in ESCAPES {
+        let mark = mark();
+        let run = json!({"program": "sh", "arguments": ["-c", script.replace("MARK", &mark)]});
+        let started = Instant::now();
+        // How it ended is said, however that was.
+        let said = result(&session, "meddler_run", run).await;
+        assert!(!said.contains("TimedOut"), "{what}: {said}");
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{what}: {:?}",
+            started.elapsed()
+        );
+        assert_eq!(marked(&mark), [""; 0], "{what}: {said}");
+        if script.contains("kill -") && !script.contains("exit 0") {
+            assert!(said.starts_with("Signalled(9)"), "{what}: {said}");
+        }
+    }
+    // No supervisor is left either, as a process or as a zombie.
+    for thread in std::fs::read_dir(format!("/proc/{}/task", session.pid())).unwrap() {
+        let children = std::fs::read_to_string(thread.unwrap().path().join("children"));
+        assert_eq!(children.unwrap_or_default(), "");
+    }
+    assert_eq!(sh(&session, "echo fine").await, "Exited(0) 5 0 [fine\n] []");
+    session.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_supervisor_costs_no_other_program_anything() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let mark = mark();
+    let innocent = "setsid sh -c 'sleep 2; echo survived >>log' & sleep 1; wait; sleep 1.5; cat log";
+    let attack = format!("setsid sleep {mark} & sleep 0.2; kill -9 $PPID; sleep {mark}");
+    let attacks = async {
+        for _ in 0..3 {
+            assert!(sh(&session, &attack).await.starts_with("Signalled(9)"));
+        }
+    };
+    let (innocent, ()) = tokio::join!(sh(&session, innocent), attacks);
+    assert_eq!(innocent, "Exited(0) 9 0 [survived\n] []");
+    assert_eq!(marked(&mark), [""; 0]);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_program_inherits_nothing_and_cannot_look_into_its_supervisor() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    // The third is the directory that is being listed.
+    let files = sh(&session, "ls /proc/self/fd | tr '\\n' ' '").await;
+    assert_eq!(files, "Exited(0) 8 0 [0 1 2 3 ] []");
+    // Root may look at everything.
+    if !rustix::process::geteuid().is_root() {
+        let looked = sh(&session, "cat /proc/$PPID/environ || ls /proc/$PPID/fd").await;
+        assert!(looked.contains("ermission denied"), "{looked}");
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn what_outlives_its_host_does_not_outlive_it_for_long() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let mark = mark();
+    let script = format!("setsid sleep {mark} & echo >started; sleep {mark}");
+    let run = json!({"program": "sh", "arguments": ["-c", script]});
+    let call = ClientRequest::CallToolRequest(Request::new(params("meddler_run", run)));
+    let options = PeerRequestOptions::no_options();
+    let sent = session.client().send_cancellable_request(call, options).await;
+    written(&meddling.main().join("started")).await;
+    session.kill();
+    until(async || marked(&mark).is_empty()).await;
+    drop(sent);
 }

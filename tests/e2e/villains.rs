@@ -14,7 +14,8 @@ const OTHER_SUMMARY: &str = "What an impostor says in one CEL expression.";
 /// The villain, judging `task_get` and `task_create`, with settings.
 fn villain(more: &str) -> String {
     // Time enough on a busy machine, where time is not what it lacks.
-    let time_ms = if more.contains("loop") { 50 } else { 10_000 };
+    let is_late = ["loop", "sleep"].iter().any(|deed| more.contains(deed));
+    let time_ms = if is_late { 50 } else { 10_000 };
     format!(
         "[policies.villain]\nsource = {:?}\nlimits.time_ms = {time_ms}\ntools = [\"task_get\", \"task_create\"]\n{more}\n",
         guest("villain")
@@ -30,6 +31,7 @@ async fn each_misdeed_denies_with_its_cause() {
     let cases = [
         ("before", "trap", "crash"),
         ("before", "loop", "deadline"),
+        ("before", "sleep", "deadline"),
         ("before", "grow", "memory"),
         ("before", "give up", "cannot_judge"),
         ("before", "amend to no object", "bad_amendment"),
@@ -41,6 +43,7 @@ async fn each_misdeed_denies_with_its_cause() {
         ("before", "look back", "cannot_judge"),
         ("after", "trap", "crash"),
         ("after", "loop", "deadline"),
+        ("after", "sleep", "deadline"),
         ("after", "grow", "memory"),
         ("after", "give up", "cannot_judge"),
         ("after", "pry", "cannot_judge"),

@@ -5,26 +5,33 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
+use super::Subject;
 use super::answer;
 use super::made_up::{Fill, Known, Maker};
 use super::place::{self, Ended, Place, WORKSPACE};
 use super::report::{Called, Finding, Report};
 use crate::builtin;
+use crate::deadline::Cancel;
 use crate::gate::Gate;
 use crate::packs::{Grants, Manifest, Source, ToolEntry, lint};
+use crate::sandbox::Limits;
 
 /// Finds out everything about a pack.
 pub(super) async fn check(
     place: &Place,
     manifest: &Manifest,
     grants: Grants,
-    config: Option<Map<String, Value>>,
+    subject: &Subject,
+    cancel: &Cancel,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     report.name = Some(manifest.name.clone());
     report.version = Some(manifest.version.clone());
     report.config_schema.clone_from(&manifest.config_schema);
-    report.config = config.unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
+    report.config = subject
+        .config
+        .clone()
+        .unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
     for tool in manifest.tools.iter().chain(&manifest.prompts) {
         report.problems_of(&tool.name, lint::unclear(tool));
     }
@@ -33,7 +40,7 @@ pub(super) async fn check(
         origin: place.origin(),
         sha256: None,
         grants,
-        limits: builtin::limits(&manifest.name),
+        limits: limits(&manifest.name, &subject.bytes),
         config: report.config.clone(),
         exclude: Vec::new(),
     };
@@ -43,10 +50,21 @@ pub(super) async fn check(
     }
     let mut known = Known::new(WORKSPACE);
     for named in manifest.tools.iter().chain(&manifest.prompts) {
-        call(&gate, &named.name, &mut known, report).await;
+        if cancel.is_cancelled() {
+            break;
+        }
+        call(&gate, &named.name, &mut known, cancel, report).await;
     }
     gate.flush().await;
     Ok(())
+}
+
+/// What its calls may use. Only a component that is built in has more than others, and not one that takes its name.
+fn limits(name: &str, bytes: &[u8]) -> Limits {
+    match builtin::component(name) {
+        Some(own) if own == bytes => builtin::limits(name),
+        _ => Limits::default(),
+    }
 }
 
 /// Settings for a component that wants some.
@@ -62,7 +80,7 @@ pub(super) fn settings(schema: Option<&Value>) -> Map<String, Value> {
 }
 
 /// Calls a tool with as little as it takes, and with everything that it takes.
-async fn call(gate: &Gate, name: &str, known: &mut Known, report: &mut Report) {
+async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, report: &mut Report) {
     let catalog = gate.catalog();
     let Some(tool) = catalog
         .find(name)
@@ -88,7 +106,9 @@ async fn call(gate: &Gate, name: &str, known: &mut Known, report: &mut Report) {
             Ok(arguments) if before.as_ref() == Some(&arguments) => {}
             Ok(arguments) => {
                 before = Some(arguments.clone());
-                if let Some(ended) = place::call(gate, name, arguments.clone()).await {
+                let ended = place::call(gate, name, arguments.clone(), cancel).await;
+                // One that was given up says nothing of the tool.
+                if let Some(ended) = ended.filter(|_| !cancel.is_cancelled()) {
                     note(name, arguments, ended, &output, known, report);
                 }
             }
@@ -139,5 +159,19 @@ fn arguments(tool: &ToolEntry, fill: Fill, known: &Known) -> Result<Map<String, 
     match made {
         Value::Object(arguments) => Ok(arguments),
         _ => Ok(Map::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_a_built_in_name_has_no_more_time_than_others() {
+        let own = builtin::component("conductor").unwrap();
+        assert_eq!(limits("conductor", own), builtin::limits("conductor"));
+        assert_ne!(limits("conductor", own), Limits::default());
+        assert_eq!(limits("conductor", b"something else"), Limits::default());
+        assert_eq!(limits("unknown", own), Limits::default());
     }
 }

@@ -13,7 +13,6 @@ use crate::gate::{Answers, Call, Caller, Gate, Generation, Reply};
 use crate::host::{Authority, Site};
 use crate::packs::{self, Catalog, Loader, Origin, Selection, Tables};
 use crate::policies;
-use crate::process::Environment;
 use crate::progress::Progress;
 use crate::workspaces::{Registration, Workspaces};
 
@@ -31,7 +30,7 @@ pub(super) struct Place {
 pub(super) type Ended = (Result<Reply, ToolError>, f64);
 
 impl Place {
-    /// Makes one in a folder that is empty. Without programs none is found, whatever a component is granted.
+    /// Makes one in a folder that is empty. Without programs none is started, whatever a component is granted.
     pub(super) fn make(
         folder: &Path,
         bytes: &[u8],
@@ -46,12 +45,8 @@ impl Place {
             .with_context(|| format!("{} cannot be written", component.display()))?;
         let workspaces = Workspaces::open([workspace(&files)], authority.umask, &data)
             .map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
-        let environment = match programs {
-            true => authority.environment,
-            false => Environment::new(|name| (name == "PATH").then(String::new)),
-        };
         let authority = Authority {
-            environment,
+            environment: authority.environment.filter(|_| programs),
             ..authority
         };
         Ok(Place {
@@ -118,8 +113,14 @@ fn workspace(path: &Path) -> Registration {
     }
 }
 
-/// A call as a client would make it. A prompt is one too; `None` if there is none of the name.
-pub(super) async fn call(gate: &Gate, name: &str, arguments: Map<String, Value>) -> Option<Ended> {
+/// A call as a client would make it, given up when the check's time is over. A prompt is one too; `None` if there is
+/// none of the name.
+pub(super) async fn call(
+    gate: &Gate,
+    name: &str,
+    arguments: Map<String, Value>,
+    cancel: &Cancel,
+) -> Option<Ended> {
     let call = Call {
         tool: name.to_owned(),
         arguments,
@@ -130,7 +131,7 @@ pub(super) async fn call(gate: &Gate, name: &str, arguments: Map<String, Value>)
             connection: gate.new_connection(),
             ..Caller::default()
         },
-        cancel: Cancel::default(),
+        cancel: cancel.clone(),
         progress: Progress::default(),
         answers: Answers::default(),
     };

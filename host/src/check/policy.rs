@@ -6,6 +6,7 @@ use tollgate_sdk::ToolError;
 use super::pack::settings;
 use super::place::{self, Ended, Place};
 use super::report::{Called, Finding, Report};
+use crate::deadline::Cancel;
 use crate::packs::Grants;
 use crate::policies::{LIMITS, Manifest, Mode, Phase, Source};
 
@@ -23,6 +24,7 @@ pub(super) async fn check(
     manifest: &Manifest,
     grants: Grants,
     config: Option<Map<String, Value>>,
+    cancel: &Cancel,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let name = manifest.name.as_str();
@@ -42,7 +44,8 @@ pub(super) async fn check(
     if problems.is_empty() {
         for (tool, arguments) in JUDGED {
             let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
-            if let Some(ended) = place::call(&gate, tool, arguments.clone()).await {
+            let ended = place::call(&gate, tool, arguments.clone(), cancel).await;
+            if let Some(ended) = ended.filter(|_| !cancel.is_cancelled()) {
                 judged(name, is_made_up, (tool, arguments), ended, report);
             }
         }

@@ -87,7 +87,9 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
             }
         }
     }
-    found.extend(doctor::programs(&config, &registrations, &environment));
+    if let Some(environment) = &environment {
+        found.extend(doctor::programs(&config, &registrations, environment));
+    }
     let variable = |name: &str| std::env::var(name).ok();
     found.extend(doctor::telemetry(config.telemetry.settings(variable)));
     found.extend(doctor::clients(&client_files()));

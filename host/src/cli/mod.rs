@@ -270,7 +270,7 @@ fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
 fn authority(global: &Global) -> anyhow::Result<Authority> {
     Ok(Authority {
         executable: std::env::current_exe().context("this program does not know its own file")?,
-        environment: Environment::new(|name| std::env::var(name).ok()),
+        environment: Some(Environment::new(|name| std::env::var(name).ok())),
         umask: global.umask,
     })
 }

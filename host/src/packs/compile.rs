@@ -1,29 +1,30 @@
 //! Compiling a component in a child process with little memory and little time.
 //!
-//! The compiler is not built to withstand hostile input the way the runtime is, so it runs where
-//! it can only harm itself.
+//! The compiler is not built to withstand hostile input the way the runtime is, so it runs where it can neither open
+//! a file or a connection nor start anything. What it returns is trusted all the same: the host loads and runs it.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use anyhow::Context as _;
-use rustix::process::{Resource, Rlimit, setrlimit};
 use thiserror::Error;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Child;
 use wasmtime::Engine;
 
+use super::confine;
+use crate::process::children;
 use crate::sandbox;
 
 /// The hidden subcommand that the child runs.
 pub const SUBCOMMAND: &str = "compile-component";
-/// Address space of the child, in bytes.
-const MEMORY: u64 = 4 << 30;
-/// Processor time of the child, in seconds.
-const CPU_SECONDS: u64 = 120;
 /// Wall time of the child.
 const TIME: Duration = Duration::from_secs(120);
+/// Most bytes of code that are taken from the child.
+const MAX_CODE: u64 = 512 << 20;
+/// Most bytes of what it says of its failure.
+const MAX_SAID: u64 = 64 << 10;
 
 /// Why a component was not compiled.
 #[derive(Debug, Error)]
@@ -34,6 +35,9 @@ pub enum CompileError {
     /// The child took too long.
     #[error("compiling took longer than {} s", TIME.as_secs())]
     TimedOut,
+    /// The code is larger than any entry of the cache.
+    #[error("its code has more than {MAX_CODE} bytes")]
+    TooLarge,
     /// The compiler refused or died.
     #[error("it does not compile: {0}")]
     Refused(String),
@@ -53,27 +57,24 @@ impl Compiler {
 
     /// Compiles a component to code for this machine.
     pub async fn compile(&self, component: &[u8]) -> Result<Vec<u8>, CompileError> {
-        let mut child = tokio::process::Command::new(&self.executable)
+        let mut command = tokio::process::Command::new(&self.executable);
+        command
             .arg(SUBCOMMAND)
             .env_clear()
+            .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(CompileError::Start)?;
-        let stdin = child.stdin.take();
-        let feed = async {
-            if let Some(mut stdin) = stdin {
-                // A child that died early closes the pipe; its exit says why.
-                let _ = stdin.write_all(component).await;
-            }
-        };
-        let run = async { tokio::join!(feed, child.wait_with_output()).1 };
-        let output = tokio::time::timeout(TIME, run)
-            .await
+            .kill_on_drop(true);
+        let (mut child, _started) =
+            children::start(|| command.spawn(), Child::id).map_err(CompileError::Start)?;
+        let ended = tokio::time::timeout(TIME, talk(&mut child, component)).await;
+        let output = ended
             .map_err(|_| CompileError::TimedOut)?
             .map_err(CompileError::Start)?;
+        if output.stdout.len() as u64 > MAX_CODE {
+            return Err(CompileError::TooLarge);
+        }
         if output.status.success() {
             return Ok(output.stdout);
         }
@@ -88,25 +89,42 @@ impl Compiler {
     }
 }
 
+/// Gives a child its input and takes what it says, of which there may be only so much.
+async fn talk(child: &mut Child, component: &[u8]) -> std::io::Result<Output> {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let feed = async {
+        if let Some(mut stdin) = stdin {
+            // A child that died early closes the pipe; its exit says why.
+            let _ = stdin.write_all(component).await;
+        }
+    };
+    let (_, stdout, stderr) = tokio::join!(feed, taken(stdout, MAX_CODE + 1), taken(stderr, MAX_SAID));
+    Ok(Output {
+        stdout: stdout?,
+        stderr: stderr?,
+        status: child.wait().await?,
+    })
+}
+
+/// The beginning of what a stream holds. Who says more finds it closed.
+async fn taken(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut all = Vec::new();
+    if let Some(stream) = stream {
+        stream.take(limit).read_to_end(&mut all).await?;
+    }
+    Ok(all)
+}
+
 /// The child's side: reads a component from standard input, writes its code to standard output.
 pub fn run_child() -> anyhow::Result<()> {
-    limit(Resource::As, MEMORY).context("cannot limit memory")?;
-    limit(Resource::Cpu, CPU_SECONDS).context("cannot limit processor time")?;
+    confine::limit()?;
     let mut component = Vec::new();
     std::io::stdin().lock().read_to_end(&mut component)?;
-    let code = Engine::new(&sandbox::engine_config())
-        .and_then(|engine| engine.precompile_component(&component))
+    let engine = Engine::new(&sandbox::engine_config()).map_err(|err| anyhow::anyhow!("{err:#}"))?;
+    confine::confine()?;
+    let code = engine
+        .precompile_component(&component)
         .map_err(|err| anyhow::anyhow!("{err:#}"))?;
     std::io::stdout().lock().write_all(&code)?;
     Ok(())
-}
-
-fn limit(resource: Resource, value: u64) -> rustix::io::Result<()> {
-    setrlimit(
-        resource,
-        Rlimit {
-            current: Some(value),
-            maximum: Some(value),
-        },
-    )
 }

@@ -29,7 +29,7 @@ use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component::Want;
 use crate::sandbox::state::{Facts, Setup, Transactions};
 use crate::sandbox::{CallState, Limits, Sandbox};
-use crate::storage::{Database, MigrationError, Namespace, Step};
+use crate::storage::{self, Database, MigrationError, Namespace, Step};
 use crate::workspaces::{Access, Workspaces};
 
 /// How long a component may take to describe itself.
@@ -169,7 +169,6 @@ pub struct Loader {
     compiler: Compiler,
     database: Database,
     clock: Arc<dyn Clock>,
-    launcher: Arc<Launcher>,
 }
 
 impl Loader {
@@ -181,7 +180,6 @@ impl Loader {
         compiler: Compiler,
         database: Database,
         clock: Arc<dyn Clock>,
-        launcher: Arc<Launcher>,
     ) -> Result<Loader, DataDirError> {
         let (cache, downloads) = match keep {
             Keep::Components => (Cache::open(data)?, Downloads::open(data)?),
@@ -195,7 +193,6 @@ impl Loader {
             compiler,
             database,
             clock,
-            launcher,
         })
     }
 
@@ -368,7 +365,8 @@ impl Loader {
         })
     }
 
-    /// Asks a component something while it is being loaded. It has no storage meanwhile.
+    /// Asks a component something while it is being loaded. It has no storage meanwhile: its session is on an empty
+    /// database of its own, and nothing is written there either. Nor does it start programs.
     pub(crate) fn ask<T>(
         &self,
         what: &str,
@@ -377,17 +375,20 @@ impl Loader {
     where
         T: Send,
     {
-        let session = self.database.read_session().map_err(one)?;
+        let session = storage::nowhere().map_err(one)?;
+        session.freeze().map_err(one)?;
         let deadline = Deadline::after(DESCRIBE_TIME, Cancel::default());
+        let namespace = Namespace::of_pack("-");
+        session.enter(&namespace, &deadline);
         let setup = Setup {
-            namespace: Namespace::of_pack("-"),
+            namespace,
             facts: Facts::default(),
             deadline,
             clock: Arc::clone(&self.clock),
             transactions: Transactions::None,
             effect: Effect::Read,
             access: Arc::default(),
-            launcher: Arc::clone(&self.launcher),
+            launcher: Arc::new(Launcher::refusing()),
             progress: Progress::default(),
             artifacts: CallArtifacts::default(),
         };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::lint;
+use super::{lint, wants};
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
 use crate::storage::Step;
@@ -136,6 +136,7 @@ impl Manifest {
                 said.tools.len()
             ));
         }
+        problems.extend(wants::problems(&said.wants));
         let config_schema = match said.config_schema.as_deref().map(serde_json::from_str::<Value>) {
             Some(Err(err)) => {
                 problems.push(format!("its config schema is not JSON: {err}"));

@@ -4,6 +4,7 @@ mod cache;
 mod catalog;
 mod code;
 pub mod compile;
+mod confine;
 mod definitions;
 mod download;
 mod grants;
@@ -16,6 +17,7 @@ mod other_forms;
 mod resources;
 pub mod search;
 mod version;
+pub(crate) mod wants;
 
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
 pub(crate) use code::Code;

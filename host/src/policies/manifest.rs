@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::member::Phase;
-use crate::packs::{is_component_name, line};
+use crate::packs::{is_component_name, line, wants};
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::sandbox::bindings::tollgate::host::component::Want;
 use crate::storage::Step;
@@ -38,6 +38,7 @@ impl Manifest {
             ));
         }
         problems.extend(said.wants.iter().filter_map(refused).map(str::to_owned));
+        problems.extend(wants::problems(&said.wants));
         let config_schema = match said.config_schema.as_deref().map(serde_json::from_str) {
             Some(Err(err)) => {
                 problems.push(format!("its config schema is not JSON: {err}"));

@@ -2,8 +2,9 @@
 //!
 //! The supervisor is this program itself, as the parent of what is run. It kills all that came from a
 //! program, down to processes that left its group, when the program ends, when its time is up, when
-//! the call is cancelled, and when the host is gone.
+//! the call is cancelled, and when the host is gone. If a program kills or stops its supervisor, the host does the same.
 
+pub(crate) mod children;
 mod environment;
 mod supervisor;
 mod wire;
@@ -11,26 +12,29 @@ mod wire;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use cap_std::fs::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use tollgate_sdk::process::MAX_OUTPUT;
 use tollgate_sdk::{Capture, Ending, Outcome, ProcessError};
 
 use crate::deadline::Deadline;
 
+use children::Started;
 pub use environment::Environment;
 pub use supervisor::{SUBCOMMAND, run_child};
 use wire::{Said, Task};
 
 /// How often a running program's time is looked at.
 const TICK: Duration = Duration::from_millis(20);
-/// How long the supervisor may take to end everything.
+/// After how many looks the supervisor is looked at.
+const LOOKS: u32 = 5;
+/// How long the supervisor may take to end everything, and the host after it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Most bytes of all arguments.
 const MAX_ARGUMENTS: usize = 128 << 10;
@@ -39,7 +43,8 @@ const MAX_ARGUMENTS: usize = 128 << 10;
 #[derive(Debug, Clone)]
 pub struct Launcher {
     executable: PathBuf,
-    environment: Environment,
+    /// What programs get; `None` if none may start.
+    environment: Option<Environment>,
     umask: u32,
 }
 
@@ -77,13 +82,18 @@ pub trait Sink {
 
 impl Launcher {
     /// Starts programs under supervisors that run `executable`, which is this program. What programs
-    /// create gets the rights that `umask` leaves.
-    pub fn new(executable: PathBuf, environment: Environment, umask: u32) -> Launcher {
+    /// create gets the rights that `umask` leaves. Without an environment nothing is ever started.
+    pub fn new(executable: PathBuf, environment: Option<Environment>, umask: u32) -> Launcher {
         Launcher {
             executable,
             environment,
             umask,
         }
+    }
+
+    /// Starts nothing, whatever it is asked for.
+    pub fn refusing() -> Launcher {
+        Launcher::new(PathBuf::new(), None, 0o077)
     }
 
     /// Runs a program to its end, or to the call's.
@@ -94,27 +104,33 @@ impl Launcher {
         sink: &mut dyn Sink,
     ) -> Result<Outcome, ProcessError> {
         check(&job.argv)?;
+        let Some(environment) = &self.environment else {
+            return Err(ProcessError::Denied(
+                "no program runs here; `packs check` runs programs with --programs only".to_owned(),
+            ));
+        };
         if deadline.is_cancelled() {
             return Err(ProcessError::Cancelled);
         }
-        let program = self.find(&job.argv)?;
+        let program = find(environment, &job.argv)?;
         let started = Instant::now();
         let mut running = self.start(&job).map_err(failed)?;
         let task = Task {
             program,
             arguments: job.argv[1..].to_vec(),
-            environment: self.environment.of(&job.argv[0]),
+            environment: environment.of(&job.argv[0]),
             umask: self.umask,
         };
         let watched = wire::send(&running.socket, &task, &job.stdin)
             .and_then(|()| running.watch(started + job.timeout, deadline, sink));
-        running.end();
+        running.end(matches!(watched, Ok((Some(_), _))));
         let (said, late) = watched.map_err(failed)?;
+        running.drain(sink).map_err(failed)?;
         if deadline.is_cancelled() {
             return Err(ProcessError::Cancelled);
         }
         Ok(Outcome {
-            ending: ending(said, late)?,
+            ending: running.ending(said, late)?,
             duration: started.elapsed(),
             stdout: running.stdout.capture.finish(),
             stderr: running.stderr.capture.finish(),
@@ -122,24 +138,12 @@ impl Launcher {
         })
     }
 
-    /// A program's path. A name is looked up in the host's own PATH, never in the workspace.
-    fn find(&self, argv: &[String]) -> Result<String, ProcessError> {
-        let Some(program) = argv.first() else {
-            return Err(ProcessError::Invalid("no program is named".to_owned()));
-        };
-        if program.contains('/') {
-            return Ok(program.clone());
-        }
-        self.environment
-            .find(program)
-            .ok_or_else(|| ProcessError::NotStarted(format!("there is no `{program}` on the host's PATH")))
-    }
-
     fn start(&self, job: &Job<'_>) -> std::io::Result<Running> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
-        let mut supervisor = std::process::Command::new(&self.executable)
+        let mut command = std::process::Command::new(&self.executable);
+        command
             .arg(SUBCOMMAND)
             .env_clear()
             // Opened once and never looked up again, so nobody can put another directory in its place.
@@ -147,17 +151,19 @@ impl Launcher {
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+            .stderr(Stdio::piped());
+        let (mut supervisor, started) = children::start_supervisor(&mut command)?;
+        // The other end is the supervisor's alone: its death is the end of the socket.
+        drop(command);
         let limit = job.output_limit.min(MAX_OUTPUT) as usize;
         let stdout = supervisor.stdout.take().map(OwnedFd::from);
         let stderr = supervisor.stderr.take().map(OwnedFd::from);
         Ok(Running {
             supervisor,
+            started: Some(started),
             socket,
             stdout: Piped::new(Stream::Out, stdout, limit),
             stderr: Piped::new(Stream::Err, stderr, limit),
-            group: None,
         })
     }
 }
@@ -167,14 +173,18 @@ fn failed(err: std::io::Error) -> ProcessError {
     ProcessError::Internal
 }
 
-fn ending(said: Option<Said>, late: bool) -> Result<Ending, ProcessError> {
-    match said {
-        Some(Said::NotStarted(why)) => Err(ProcessError::NotStarted(why)),
-        _ if late => Ok(Ending::TimedOut),
-        Some(Said::Exited(code)) => Ok(Ending::Exited(code)),
-        Some(Said::Signalled(signal)) => Ok(Ending::Signalled(signal)),
-        Some(Said::Started(_)) | None => Err(failed(std::io::Error::other("it ended without a word"))),
+/// A program's path. A name is looked up in the host's own PATH, never in the workspace; only a test that the operator
+/// registered has a path.
+fn find(environment: &Environment, argv: &[String]) -> Result<String, ProcessError> {
+    let Some(program) = argv.first() else {
+        return Err(ProcessError::Invalid("no program is named".to_owned()));
+    };
+    if program.contains('/') {
+        return Ok(program.clone());
     }
+    environment
+        .find(program)
+        .ok_or_else(|| ProcessError::NotStarted(format!("there is no `{program}` on the host's PATH")))
 }
 
 fn check(argv: &[String]) -> Result<(), ProcessError> {
@@ -192,10 +202,10 @@ fn check(argv: &[String]) -> Result<(), ProcessError> {
 /// A program under its supervisor.
 struct Running {
     supervisor: Child,
+    started: Option<Started>,
     socket: UnixStream,
     stdout: Piped,
     stderr: Piped,
-    group: Option<Pid>,
 }
 
 impl Running {
@@ -208,7 +218,7 @@ impl Running {
     ) -> std::io::Result<(Option<Said>, bool)> {
         let mut asked_to_end: Option<Instant> = None;
         let mut late = false;
-        loop {
+        for look in 1_u32.. {
             let now = Instant::now();
             if asked_to_end.is_none() && (now >= until || deadline.is_over()) {
                 late = true;
@@ -216,7 +226,8 @@ impl Running {
                 // The supervisor takes the end of its input for the end of the program's time.
                 self.socket.shutdown(Shutdown::Write)?;
             }
-            if asked_to_end.is_some_and(|asked| now >= asked + PATIENCE) {
+            let is_held = || look % LOOKS == 0 && children::is_held(self.supervisor.id());
+            if asked_to_end.is_some_and(|asked| now >= asked + PATIENCE) || is_held() {
                 return Ok((None, late));
             }
             let ready = self.wait(TICK)?;
@@ -224,14 +235,27 @@ impl Running {
             self.stderr.take(ready.1, sink)?;
             if ready.2 {
                 match wire::receive(&mut self.socket)? {
-                    Some(Said::Started(group)) => self.group = Pid::from_raw(group),
-                    said => {
-                        self.drain(sink)?;
-                        return Ok((said, late));
-                    }
+                    Some(Said::Started) => {}
+                    said => return Ok((said, late)),
                 }
             }
             sink.tick();
+        }
+        Ok((None, late))
+    }
+
+    /// How the program ended. One whose supervisor is gone was killed with it.
+    fn ending(&mut self, said: Option<Said>, late: bool) -> Result<Ending, ProcessError> {
+        match said {
+            Some(Said::NotStarted(why)) => Err(ProcessError::NotStarted(why)),
+            _ if late => Ok(Ending::TimedOut),
+            Some(Said::Exited(code)) => Ok(Ending::Exited(code)),
+            Some(Said::Signalled(signal)) => Ok(Ending::Signalled(signal)),
+            None if self.was_killed() => {
+                tracing::warn!("a program's supervisor was killed or stopped, and the program with it");
+                Ok(Ending::Signalled(Signal::KILL.as_raw()))
+            }
+            Some(Said::Started) | None => Err(failed(std::io::Error::other("it ended without a word"))),
         }
     }
 
@@ -271,20 +295,36 @@ impl Running {
         Ok(())
     }
 
-    /// Leaves no process behind. Usually the supervisor is gone already.
-    fn end(&mut self) {
+    /// Whether the supervisor, which is gone, was ended by a signal. By itself it never is.
+    fn was_killed(&mut self) -> bool {
+        matches!(self.supervisor.try_wait(), Ok(Some(status)) if status.signal().is_some())
+    }
+
+    /// Leaves no process behind. A supervisor that reported has seen to that and only needs to exit. Any other is
+    /// killed if it is still there, and what it leaves is this process's to kill.
+    fn end(&mut self, has_reported: bool) {
         // Nothing more can be done about a process that cannot be killed.
         let _ = self.socket.shutdown(Shutdown::Both);
-        let until = Instant::now() + PATIENCE;
-        while matches!(self.supervisor.try_wait(), Ok(None)) && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
+        if has_reported && self.is_gone_by(Instant::now() + PATIENCE) {
+            return;
         }
-        if let Ok(None) = self.supervisor.try_wait() {
-            let _ = self.supervisor.kill();
-            if let Some(group) = self.group {
-                let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        let _ = self.supervisor.kill();
+        let until = Instant::now() + PATIENCE;
+        // Its children come to this process before it can be taken leave of, and not always before its socket closes.
+        if !self.is_gone_by(until) || !children::end_orphans(until) {
+            tracing::error!("not every process of a program could be ended");
+        }
+    }
+
+    fn is_gone_by(&mut self, until: Instant) -> bool {
+        loop {
+            if children::has_ended(&mut self.supervisor, &mut self.started) {
+                return true;
             }
-            let _ = self.supervisor.wait();
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -9,12 +9,25 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use nix::libc;
 use rustix::fs::Mode;
-use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions,
+    kill_process, kill_process_group,
+};
 
+use super::children;
 use super::wire::{self, Said, Task};
+
+/// How long children are looked for without a pause: some start a successor and end at once.
+const CHASE: Duration = Duration::from_secs(1);
+/// How long children are tried to be killed that this user may not kill, or cannot find.
+const REFUSED: Duration = Duration::from_secs(2);
+/// Time between two looks at those that stay.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The hidden subcommand that runs [`run_child`].
 pub const SUBCOMMAND: &str = "supervise-program";
@@ -40,12 +53,15 @@ pub fn run_child() -> anyhow::Result<()> {
         }
     };
     // The host may be gone by now; then there is nobody to tell, and everything ends below.
-    let _ = wire::say(&socket, &Said::Started(pid.as_raw_nonzero().get()));
+    let _ = wire::say(&socket, &Said::Started);
     let (events, event) = mpsc::channel();
     watch_host(socket.try_clone()?, events.clone());
     wait_for(pid, events);
     let ended = event.recv().unwrap_or(Event::Unwanted);
-    kill_everything(pid);
+    if !kill_everything(pid) {
+        // The program took from this process what it needs. The host sees its death, and does the rest.
+        kill_process(rustix::process::getpid(), Signal::KILL)?;
+    }
     let said = match ended {
         Event::Ended(said) => said,
         Event::Unwanted => Said::Signalled(Signal::KILL.as_raw()),
@@ -62,17 +78,40 @@ fn prepare(task: &Task) -> anyhow::Result<()> {
         maximum: Some(0),
     };
     rustix::process::setrlimit(Resource::Core, none)?;
+    // One that is below another host has less already, which marks it as well.
+    let _ = children::mark();
+    // Keeps the program, which is the same user's, from tracing this process and from taking its files.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    keep_files();
     Ok(())
 }
 
+/// Keeps what this process and the host have open from the program, files that the host was started with included.
+fn keep_files() {
+    let first_after_standard: libc::c_long = 3;
+    let last = libc::c_long::from(i32::MAX);
+    let flags = libc::c_long::from(libc::CLOSE_RANGE_CLOEXEC.cast_signed());
+    #[allow(
+        unsafe_code,
+        reason = "the system call has no safe form in the crates that are used"
+    )]
+    // SAFETY: nothing is closed before `exec`; until then every descriptor stays its owner's. An old kernel, which
+    // lacks the call, does nothing.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, first_after_standard, last, flags)
+    };
+}
+
 fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
-    let mut child = Command::new(&task.program)
+    let mut program = Command::new(&task.program);
+    program
         .args(&task.arguments)
         .env_clear()
         .envs(task.environment.iter().map(|(name, value)| (name, value)))
         .process_group(0)
-        .stdin(Stdio::piped())
-        .spawn()?;
+        .stdin(Stdio::piped());
+    die_with_this(&mut program);
+    let mut child = program.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read its input is no failure.
         std::thread::spawn(move || drop(stdin.write_all(&input)));
@@ -81,6 +120,28 @@ fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
         .ok()
         .and_then(Pid::from_raw)
         .ok_or_else(|| std::io::Error::other("a process without a number"))
+}
+
+/// Has the system kill the program when this process is killed. Its own children are the host's to kill then.
+fn die_with_this(program: &mut Command) {
+    let own = rustix::process::getpid();
+    let ask = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        match rustix::process::getppid() {
+            Some(parent) if parent == own => Ok(()),
+            // Killed before it could be asked for.
+            _ => Err(std::io::ErrorKind::BrokenPipe.into()),
+        }
+    };
+    #[allow(
+        unsafe_code,
+        reason = "only the child itself can ask for it, between fork and exec"
+    )]
+    // SAFETY: two system calls, neither of which allocates, locks or reads what another thread could have left
+    // half changed.
+    unsafe {
+        program.pre_exec(ask)
+    };
 }
 
 /// Tells when the host closes its side of the socket.
@@ -115,66 +176,33 @@ fn ending(status: &WaitIdStatus) -> Said {
 }
 
 /// Kills the program's group, then whoever left it, until nobody is left. The orphans of those who are
-/// killed become children of this process, so it is enough to go on killing children; and to go on
-/// without a pause, since some start a successor and end.
-fn kill_everything(program: Pid) {
+/// killed become children of this process, so it is enough to go on killing children. Who became another user
+/// cannot be killed, and is given up. False if there are children that this process cannot find.
+fn kill_everything(program: Pid) -> bool {
     // An empty group is no failure.
-    let _ = rustix::process::kill_process_group(program, Signal::KILL);
+    let _ = kill_process_group(program, Signal::KILL);
+    let mut quiet_since = Instant::now();
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             // Nobody is left.
-            Err(rustix::io::Errno::CHILD) => return,
-            Ok(Some(_)) => {}
+            Err(rustix::io::Errno::CHILD) => return true,
+            Ok(Some(_)) => quiet_since = Instant::now(),
             _ => {
-                for child in children() {
-                    let _ = rustix::process::kill_process(child, Signal::KILL);
+                let children = children::of_this_process();
+                let killed = children
+                    .iter()
+                    .filter(|child| kill_process(**child, Signal::KILL).is_ok())
+                    .count();
+                let quiet = quiet_since.elapsed();
+                if killed == 0 && quiet >= REFUSED {
+                    return !children.is_empty();
                 }
-                std::thread::yield_now();
+                if quiet < CHASE {
+                    std::thread::yield_now();
+                } else {
+                    std::thread::sleep(PAUSE);
+                }
             }
         }
     }
-}
-
-/// The children of this process, from the lists that the system keeps for its threads, or from the
-/// parents of all processes where it keeps none.
-fn children() -> Vec<Pid> {
-    let threads = numbers("/proc/self/task");
-    let listed: Option<Vec<String>> = threads
-        .into_iter()
-        .map(|thread| text(&format!("/proc/self/task/{thread}/children")))
-        .collect();
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let children: Vec<i32> = match listed {
-        Some(lists) => lists
-            .iter()
-            .flat_map(|list| list.split_whitespace())
-            .filter_map(|pid| pid.parse().ok())
-            .collect(),
-        None => numbers("/proc")
-            .into_iter()
-            .filter(|pid| parent(*pid) == Some(own))
-            .collect(),
-    };
-    children.into_iter().filter_map(Pid::from_raw).collect()
-}
-
-/// The entries of a directory that are numbers.
-fn numbers(directory: &str) -> Vec<i32> {
-    std::fs::read_dir(directory)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
-/// The parent of a process, from the line the system keeps on it. Its name, in parentheses, may hold
-/// anything.
-fn parent(pid: i32) -> Option<i32> {
-    let stat = text(&format!("/proc/{pid}/stat"))?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
-fn text(path: &str) -> Option<String> {
-    #[allow(clippy::disallowed_methods, reason = "the system's own lists of processes")]
-    std::fs::read_to_string(path).ok()
 }

@@ -19,15 +19,17 @@ pub(super) struct Task {
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Said {
-    /// It runs, in this process group.
-    Started(i32),
+    /// It runs.
+    Started,
     NotStarted(String),
     Exited(i32),
     Signalled(i32),
 }
 
-/// Largest message, in bytes.
-const MAX_MESSAGE: usize = 64 << 20;
+/// Largest message to the supervisor, in bytes.
+const MAX_TASK: usize = 64 << 20;
+/// Largest message of the supervisor's.
+const MAX_SAID: usize = 64 << 10;
 
 pub(super) fn send(mut socket: impl Write, task: &Task, stdin: &[u8]) -> std::io::Result<()> {
     write(&mut socket, &serde_json::to_vec(task)?)?;
@@ -36,8 +38,8 @@ pub(super) fn send(mut socket: impl Write, task: &Task, stdin: &[u8]) -> std::io
 
 /// A task and its input.
 pub(super) fn accept(mut socket: impl Read) -> std::io::Result<(Task, Vec<u8>)> {
-    let task = serde_json::from_slice(&read(&mut socket)?)?;
-    Ok((task, read(&mut socket)?))
+    let task = serde_json::from_slice(&read(&mut socket, MAX_TASK)?)?;
+    Ok((task, read(&mut socket, MAX_TASK)?))
 }
 
 pub(super) fn say(mut socket: impl Write, said: &Said) -> std::io::Result<()> {
@@ -46,7 +48,7 @@ pub(super) fn say(mut socket: impl Write, said: &Said) -> std::io::Result<()> {
 
 /// The next message, or `None` if none will come.
 pub(super) fn receive(mut socket: impl Read) -> std::io::Result<Option<Said>> {
-    match read(&mut socket) {
+    match read(&mut socket, MAX_SAID) {
         Ok(message) => Ok(serde_json::from_slice(&message)?),
         Err(err)
             if matches!(
@@ -66,11 +68,11 @@ fn write(socket: &mut impl Write, message: &[u8]) -> std::io::Result<()> {
     socket.write_all(message)
 }
 
-fn read(socket: &mut impl Read) -> std::io::Result<Vec<u8>> {
+fn read(socket: &mut impl Read, limit: usize) -> std::io::Result<Vec<u8>> {
     let mut length = [0; 4];
     socket.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length) as usize;
-    if length > MAX_MESSAGE {
+    if length > limit {
         return Err(std::io::Error::other("a message is too large"));
     }
     let mut message = vec![0; length];

@@ -10,6 +10,7 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 use super::limits;
 use super::state::CallState;
+use super::waiting;
 use crate::view;
 
 /// How often a running guest looks at its deadline.
@@ -116,6 +117,7 @@ fn pooling_engine() -> wasmtime::Result<Engine> {
 
 fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_sync(linker)?;
+    waiting::add_to_linker(linker)?;
     view::add_to_linker(linker)
 }
 

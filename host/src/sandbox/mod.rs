@@ -7,6 +7,7 @@ mod engine;
 mod limits;
 mod output;
 pub mod state;
+mod waiting;
 
 pub use engine::{Room, Sandbox, SandboxError, config as engine_config};
 pub use limits::{Exceeded, Limits};

@@ -12,7 +12,7 @@ mod replay;
 mod run;
 mod tally;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::policies::{Described, Mode, Source};
 
@@ -24,6 +24,32 @@ pub use tally::{Example, ToolTally};
 
 /// How long a policy may take here, where a slow machine says nothing about it. What it took is told.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// When a trial must be over, and what it was given.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    at: Instant,
+    time: Duration,
+}
+
+impl End {
+    fn after(time: Duration) -> End {
+        End {
+            at: Instant::now() + time,
+            time,
+        }
+    }
+
+    /// Fails once the time is over.
+    fn look(self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            Instant::now() < self.at,
+            "the policy was not through after {} s; give it less to judge, or more time with --time",
+            self.time.as_secs()
+        );
+        Ok(())
+    }
+}
 
 /// A policy as it is tried: what it says counts, it has time enough, and what it asks for, which is none of the
 /// operator's here.

@@ -5,17 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::recorded::{Missing, Records};
 use super::tally::{Example, Tally, ToolTally, Would};
-use super::{aside, at_leisure, compare};
+use super::{End, aside, at_leisure, compare};
 use crate::config::Config;
 use crate::gate::{Heard, Trial};
 use crate::host::Site;
-use crate::packs::{Catalog, Effect};
+use crate::packs::{Catalog, Effect, Origin};
 use crate::policies::{Decision, Described, Phase, Source};
 use crate::storage::{Operation, OperationFilter, Session, StoredOperation};
 use crate::workspaces::Workspaces;
@@ -40,7 +41,8 @@ pub struct Replay {
     pub not_judged: u64,
 }
 
-/// Shows a policy what the ledger recorded from a time on. Of the site nothing is changed.
+/// Shows a policy what the ledger recorded from a time on, all within `time`. Of the site nothing is changed, and files
+/// of workspaces are shown only to a policy that is built in or was granted some.
 pub async fn replay(
     site: &Site,
     config: &Config,
@@ -48,7 +50,12 @@ pub async fn replay(
     source: Source,
     since: String,
     examples: usize,
+    time: Duration,
 ) -> anyhow::Result<Replay> {
+    let end = End::after(time);
+    let is_trusted = matches!(source.origin, Origin::Builtin(_)) || source.grants.workspaces.is_some();
+    let nothing = Workspaces::default();
+    let workspaces = if is_trusted { workspaces } else { &nothing };
     let described = Described::of(site.loader(), &source.origin, source.sha256.as_deref()).await;
     let described = described.map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
     let limit = source.limits.read;
@@ -57,10 +64,10 @@ pub async fn replay(
     if let Some(unloaded) = catalog.policies().failures().next() {
         anyhow::bail!("{unloaded}");
     }
-    aside(|| show(site, catalog, since, Tally::new(examples, limit)))
+    aside(|| show(site, catalog, since, Tally::new(examples, limit), end))
 }
 
-fn show(site: &Site, catalog: Arc<Catalog>, since: String, tally: Tally) -> anyhow::Result<Replay> {
+fn show(site: &Site, catalog: Arc<Catalog>, since: String, tally: Tally, end: End) -> anyhow::Result<Replay> {
     let artifacts = site.artifacts()?;
     let session = site.database().read_session()?;
     let trial = Trial::of(site.equipment(), catalog.policies().policies())?;
@@ -73,6 +80,7 @@ fn show(site: &Site, catalog: Arc<Catalog>, since: String, tally: Tally) -> anyh
         trial,
         tally,
         not_judged: 0,
+        end,
     };
     past.go_through(&since)?;
     Ok(Replay {
@@ -91,6 +99,7 @@ struct Past<'a> {
     trial: Trial,
     tally: Tally,
     not_judged: u64,
+    end: End,
 }
 
 impl Past<'_> {
@@ -124,6 +133,7 @@ impl Past<'_> {
 
     /// Shows a call to the policy, and adds it to the ledger that the policy sees.
     fn step(&mut self, row: &StoredOperation, since: &str) -> anyhow::Result<()> {
+        self.end.look()?;
         let Some(mut operation) = row.operation() else {
             return Ok(());
         };
@@ -192,8 +202,8 @@ impl Past<'_> {
         row: &StoredOperation,
         effect: Effect,
         heard: &Heard,
-    ) -> anyhow::Result<(Decision, std::time::Duration)> {
-        let before = || (heard.decision.clone(), std::time::Duration::ZERO);
+    ) -> anyhow::Result<(Decision, Duration)> {
+        let before = || (heard.decision.clone(), Duration::ZERO);
         let is_over = matches!(heard.decision, Decision::Deny(_));
         if is_over || !Trial::is_reviewed(&self.catalog, heard) {
             return Ok(before());

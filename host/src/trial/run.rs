@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::cases::Case;
 use super::compare::Said;
-use super::{aside, at_leisure};
+use super::{End, aside, at_leisure};
 use crate::gate::{Equipment, Trial};
 use crate::host::Site;
 use crate::policies::{Cause, Described, Fault, Phase, Policy, Source};
@@ -33,17 +33,25 @@ pub struct Ran {
     pub us: Option<u64>,
 }
 
-/// Asks a policy about each of some cases.
-pub async fn run(site: &Site, source: Source, cases: &[Case]) -> anyhow::Result<Vec<Ran>> {
+/// Asks a policy about each of some cases, all within a time.
+pub async fn run(site: &Site, source: Source, cases: &[Case], time: Duration) -> anyhow::Result<Vec<Ran>> {
+    let end = End::after(time);
     let described = Described::of(site.loader(), &source.origin, source.sha256.as_deref()).await;
     let described = described.map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
     let source = at_leisure(source, &described);
-    let one = |case: &Case| try_case(site, &source, &described, case);
+    let one = |case: &Case| try_case(site, &source, &described, case, end);
     aside(|| cases.iter().map(one).collect())
 }
 
-fn try_case(site: &Site, source: &Source, described: &Described, case: &Case) -> anyhow::Result<Ran> {
-    let (said, took) = ask(site, source, described, case)?;
+fn try_case(
+    site: &Site,
+    source: &Source,
+    described: &Described,
+    case: &Case,
+    end: End,
+) -> anyhow::Result<Ran> {
+    end.look()?;
+    let (said, took) = ask(site, source, described, case, end)?;
     let differences = case.expected.differences(&said);
     Ok(Ran {
         name: case.name.clone(),
@@ -60,6 +68,7 @@ fn ask(
     source: &Source,
     described: &Described,
     case: &Case,
+    end: End,
 ) -> anyhow::Result<(Said, Option<Duration>)> {
     let source = Source {
         config: case.settings.clone(),
@@ -73,7 +82,7 @@ fn ask(
     if policy.phase != Phase::Both && policy.phase != case.phase {
         return Ok((Said::NotAsked, None));
     }
-    let mut trial = with_history(site.equipment(), &policy, case)?;
+    let mut trial = with_history(site.equipment(), &policy, case, end)?;
     Ok(if case.phase == Phase::Response {
         let answer = trial.after(&policy, &case.request, &case.outcome)?;
         let said = match answer.said {
@@ -93,9 +102,10 @@ fn ask(
 }
 
 /// A trial after what happened before the case. The policy sees the results that its history has.
-fn with_history(equipment: Equipment, policy: &Policy, case: &Case) -> anyhow::Result<Trial> {
+fn with_history(equipment: Equipment, policy: &Policy, case: &Case, end: End) -> anyhow::Result<Trial> {
     let mut trial = Trial::of(equipment, std::iter::once(policy))?;
     for past in &case.history {
+        end.look()?;
         let seen = past.outcome.as_ref().filter(|_| policy.phase != Phase::Request);
         if let Some(outcome) = seen {
             let answer = trial.after(policy, &past.request, outcome)?;

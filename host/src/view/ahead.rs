@@ -7,11 +7,13 @@
 //! Who waits looks at what comes next meanwhile, so that both are at work until everything was seen.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tollgate_sdk::{FileEntry, Listing, WorkspaceError};
 
+use crate::deadline::Deadline;
 use crate::workspaces::Workspace;
 
 /// Most requests that are kept in mind.
@@ -25,6 +27,8 @@ const REACH: usize = 16;
 /// Longest time that a listing is waited for which the thread is in the middle of. It would not be there
 /// sooner if it was begun again.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How often who waits looks at its call's deadline.
+const TICK: Duration = Duration::from_millis(5);
 
 /// A request that will come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +55,15 @@ enum Seen {
 }
 
 impl Seen {
-    fn of(workspace: &Workspace, what: &Upcoming) -> Seen {
+    /// Looks, and gives up once `go_on` says no.
+    fn of(workspace: &Workspace, what: &Upcoming, go_on: &dyn Fn() -> bool) -> Seen {
+        let tree = &workspace.tree;
         match what {
-            Upcoming::List(path, limit) => Seen::Listed(workspace.tree.list(path, None, *limit)),
+            Upcoming::List(path, limit) => Seen::Listed(tree.list_while(path, None, *limit, go_on)),
             Upcoming::ListUnless(path, known, limit) => {
-                Seen::ListedUnless(workspace.tree.list_unless(path, *known, *limit))
+                Seen::ListedUnless(tree.list_unless_while(path, *known, *limit, go_on))
             }
-            Upcoming::Read(path, limit) => Seen::Read(workspace.tree.read(path, 0, *limit)),
+            Upcoming::Read(path, limit) => Seen::Read(tree.read(path, 0, *limit)),
         }
     }
 
@@ -88,6 +94,8 @@ struct Shared {
     changed: Condvar,
     /// A listing is there that is waited for.
     listed: Condvar,
+    /// The call is over, or files may have changed: nobody asks for what is looked at.
+    is_over: AtomicBool,
 }
 
 #[derive(Default)]
@@ -106,7 +114,6 @@ struct Plan {
     rests: bool,
     /// The component waits for a listing.
     waits: bool,
-    is_over: bool,
 }
 
 struct Expected {
@@ -148,9 +155,10 @@ impl Ahead {
         workspace: &Arc<Workspace>,
         directory: String,
         limit: u32,
+        deadline: &Deadline,
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
         let what = Upcoming::List(directory, limit);
-        match self.see(workspace, &what) {
+        match self.see(workspace, &what, deadline) {
             Seen::Listed(entries) => entries,
             Seen::ListedUnless(_) | Seen::Read(_) => Err(WorkspaceError::Internal),
         }
@@ -163,9 +171,10 @@ impl Ahead {
         directory: String,
         known: Option<u64>,
         limit: u32,
+        deadline: &Deadline,
     ) -> Result<Option<Listing>, WorkspaceError> {
         let what = Upcoming::ListUnless(directory, known, limit);
-        match self.see(workspace, &what) {
+        match self.see(workspace, &what, deadline) {
             Seen::ListedUnless(listing) => listing,
             Seen::Listed(_) | Seen::Read(_) => Err(WorkspaceError::Internal),
         }
@@ -177,22 +186,23 @@ impl Ahead {
         workspace: &Arc<Workspace>,
         path: String,
         limit: u32,
+        deadline: &Deadline,
     ) -> Result<Vec<u8>, WorkspaceError> {
         let what = Upcoming::Read(path, limit);
-        match self.see(workspace, &what) {
+        match self.see(workspace, &what, deadline) {
             Seen::Read(content) => content,
             Seen::Listed(_) | Seen::ListedUnless(_) => Err(WorkspaceError::Internal),
         }
     }
 
-    fn see(&self, workspace: &Arc<Workspace>, what: &Upcoming) -> Seen {
-        self.take(workspace, what)
-            .unwrap_or_else(|| Seen::of(workspace, what))
+    fn see(&self, workspace: &Arc<Workspace>, what: &Upcoming, deadline: &Deadline) -> Seen {
+        self.take(workspace, what, deadline)
+            .unwrap_or_else(|| Seen::of(workspace, what, &|| !deadline.is_over()))
     }
 
     /// What was seen of a request that is now made, if it was expected about here and looked at. It and
     /// what was expected before it are forgotten.
-    fn take(&self, workspace: &Arc<Workspace>, what: &Upcoming) -> Option<Seen> {
+    fn take(&self, workspace: &Arc<Workspace>, what: &Upcoming, deadline: &Deadline) -> Option<Seen> {
         let shared = self.0.as_ref()?;
         let mut plan = shared.plan();
         let is_it =
@@ -202,7 +212,7 @@ impl Ahead {
             plan.pass();
         }
         if what.is_listing() {
-            plan = shared.wait(plan);
+            plan = shared.wait(plan, deadline);
         }
         let seen = plan.pass();
         if plan.is_full && plan.held < MAX_HELD / 2 {
@@ -337,8 +347,8 @@ struct Work {
 }
 
 impl Work {
-    fn done(&self) -> Seen {
-        Seen::of(&self.workspace, &self.what)
+    fn done(&self, go_on: &dyn Fn() -> bool) -> Seen {
+        Seen::of(&self.workspace, &self.what, go_on)
     }
 }
 
@@ -361,26 +371,31 @@ impl Shared {
 
     fn end(&self) {
         let mut plan = self.plan();
-        plan.is_over = true;
+        self.is_over.store(true, Ordering::Relaxed);
         self.wake(&mut plan);
     }
 
     /// Waits for the first request if the thread is in the middle of it, and looks at others meanwhile.
-    fn wait<'a>(&'a self, mut plan: MutexGuard<'a, Plan>) -> MutexGuard<'a, Plan> {
-        while plan.is_looking() {
-            if let Some(work) = plan.next_listing() {
-                drop(plan);
-                plan = self.keep(&work.place, work.done());
-                continue;
-            }
-            plan.waits = true;
-            let waited = self
-                .listed
-                .wait_timeout_while(plan, PATIENCE, |plan| plan.is_looking());
-            plan = waited.unwrap_or_else(PoisonError::into_inner).0;
-            plan.waits = false;
-            break;
+    fn wait<'a>(&'a self, mut plan: MutexGuard<'a, Plan>, deadline: &Deadline) -> MutexGuard<'a, Plan> {
+        while plan.is_looking() && !deadline.is_over() {
+            let Some(work) = plan.next_listing() else {
+                return self.wait_idly(plan, deadline);
+            };
+            drop(plan);
+            plan = self.keep(&work.place, work.done(&|| !deadline.is_over()));
         }
+        plan
+    }
+
+    /// Waits for the first request when there is nothing else to look at.
+    fn wait_idly<'a>(&'a self, mut plan: MutexGuard<'a, Plan>, deadline: &Deadline) -> MutexGuard<'a, Plan> {
+        let until = Instant::now() + PATIENCE;
+        plan.waits = true;
+        while plan.is_looking() && !deadline.is_over() && Instant::now() < until {
+            let waited = self.listed.wait_timeout(plan, TICK);
+            plan = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        plan.waits = false;
         plan
     }
 
@@ -396,7 +411,8 @@ impl Shared {
     /// What the thread does.
     fn look(&self) {
         let mut plan = self.plan();
-        while !plan.is_over {
+        let go_on = || !self.is_over.load(Ordering::Relaxed);
+        while go_on() {
             let Some(work) = plan.next() else {
                 plan.rests = true;
                 plan = self.changed.wait(plan).unwrap_or_else(PoisonError::into_inner);
@@ -404,7 +420,7 @@ impl Shared {
                 continue;
             };
             drop(plan);
-            plan = self.keep(&work.place, work.done());
+            plan = self.keep(&work.place, work.done(&go_on));
         }
     }
 }
@@ -424,6 +440,7 @@ mod tests {
     use tollgate_sdk::WorkspaceInfo;
 
     use super::*;
+    use crate::deadline::Cancel;
     use crate::workspaces::{Registration, Workspaces};
 
     fn workspace(files: &[(&str, &str)]) -> (tempfile::TempDir, Arc<Workspace>) {
@@ -441,6 +458,11 @@ mod tests {
         let opened = Workspaces::open([Registration { path, info }], 0o022, &data).unwrap();
         let workspace = Arc::clone(opened.get("app").unwrap());
         (place, workspace)
+    }
+
+    fn take(ahead: &Ahead, app: &Arc<Workspace>, what: &Upcoming) -> Option<Seen> {
+        let deadline = Deadline::after(Duration::from_secs(60), Cancel::default());
+        ahead.take(app, what, &deadline)
     }
 
     fn read(name: &str) -> Upcoming {
@@ -470,7 +492,7 @@ mod tests {
     fn what_is_expected_is_there_in_its_order() {
         let (_place, app) = workspace(&[("a", "1"), ("b", "2"), ("c", "3")]);
         let mut ahead = Ahead::default();
-        assert!(ahead.take(&app, &read("a")).is_none(), "nothing was expected");
+        assert!(take(&ahead, &app, &read("a")).is_none(), "nothing was expected");
         ahead.expect(
             &app,
             [read("a"), Upcoming::List(".".to_owned(), 2), read("c")].into_iter(),
@@ -478,19 +500,19 @@ mod tests {
         ahead.expect(&app, [read("b")].into_iter());
         settle(&ahead);
         assert_eq!(
-            text(ahead.take(&app, &read("b"))).as_deref(),
+            text(take(&ahead, &app, &read("b"))).as_deref(),
             Some("2"),
             "the later hint"
         );
-        assert!(ahead.take(&app, &read("b")).is_none(), "only once");
-        let listed = ahead.take(&app, &Upcoming::List(".".to_owned(), 2));
+        assert!(take(&ahead, &app, &read("b")).is_none(), "only once");
+        let listed = take(&ahead, &app, &Upcoming::List(".".to_owned(), 2));
         assert_eq!(text(listed).as_deref(), Some("2 entries"));
-        assert!(ahead.take(&app, &read("a")).is_none(), "it was passed over");
+        assert!(take(&ahead, &app, &read("a")).is_none(), "it was passed over");
         assert!(
-            ahead.take(&app, &Upcoming::Read("c".to_owned(), 99)).is_none(),
+            take(&ahead, &app, &Upcoming::Read("c".to_owned(), 99)).is_none(),
             "another limit"
         );
-        assert_eq!(text(ahead.take(&app, &read("c"))).as_deref(), Some("3"));
+        assert_eq!(text(take(&ahead, &app, &read("c"))).as_deref(), Some("3"));
         assert_eq!(ahead.0.as_ref().unwrap().plan().held, 0);
     }
 
@@ -504,18 +526,18 @@ mod tests {
         shared.plan().add(&app, root());
         let work = shared.plan().next().unwrap();
         let listed = std::thread::scope(|scope| {
-            let asked = scope.spawn(|| text(ahead.take(&app, &root())));
+            let asked = scope.spawn(|| text(take(&ahead, &app, &root())));
             while !shared.plan().waits && !asked.is_finished() {
                 std::thread::yield_now();
             }
-            drop(shared.keep(&work.place, work.done()));
+            drop(shared.keep(&work.place, work.done(&|| true)));
             asked.join().unwrap()
         });
         assert_eq!(listed.as_deref(), Some("1 entries"));
         // Of a read, both are quicker.
         shared.plan().add(&app, read("a"));
         assert!(shared.plan().next().is_some());
-        assert!(ahead.take(&app, &read("a")).is_none());
+        assert!(take(&ahead, &app, &read("a")).is_none());
     }
 
     #[test]
@@ -537,7 +559,7 @@ mod tests {
         // What the thread is in the middle of.
         let work = shared.plan().begin(0).unwrap();
         let listed = std::thread::scope(|scope| {
-            let asked = scope.spawn(|| text(ahead.take(&app, &next[0])));
+            let asked = scope.spawn(|| text(take(&ahead, &app, &next[0])));
             while !shared.plan().waits && !asked.is_finished() {
                 std::thread::yield_now();
             }
@@ -546,12 +568,12 @@ mod tests {
                 plan.expected.iter().map(seen).collect::<Vec<_>>()
             };
             assert_eq!(seen(&shared.plan()), [false, true, true, false], "all listings");
-            drop(shared.keep(&work.place, work.done()));
+            drop(shared.keep(&work.place, work.done(&|| true)));
             asked.join().unwrap()
         });
         assert_eq!(listed.as_deref(), Some("1 entries"));
-        assert_eq!(text(ahead.take(&app, &next[1])).as_deref(), Some("as it was"));
-        assert_eq!(text(ahead.take(&app, &next[2])).as_deref(), Some("1 entries"));
+        assert_eq!(text(take(&ahead, &app, &next[1])).as_deref(), Some("as it was"));
+        assert_eq!(text(take(&ahead, &app, &next[2])).as_deref(), Some("1 entries"));
     }
 
     #[test]
@@ -561,7 +583,7 @@ mod tests {
         ahead.expect(&app, [read("../x"), read("missing")].into_iter());
         settle(&ahead);
         for (what, wanted) in [("../x", "Denied"), ("missing", "NotFound")] {
-            let Some(Seen::Read(Err(err))) = ahead.take(&app, &read(what)) else {
+            let Some(Seen::Read(Err(err))) = take(&ahead, &app, &read(what)) else {
                 panic!("{what}");
             };
             assert!(format!("{err:?}").starts_with(wanted), "{err:?}");
@@ -576,10 +598,10 @@ mod tests {
         settle(&ahead);
         std::fs::write(place.path().join("app/a"), "new").unwrap();
         ahead.forget();
-        assert!(ahead.take(&app, &read("a")).is_none());
+        assert!(take(&ahead, &app, &read("a")).is_none());
         ahead.expect(&app, [read("a")].into_iter());
         settle(&ahead);
-        assert_eq!(text(ahead.take(&app, &read("a"))).as_deref(), Some("new"));
+        assert_eq!(text(take(&ahead, &app, &read("a"))).as_deref(), Some("new"));
     }
 
     #[test]
@@ -606,6 +628,32 @@ mod tests {
             plan.expected.front().unwrap().what,
             read("0"),
             "the last are not kept"
+        );
+    }
+
+    #[test]
+    fn nobody_waits_past_a_deadline() {
+        let (_place, app) = workspace(&[("a", "1")]);
+        let shared = Arc::new(Shared::default());
+        let ahead = Ahead(Some(Arc::clone(&shared)));
+        let root = Upcoming::List(".".to_owned(), 2);
+        shared.plan().add(&app, root.clone());
+        // Somebody is in the middle of it and never done.
+        assert!(shared.plan().next().is_some());
+        let started = Instant::now();
+        let deadline = Deadline::after(Duration::from_millis(20), Cancel::default());
+        let Err(late) = ahead.list(&app, ".".to_owned(), 2, &deadline) else {
+            panic!("it was listed after its time");
+        };
+        assert!(matches!(late, WorkspaceError::TooLarge(_)), "{late:?}");
+        assert!(started.elapsed() < PATIENCE / 2, "{:?}", started.elapsed());
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let cancelled = Deadline::after(Duration::from_secs(60), cancel);
+        assert!(
+            ahead
+                .list_unless(&app, ".".to_owned(), Some(1), 2, &cancelled)
+                .is_err()
         );
     }
 }

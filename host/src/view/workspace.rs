@@ -2,8 +2,10 @@
 
 use tollgate_sdk::tree::FileWrite;
 use tollgate_sdk::{FileEntry, FileKind, GitAccess, WorkspaceError, WorkspaceInfo};
+use wasmtime::Trap;
 use wasmtime::component::{HasData, Linker};
 
+use crate::deadline::Deadline;
 use crate::packs::Effect;
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::component;
@@ -23,6 +25,7 @@ struct View<'a> {
     effect: Effect,
     held_back: &'a mut Vec<HeldBack>,
     ahead: &'a mut Ahead,
+    deadline: &'a Deadline,
 }
 
 impl View<'_> {
@@ -118,8 +121,14 @@ impl workspace::Host for View<'_> {
     ) -> Result<Vec<Entry>, WorkspaceError> {
         let reach = self.access.workspace(&name)?;
         let entries = match after {
-            None => self.ahead.list(&reach.workspace, directory, limit)?,
-            after => reach.workspace.tree.list(&directory, after.as_deref(), limit)?,
+            None => self
+                .ahead
+                .list(&reach.workspace, directory, limit, self.deadline)?,
+            after => {
+                let go_on = || !self.deadline.is_over();
+                let tree = &reach.workspace.tree;
+                tree.list_while(&directory, after.as_deref(), limit, &go_on)?
+            }
         };
         Ok(entries.into_iter().map(entry).collect())
     }
@@ -134,7 +143,7 @@ impl workspace::Host for View<'_> {
         let reach = self.access.workspace(&name)?;
         let listed = self
             .ahead
-            .list_unless(&reach.workspace, directory, known, limit)?;
+            .list_unless(&reach.workspace, directory, known, limit, self.deadline)?;
         Ok(listed.map(|listing| WireListing {
             entries: listing.entries.into_iter().map(entry).collect(),
             fingerprint: listing.fingerprint,
@@ -155,7 +164,7 @@ impl workspace::Host for View<'_> {
     ) -> Result<Vec<u8>, WorkspaceError> {
         let reach = self.access.workspace(&name)?;
         match offset {
-            0 => self.ahead.read(&reach.workspace, path, limit),
+            0 => self.ahead.read(&reach.workspace, path, limit, self.deadline),
             _ => reach.workspace.tree.read(&path, offset, limit),
         }
     }
@@ -184,6 +193,10 @@ impl workspace::Host for View<'_> {
     }
 
     fn convert_error(&mut self, err: WorkspaceError) -> wasmtime::Result<Error> {
+        // A look that was given up is no news to a guest whose time is up.
+        if self.deadline.is_over() {
+            return Err(Trap::Interrupt.into());
+        }
         Ok(match err {
             WorkspaceError::Unknown(name) => Error::UnknownWorkspace(name),
             WorkspaceError::Denied(why) => Error::Denied(why),
@@ -223,5 +236,6 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         effect: state.effect,
         held_back: &mut state.held_back,
         ahead: &mut state.ahead,
+        deadline: &state.deadline,
     })
 }

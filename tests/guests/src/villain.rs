@@ -60,6 +60,9 @@ impl Guest for Villain {
             key: key.to_owned(),
             message: "is not to its liking".to_owned(),
         };
+        if settings.get("dozes") == Some(&Value::Bool(true)) {
+            doze();
+        }
         match settings.get("dislikes").and_then(Value::as_array) {
             Some(keys) => Err(keys.iter().filter_map(Value::as_str).map(problem).collect()),
             None => Ok(()),
@@ -119,6 +122,11 @@ fn flood() -> Vec<Note> {
     (0..200).map(note).collect()
 }
 
+/// Waits in the host for longer than anybody has.
+fn doze() {
+    std::thread::sleep(std::time::Duration::from_secs(3_600));
+}
+
 fn misdeed(deed: &str, request: &Request) -> Result<(), String> {
     let seen = || vec![Sql::Text(request.op_id.clone())];
     match deed {
@@ -132,6 +140,10 @@ fn misdeed(deed: &str, request: &Request) -> Result<(), String> {
                 kept.push(vec![1_u8; 1 << 20]);
                 black_box(&kept);
             }
+        }
+        "sleep" => {
+            doze();
+            Ok(())
         }
         "be used twice" => match USED.swap(true, Ordering::Relaxed) {
             true => Err("it was used before".to_owned()),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -23,9 +24,12 @@ pub(in crate::cli) struct Check {
     /// Its settings, as its `config` table has them [default: made up from their schema]
     #[arg(long, value_name = "JSON|@FILE")]
     settings: Option<String>,
-    /// Let it run the programs that it asks for; otherwise none is found
+    /// Let it run the programs that it asks for, as this user; otherwise none is started
     #[arg(long)]
     programs: bool,
+    /// How long everything may take together
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    time: u64,
 }
 
 impl Check {
@@ -34,9 +38,10 @@ impl Check {
         let bytes =
             packs::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?;
         let subject = Subject {
-            bytes: &bytes,
+            bytes,
             config: self.settings.as_deref().map(settings).transpose()?,
             programs: self.programs,
+            time: Duration::from_secs(self.time),
         };
         let folder = tempfile::Builder::new()
             .prefix("tollgate-check-")

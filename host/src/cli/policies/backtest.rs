@@ -1,6 +1,7 @@
 //! `tollgate policies backtest`
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -31,6 +32,9 @@ pub(in crate::cli) struct Backtest {
     /// How many examples to show of each tool
     #[arg(long, default_value_t = 3, value_name = "NUMBER")]
     examples: usize,
+    /// How long everything may take together
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    time: u64,
 }
 
 impl Backtest {
@@ -50,7 +54,8 @@ impl Backtest {
         let data_dir = config.data_dir(global.data_dir.as_deref())?;
         let site = Site::frozen(&data_dir, cli::authority(global)?)?;
         let workspaces = cli::workspaces(global, &config, &data_dir)?;
-        let replay = trial::replay(&site, &config, &workspaces, source, since, self.examples).await?;
+        let time = Duration::from_secs(self.time);
+        let replay = trial::replay(&site, &config, &workspaces, source, since, self.examples, time).await?;
         if global.json {
             out::print_json(&json!({ "policy": self.policy, "backtest": replay }));
         } else {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -21,6 +22,9 @@ pub(in crate::cli) struct Test {
     /// A file of cases; may be repeated
     #[arg(long = "case", value_name = "FILE", required = true)]
     cases: Vec<PathBuf>,
+    /// How long everything may take together
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    time: u64,
 }
 
 impl Test {
@@ -30,7 +34,7 @@ impl Test {
         let config = Config::load(global.config.as_deref())?;
         let source = host::named_policy(&config, &self.policy)?;
         let site = cli::site(global, &config)?;
-        let ran = trial::run(&site, source, &cases).await?;
+        let ran = trial::run(&site, source, &cases, Duration::from_secs(self.time)).await?;
         let failed = ran.iter().filter(|ran| !ran.passed).count();
         if global.json {
             let passed = ran.len() - failed;

@@ -94,7 +94,7 @@ impl Gated {
         let choice = Choice::default();
         let authority = Authority {
             executable: setup.executable.clone(),
-            environment: Environment::new(|name| std::env::var(name).ok()),
+            environment: Some(Environment::new(|name| std::env::var(name).ok())),
             umask: 0o077,
         };
         let workspaces = Workspaces::default();

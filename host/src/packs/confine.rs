@@ -1,0 +1,187 @@
+//! Taking from a process whatever it does not need to compile what it has already read.
+//!
+//! Limits on resources hold everywhere. The list of system calls holds where the kernel filters them, on processors
+//! that the filter is written for; elsewhere the limits are all there is, of which the one on open files keeps
+//! files and sockets away as well.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use nix::libc;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter_all_threads,
+};
+
+/// Address space, in bytes.
+const MEMORY: u64 = 4 << 30;
+/// Processor time, in seconds.
+const CPU_SECONDS: u64 = 120;
+/// Calls that need no look at their arguments: memory, threads, signals within the process, time.
+const PLAIN: &[libc::c_long] = &[
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    libc::SYS_futex,
+    // Another filter says that there is none.
+    libc::SYS_clone3,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_sigaltstack,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_restart_syscall,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_gettid,
+    libc::SYS_getpid,
+    libc::SYS_getcpu,
+    libc::SYS_membarrier,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    libc::SYS_getrandom,
+];
+
+/// Limits what this process may take. Must come first: input is read under it.
+pub(super) fn limit() -> anyhow::Result<()> {
+    // Where others of the same user may look into it is what it is given to compile.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).context("cannot be kept from others")?;
+    set(Resource::As, MEMORY).context("cannot limit memory")?;
+    set(Resource::Cpu, CPU_SECONDS).context("cannot limit processor time")?;
+    set(Resource::Core, 0).context("cannot switch off core dumps")?;
+    set(Resource::Fsize, 0).context("cannot limit what is written to files")
+}
+
+/// Leaves this process what it has: no file is opened and no connection made from now on, no program and no process
+/// started, and nobody signalled.
+pub(super) fn confine() -> anyhow::Result<()> {
+    set(Resource::Nofile, 0).context("cannot limit open files")?;
+    // A kernel without filters, and a processor that has none yet, are no reason not to compile.
+    if let Err(err) = filter() {
+        tracing::warn!("the compiler runs without a filter of system calls: {err}");
+    }
+    Ok(())
+}
+
+fn set(resource: Resource, value: u64) -> rustix::io::Result<()> {
+    let limit = Rlimit {
+        current: Some(value),
+        maximum: Some(value),
+    };
+    setrlimit(resource, limit)
+}
+
+fn filter() -> Result<(), seccompiler::Error> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let says = |number: i32| SeccompAction::Errno(number.unsigned_abs());
+    // What starts threads by it looks for the older call then, whose arguments can be looked at.
+    let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    let newer = SeccompFilter::new(newer, SeccompAction::Allow, says(libc::ENOSYS), arch)?;
+    let all = SeccompFilter::new(allowed()?, says(libc::EPERM), SeccompAction::Allow, arch)?;
+    let filters: [BpfProgram; 2] = [newer.try_into()?, all.try_into()?];
+    filters
+        .iter()
+        .try_for_each(|filter| apply_filter_all_threads(filter))
+}
+
+fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        PLAIN.iter().map(|&number| (number, Vec::new())).collect();
+    // No memory that runs, and none that is a file's.
+    let is_not_run = || without(2, libc::PROT_EXEC);
+    let is_no_file = is(4, u64::from(u32::MAX))?;
+    rules.insert(
+        libc::SYS_mmap,
+        vec![SeccompRule::new(vec![is_not_run()?, is_no_file])?],
+    );
+    rules.insert(libc::SYS_mprotect, vec![SeccompRule::new(vec![is_not_run()?])?]);
+    // Threads, and no processes.
+    let thread = unsigned(libc::CLONE_THREAD);
+    let is_thread =
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(thread), thread)?;
+    rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
+    // Standard output and error.
+    let is_output = || [1, 2].map(|fd| SeccompRule::new(vec![is(0, fd)?]));
+    for call in [libc::SYS_write, libc::SYS_writev] {
+        rules.insert(call, is_output().into_iter().collect::<Result<_, _>>()?);
+    }
+    // Its own end, as `abort` makes it.
+    let own = u64::from(std::process::id());
+    rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is(0, own)?])?]);
+    // Names of threads.
+    let name = unsigned(libc::PR_SET_NAME);
+    rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![is(0, name)?])?]);
+    Ok(rules)
+}
+
+/// An argument has a value.
+fn is(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+/// An argument lacks a flag.
+fn without(argument: u8, flag: i32) -> Result<SeccompCondition, BackendError> {
+    let lacks = SeccompCmpOp::MaskedEq(unsigned(flag));
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, lacks, 0)
+}
+
+fn unsigned(number: i32) -> u64 {
+    u64::from(number.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Says to the test that it is the process to be confined.
+    const CONFINED: &str = "TOLLGATE_TEST_CONFINED";
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test shows what cannot be opened")]
+    fn a_confined_process_keeps_memory_and_threads_and_nothing_else() {
+        if std::env::var_os(CONFINED).is_none() {
+            let name = "packs::confine::tests::a_confined_process_keeps_memory_and_threads_and_nothing_else";
+            let child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", name, "--nocapture"])
+                .env(CONFINED, "1")
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&child.stdout).into_owned();
+            let err = String::from_utf8_lossy(&child.stderr);
+            assert!(child.status.success() && said.contains("1 passed"), "{said}{err}");
+            return;
+        }
+        let open = std::fs::File::open("/proc/self/status").unwrap();
+        let parent = rustix::process::getppid().unwrap();
+        confine().unwrap();
+        let worked = std::thread::spawn(|| vec![1_u8; 64 << 20].len());
+        assert_eq!(worked.join().unwrap(), 64 << 20);
+        assert!(std::fs::File::open("/proc/self/status").is_err(), "a file");
+        assert!(TcpStream::connect("127.0.0.1:9").is_err(), "a connection");
+        assert!(Command::new("/bin/true").spawn().is_err(), "a program");
+        let mut byte = [0];
+        let read = rustix::io::read(&open, &mut byte);
+        assert_eq!(read, Err(rustix::io::Errno::PERM), "what is open already");
+        let kill = rustix::process::test_kill_process(parent);
+        assert_eq!(kill, Err(rustix::io::Errno::PERM), "another process");
+        assert!(
+            setrlimit(
+                Resource::Nofile,
+                Rlimit {
+                    current: Some(9),
+                    maximum: Some(9)
+                }
+            )
+            .is_err()
+        );
+    }
+}

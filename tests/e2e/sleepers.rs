@@ -1,0 +1,105 @@
+//! Guests that wait in the host: each wait ends with its call's time.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session, guest};
+
+/// Every way to wait for as long as one likes.
+const WAYS: [&str; 6] = ["thread", "block", "instant", "never", "poll", "again"];
+/// Far less than any guest waits, and enough for a busy machine.
+const SOON: Duration = Duration::from_secs(20);
+
+fn sleeper() -> Place {
+    let limits = "{ read_ms = 100, write_ms = 100, run_ms = 100 }";
+    Place::with(&format!(
+        "[packs.sleeper]\nsource = {:?}\nlimits = {limits}\n",
+        guest("sleeper")
+    ))
+}
+
+async fn start(place: &Place) -> Session {
+    place.serve(&["--tier", "full"]).await
+}
+
+#[tokio::test]
+async fn a_guest_that_sleeps_ends_with_its_time() {
+    let place = sleeper();
+    let session = start(&place).await;
+    for tool in ["sleeper_read", "sleeper_write", "sleeper_run"] {
+        for how in WAYS {
+            let started = Instant::now();
+            let refusal = session.refused(tool, json!({ "how": how })).await;
+            assert_eq!(refusal["code"], "DEADLINE_EXCEEDED", "{tool} {how}: {refusal:#}");
+            assert!(started.elapsed() < SOON, "{tool} {how}: {:?}", started.elapsed());
+        }
+        // Who sleeps for less than its time wakes up, and what has nothing to wait for does not wait.
+        for how in [
+            json!({"how": "thread", "ms": 1}),
+            json!({"how": "stdin"}),
+            json!({"how": "output"}),
+        ] {
+            let shown = how.to_string();
+            let reply = session.call_raw(tool, how).await.structured_content.unwrap();
+            let is_awake = reply["result"] == "awake";
+            // A busy machine may be too slow for a tenth of a second, but nothing else goes wrong.
+            let is_late = reply["error"]["code"] == "DEADLINE_EXCEEDED";
+            assert!(is_awake || is_late, "{tool} {shown}: {reply:#}");
+        }
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_sleeping_writer_keeps_nobody_waiting() {
+    let place = sleeper();
+    let session = start(&place).await;
+    let started = Instant::now();
+    let asleep = async { session.call_raw("sleeper_write", json!({"how": "never"})).await };
+    let writes = async {
+        for _ in 0..3 {
+            session.ok("envelope_open", json!({})).await;
+        }
+    };
+    tokio::join!(asleep, writes);
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    session.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_that_sleeps_wakes_when_its_call_is_cancelled() {
+    let place = Place::with(&format!(
+        "[packs.sleeper]\nsource = {:?}\nlimits = {{ run_ms = 600000 }}\n",
+        guest("sleeper")
+    ));
+    let session = start(&place).await;
+    use rmcp::model::{ClientRequest, Request};
+    use rmcp::service::PeerRequestOptions;
+    let params = crate::harness::params("sleeper_run", json!({"how": "never"}));
+    let call = ClientRequest::CallToolRequest(Request::new(params));
+    let options = PeerRequestOptions::no_options();
+    let sent = session.client().send_cancellable_request(call, options).await;
+    let intents = "SELECT count(*) FROM core_intents";
+    crate::harness::until(async || place.sql(intents) == ["1"]).await;
+    sent.unwrap().cancel(None).await.unwrap();
+    let cancelled = "SELECT count(*) FROM core_operations WHERE error_code = 'CANCELLED'";
+    crate::harness::until(async || place.sql(cancelled) == ["1"]).await;
+    session.close().await;
+}
+
+#[test]
+fn settings_that_make_a_policy_sleep_are_refused_in_time() {
+    let place = Place::with(&format!(
+        "[policies.villain]\nsource = {:?}\ntools = [\"task_get\"]\nconfig = {{ dozes = true }}\n",
+        guest("villain")
+    ));
+    let started = Instant::now();
+    let (code, refusal): (i32, Value) = place.call("task_get", &json!({"task_id": "x"}));
+    assert_eq!(
+        (code, &refusal["error"]["code"]),
+        (1, &json!("POLICY_FAILED")),
+        "{refusal:#}"
+    );
+    assert!(started.elapsed() < SOON * 2, "{:?}", started.elapsed());
+}
