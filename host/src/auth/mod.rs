@@ -29,6 +29,12 @@ impl Identity {
         Identity(format!("{issuer}#{subject}").into())
     }
 
+    /// Any.
+    #[cfg(test)]
+    pub(crate) fn for_tests(name: &str) -> Identity {
+        Identity(name.into())
+    }
+
     /// As ledger, policies and packs see it.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::lint;
+use super::{lint, wording};
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
 use crate::storage::Step;
@@ -210,7 +210,11 @@ fn check_tool(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
     let name = line(&said.name);
     let mut problems = Vec::new();
     let mut schema = |kind: &str, text: &str| match serde_json::from_str(text) {
-        Ok(Value::Object(schema)) => schema,
+        Ok(Value::Object(mut schema)) => {
+            let hidden = wording::clean_schema(&mut schema).err().into_iter().flatten();
+            problems.extend(hidden.map(|problem| format!("tool {name}: its {kind} schema: {problem}")));
+            schema
+        }
         Ok(_) => {
             problems.push(format!("tool {name}: its {kind} schema is not an object"));
             Map::new()

@@ -16,6 +16,7 @@ mod other_forms;
 mod resources;
 pub mod search;
 mod version;
+mod wording;
 
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
 pub(crate) use code::Code;

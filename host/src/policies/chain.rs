@@ -327,8 +327,10 @@ impl Denied {
             message: format!("policy `{}`: {}", member.name, line(&denial.reason)),
             remediation: line(&denial.remediation),
             next_call: denial.next_call.and_then(|call| {
-                Some(NextCall {
-                    arguments: serde_json::from_str(&call.arguments).ok()?,
+                let arguments = serde_json::from_str(&call.arguments).ok()?;
+                // Whoever runs it should see all of it.
+                (!text::hides_in(&arguments)).then(|| NextCall {
+                    arguments,
                     tool: line(&call.tool),
                 })
             }),
