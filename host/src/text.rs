@@ -60,13 +60,16 @@ pub fn hides(text: &str) -> bool {
 }
 
 /// Whether a name or a string anywhere in JSON holds characters that nobody sees.
-pub fn hides_in(value: &Value) -> bool {
-    match value {
-        Value::String(text) => hides(text),
-        Value::Array(items) => items.iter().any(hides_in),
-        Value::Object(members) => members.iter().any(|(name, value)| hides(name) || hides_in(value)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+pub fn hides_in(members: &Map<String, Value>) -> bool {
+    fn is_hiding(value: &Value) -> bool {
+        match value {
+            Value::String(text) => hides(text),
+            Value::Array(items) => items.iter().any(is_hiding),
+            Value::Object(members) => hides_in(members),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
     }
+    members.iter().any(|(name, value)| hides(name) || is_hiding(value))
 }
 
 /// Cleans all names and strings of JSON that explains something, and is no data to be given back as it is.
@@ -170,6 +173,8 @@ pub fn chain(err: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -213,12 +218,12 @@ mod tests {
 
     #[test]
     fn escaped_json_is_the_same_json() {
-        let value = serde_json::json!({"a\u{9b}": "\u{202e}\u{7f}\u{e0041}\n\u{1b}", "b": ["\u{feff}"]});
+        let value = json!({"a\u{9b}": "\u{202e}\u{7f}\u{e0041}\n\u{1b}", "b": ["\u{feff}"]});
         let pretty = format!("{value:#}");
         let escaped = escape_json(&pretty);
         assert!(!escaped.chars().any(|c| c != '\n' && is_hidden(c)), "{escaped}");
         assert!(escaped.contains("\\udb40\\udc41"), "{escaped}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), value);
+        assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
         assert!(matches!(escape_json("{\"plain\": 1}"), Cow::Borrowed(_)));
     }
 

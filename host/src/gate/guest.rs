@@ -373,7 +373,7 @@ fn read_error(said: wit::ToolError, pack: &Pack) -> ToolError {
 }
 
 fn next_call(said: shared::NextCall) -> Option<NextCall> {
-    let arguments = serde_json::from_str(&said.arguments).ok()?;
+    let arguments: serde_json::Map<_, _> = serde_json::from_str(&said.arguments).ok()?;
     // Whoever runs it should see all of it.
     (!text::hides_in(&arguments)).then(|| NextCall {
         arguments,

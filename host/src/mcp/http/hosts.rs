@@ -272,7 +272,7 @@ mod tests {
             assert_eq!(check(origin), Err(Refused::Origin), "{origin}");
         }
         let twice = [("host", "localhost"), ("origin", "https://app.example"), ("origin", "https://app.example")];
-        assert_eq!(super::Hosts::check(&hosts(), &"/x".parse().unwrap(), &{
+        assert_eq!(Hosts::check(&hosts(), &"/x".parse().unwrap(), &{
             let mut map = HeaderMap::new();
             for (name, value) in twice {
                 map.append(name, value.parse().unwrap());

@@ -32,6 +32,7 @@ use crate::config::{Auth, Caps};
 use crate::gate::Gate;
 
 pub(super) use door::Sender;
+pub(super) use seats::peer;
 
 use door::Door;
 use hosts::Hosts;

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::http::request::Parts;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Identity;
@@ -259,6 +260,11 @@ impl Drop for Busy {
         *state.count(self.work) -= 1;
         state.idle_since = Instant::now();
     }
+}
+
+/// The address that a request came from; of IPv6, the network.
+pub(crate) fn peer(parts: &Parts) -> Option<IpAddr> {
+    Some(parts.extensions.get::<Arc<Seat>>()?.peer)
 }
 
 /// What one peer has: an address of IPv4, or a network of IPv6, whose addresses it may change at will.
