@@ -66,10 +66,11 @@ async fn a_collector_hears_of_every_call_and_of_nothing_that_is_in_one() {
         .await;
     let other = json!({"envelope_id": "private words"});
     call(&session, "task_list", other, "private words").await;
+    // A caller that records nothing is recorded all the same, in a trace of its own.
     call(&session, "task_list", json!({}), &PARENT.replace("-01", "-00")).await;
     let prompt = GetPromptRequestParams::new("plan_job");
     session.client().get_prompt(prompt).await.unwrap_err();
-    until(async || collector.spans().len() == 5 && collector.timed("task_list") == Some(2)).await;
+    until(async || collector.spans().len() == 6 && collector.timed("task_list") == Some(2)).await;
 
     let spans = collector.spans();
     let rows = place.sql("SELECT op_id || ' ' || tool FROM core_operations ORDER BY seq");

@@ -44,6 +44,8 @@ const GIVING: &[&str] = &[
     "policies.*.fail_open",
     "policies.*.grants",
     "policies.*.order",
+    "policies.*.phase",
+    "policies.*.tools",
 ];
 
 /// Why records of protections cannot be used.
@@ -82,8 +84,19 @@ impl Record {
 
 /// The names of policies among protections.
 pub fn policies(protections: &BTreeSet<String>) -> BTreeSet<&str> {
-    let names = protections.iter().filter_map(|key| key.strip_prefix("policies."));
-    names.filter(|name| !name.contains(['.', ' '])).collect()
+    let names = protections.iter().filter_map(|key| key.strip_prefix("policies/"));
+    names.filter(|name| !name.contains(['/', ' '])).collect()
+}
+
+/// Protections for people, without those that go with another one that is there.
+pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String {
+    let all: BTreeSet<&String> = protections.into_iter().collect();
+    let is_part = |key: &str| {
+        let ends = key.char_indices().filter(|(_, c)| matches!(c, '/' | ' '));
+        ends.map(|(end, _)| &key[..end]).any(|whole| all.iter().any(|other| *other == whole))
+    };
+    let told = all.iter().filter(|key| !is_part(key)).map(|key| key.replace('/', "."));
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// All protections of a configuration's text, by key.
@@ -92,10 +105,10 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
     walk(said, &mut Vec::new(), &mut found);
     for (name, policy) in tables(said.get("policies")) {
         if policy.get("mode").and_then(Value::as_str) != Some("audit") {
-            found.insert(format!("policies.{name} mode enforce"));
+            found.insert(format!("policies/{name} mode enforce"));
         }
         if policy.get("fail_open").and_then(Value::as_bool) != Some(true) {
-            found.insert(format!("policies.{name} fail_open false"));
+            found.insert(format!("policies/{name} fail_open false"));
         }
     }
     // Without any, the current directory is one.
@@ -114,10 +127,7 @@ fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<Stri
     for (name, value) in table {
         path.push(name);
         if is_below(path, PROTECTING) && !is_below(path, GIVING) {
-            found.insert(path.join("."));
-            // A list loses one entry as easily as all.
-            let entries = value.as_array().into_iter().flatten();
-            found.extend(entries.map(|entry| format!("{} {entry}", path.join("."))));
+            found.insert(path.join("/"));
         }
         if let Value::Table(table) = value {
             walk(table, path, found);
@@ -194,15 +204,14 @@ impl<'a> Records<'a> {
         written.map_err(|source| self.failed(&name, source))
     }
 
-    /// Remembers at most these protections of a configuration file, because its operator takes the others away.
-    pub fn keep_only(&self, config: &Path, protections: &BTreeSet<String>) -> Result<(), RecordError> {
-        match self.of(config)? {
-            Some(record) => {
-                let left = record.protections.intersection(protections).cloned().collect();
-                self.remember(config, left)
-            }
-            None => Ok(()),
-        }
+    /// Forgets these protections of a configuration file, because its operator takes them away. Which were remembered.
+    pub fn forget(&self, config: &Path, gone: &BTreeSet<String>) -> Result<BTreeSet<String>, RecordError> {
+        let Some(record) = self.of(config)? else {
+            return Ok(BTreeSet::new());
+        };
+        let (forgotten, left) = record.protections.into_iter().partition(|key| gone.contains(key));
+        self.remember(config, left)?;
+        Ok(forgotten)
     }
 
     fn read(&self, name: &str) -> Result<Option<Record>, RecordError> {
@@ -293,6 +302,8 @@ mod tests {
         let stronger = protections("[policies.a]\nmode = \"enforce\"\nsha256 = \"0\"\ntools = [\"x\"]\n");
         assert!(enforced.is_subset(&stronger), "{stronger:?}");
         assert_eq!(policies(&stronger), BTreeSet::from(["a"]));
+        assert_eq!(describe(&stronger), "policies.a");
+        assert_eq!(describe(enforced.difference(&protections("[policies.a]\nmode = \"audit\"\n"))), "policies.a mode enforce");
     }
 
     #[test]
@@ -315,7 +326,9 @@ mod tests {
         let others = records.others(one).unwrap();
         assert_eq!(others.len(), 1);
         assert_eq!(others[0].policies(), BTreeSet::from(["b"]));
-        records.keep_only(one, &protections("[policies.scan]\n[policies.new]\n")).unwrap();
+        let gone = protections("[policies.nights]\n[policies.new]\n");
+        let forgotten = records.forget(one, &gone).unwrap();
+        assert_eq!(policies(&forgotten), BTreeSet::from(["nights"]));
         assert_eq!(records.of(one).unwrap().unwrap().policies(), BTreeSet::from(["scan"]));
     }
 
