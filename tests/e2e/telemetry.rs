@@ -84,6 +84,8 @@ async fn a_collector_hears_of_every_call_and_of_nothing_that_is_in_one() {
     assert_eq!(hex(&created.trace_id), PARENT[3..35]);
     assert_eq!(hex(&created.parent_span_id), PARENT[36..52]);
     assert_eq!(created.status, None);
+    let in_trace = spans.iter().filter(|span| hex(&span.trace_id) == PARENT[3..35]);
+    assert_eq!(in_trace.count(), 1);
     assert!(created.start_time_unix_nano < created.end_time_unix_nano);
     let attributes = named(&created.attributes);
     assert_eq!(attributes["mcp.method.name"], "tools/call");
