@@ -28,7 +28,9 @@ pub enum DataDirError {
         source: std::io::Error,
     },
     /// Somebody else could replace it, or what is in it.
-    #[error("others can write in {at}, and so replace the data directory {path}; stop that: chmod {fix} {at}")]
+    #[error(
+        "others can write in {at}, and so replace the data directory {path}; stop that: chmod {fix} {at}"
+    )]
     Writable {
         /// Which folder.
         at: String,
@@ -71,7 +73,10 @@ fn check_place(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
     if own.mode() & 0o022 != 0 {
         return Err(writable(path, "go-rwx"));
     }
-    #[allow(clippy::disallowed_methods, reason = "the folders above the one that the operator named")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the folders above the one that the operator named"
+    )]
     let whole = std::fs::canonicalize(path).map_err(failed)?;
     for above in whole.ancestors().skip(1) {
         let found = std::fs::metadata(above).map_err(failed)?;
@@ -316,7 +321,9 @@ mod tests {
 
     #[test]
     fn a_place_that_others_can_write_in_is_refused_and_made_private_otherwise() {
-        let chmod = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let chmod = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()
+        };
         let place = tempfile::tempdir().unwrap();
         let (above, path) = (place.path().join("above"), place.path().join("above/data"));
         DataDir::open(&path).unwrap();
@@ -325,13 +332,22 @@ mod tests {
             chmod(&path, mode);
             for opened in [DataDir::open(&path), DataDir::existing(&path)] {
                 let said = opened.unwrap_err().to_string();
-                assert!(said.ends_with(&format!("chmod go-rwx {}", path.display())), "{said}");
+                assert!(
+                    said.ends_with(&format!("chmod go-rwx {}", path.display())),
+                    "{said}"
+                );
             }
         }
         // Others see names, and nothing else; `doctor` tells of it.
         chmod(&path, 0o755);
         DataDir::open(&path).unwrap();
-        for (mode, is_taken) in [(0o777, false), (0o773, false), (0o1777, true), (0o755, true), (0o700, true)] {
+        for (mode, is_taken) in [
+            (0o777, false),
+            (0o773, false),
+            (0o1777, true),
+            (0o755, true),
+            (0o700, true),
+        ] {
             chmod(&above, mode);
             assert_eq!(DataDir::open(&path).is_ok(), is_taken, "{mode:o}");
         }

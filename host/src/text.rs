@@ -69,7 +69,9 @@ pub fn hides_in(members: &Map<String, Value>) -> bool {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
-    members.iter().any(|(name, value)| hides(name) || is_hiding(value))
+    members
+        .iter()
+        .any(|(name, value)| hides(name) || is_hiding(value))
 }
 
 /// Cleans all names and strings of JSON that explains something, and is no data to be given back as it is.
@@ -83,7 +85,9 @@ pub fn clean_values(members: Map<String, Value>) -> Map<String, Value> {
         }
     }
     let members = members.into_iter();
-    members.map(|(name, value)| (clean(&name), cleaned(value))).collect()
+    members
+        .map(|(name, value)| (clean(&name), cleaned(value)))
+        .collect()
 }
 
 /// Text of JSON in which every character that nobody sees is an escape: the same JSON to whoever parses it, and
@@ -108,7 +112,11 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
 
 /// Separators of lines and paragraphs are line breaks by another name.
 fn line_break(c: char) -> char {
-    if matches!(c, '\u{2028}' | '\u{2029}') { '\n' } else { c }
+    if matches!(c, '\u{2028}' | '\u{2029}') {
+        '\n'
+    } else {
+        c
+    }
 }
 
 /// Whether people do not see a character that a program or a model reads: Unicode's controls (Cc), format characters
@@ -185,10 +193,34 @@ mod tests {
     #[test]
     fn characters_that_nobody_sees_are_dropped_wherever_unicode_has_them() {
         for hidden in [
-            "\u{7f}", "\u{85}", "\u{9b}31m", "\u{ad}", "\u{34f}", "\u{61c}", "\u{115f}", "\u{180e}", "\u{200b}",
-            "\u{200d}", "\u{202e}", "\u{2066}", "\u{206f}", "\u{3164}", "\u{fe0f}\u{fe0f}", "\u{feff}",
-            "\u{ffa0}", "\u{fff9}", "\u{fffb}", "\u{13430}", "\u{1bca0}", "\u{1d173}", "\u{e0001}",
-            "\u{e0041}\u{e007f}", "\u{e0100}", "\u{e01ef}", "\u{fdd0}", "\u{10ffff}",
+            "\u{7f}",
+            "\u{85}",
+            "\u{9b}31m",
+            "\u{ad}",
+            "\u{34f}",
+            "\u{61c}",
+            "\u{115f}",
+            "\u{180e}",
+            "\u{200b}",
+            "\u{200d}",
+            "\u{202e}",
+            "\u{2066}",
+            "\u{206f}",
+            "\u{3164}",
+            "\u{fe0f}\u{fe0f}",
+            "\u{feff}",
+            "\u{ffa0}",
+            "\u{fff9}",
+            "\u{fffb}",
+            "\u{13430}",
+            "\u{1bca0}",
+            "\u{1d173}",
+            "\u{e0001}",
+            "\u{e0041}\u{e007f}",
+            "\u{e0100}",
+            "\u{e01ef}",
+            "\u{fdd0}",
+            "\u{10ffff}",
         ] {
             let text = format!("a{hidden}b");
             let left = format!("a{}b", hidden.trim_start_matches(is_hidden));
@@ -197,7 +229,17 @@ mod tests {
             assert_eq!(clean_prose(&text), left, "{hidden:?}");
             assert!(hides(&text), "{hidden:?}");
         }
-        for plain in ["naïve", "日本語", "עברית", "a\r\n\tb", "\u{600}12", "👍🏽", "1️⃣", "❤️", "👩‍💻"] {
+        for plain in [
+            "naïve",
+            "日本語",
+            "עברית",
+            "a\r\n\tb",
+            "\u{600}12",
+            "👍🏽",
+            "1️⃣",
+            "❤️",
+            "👩‍💻",
+        ] {
             assert!(!hides(plain), "{plain:?}");
         }
     }
@@ -211,7 +253,10 @@ mod tests {
     #[test]
     fn content_keeps_emoji_and_no_message_between_them() {
         assert_eq!(clean_prose("❤️ 👩‍💻 🏳️‍🌈"), "❤️ 👩‍💻 🏳️‍🌈");
-        assert_eq!(clean_prose("❤\u{fe0f}\u{fe0e}\u{fe0f}a\u{fe0f}\u{200d}b"), "❤\u{fe0f}ab");
+        assert_eq!(
+            clean_prose("❤\u{fe0f}\u{fe0e}\u{fe0f}a\u{fe0f}\u{200d}b"),
+            "❤\u{fe0f}ab"
+        );
         assert_eq!(clean_prose("👩\u{200d}\u{200d}\u{200d}x"), "👩x");
         assert_eq!(clean("❤️"), "❤");
     }

@@ -37,7 +37,12 @@ fn a_request_id_runs_once_in_a_session() {
         assert_eq!(code(&mut wire, &id), outcome, "{id}");
     }
     // Each left its row, and three wrote something.
-    assert_eq!(place.sql("SELECT op_id FROM core_operations WHERE tool = 'task_create'").len(), 6);
+    assert_eq!(
+        place
+            .sql("SELECT op_id FROM core_operations WHERE tool = 'task_create'")
+            .len(),
+        6
+    );
     assert_eq!(place.sql("SELECT id FROM task_store_tasks").len(), 3);
     // Another session has ids of its own.
     drop(wire);
@@ -61,12 +66,22 @@ async fn a_request_id_runs_once_in_a_session_over_http() {
         .await
         .unwrap();
     let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-    let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-06-18")];
+    let headers = [
+        ("mcp-session-id", session.as_str()),
+        ("mcp-protocol-version", "2025-06-18"),
+    ];
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     post(&server, &headers, ready.to_string().into_bytes()).await;
-    let ask = async || post(&server, &headers, call(&json!(5), "T").to_string().into_bytes()).await.1;
+    let ask = async || {
+        post(&server, &headers, call(&json!(5), "T").to_string().into_bytes())
+            .await
+            .1
+    };
     let first = ask().await;
-    assert!(!first.contains("REQUEST_ID_REPEATED") && first.contains("spec_draft"), "{first}");
+    assert!(
+        !first.contains("REQUEST_ID_REPEATED") && first.contains("spec_draft"),
+        "{first}"
+    );
     let second = ask().await;
     assert!(second.contains("REQUEST_ID_REPEATED"), "{second}");
     assert_eq!(place.sql("SELECT id FROM task_store_tasks").len(), 1);
@@ -127,20 +142,29 @@ fn nothing_that_is_printed_steers_a_terminal() {
         }
     }
     // Escaped, it is the same to whoever reads it as JSON.
-    let got = place.call("task_get", &json!({"task_id": created["task"]["id"]})).1;
+    let got = place
+        .call("task_get", &json!({"task_id": created["task"]["id"]}))
+        .1;
     assert_eq!(got["task"]["title"], created["task"]["title"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_tells_nothing_that_calls_hold() {
     let place = Place::new();
-    for flags in [["--log", "trace"], ["--log", "rmcp=trace,hyper=trace,tollgate=trace"]] {
+    for flags in [
+        ["--log", "trace"],
+        ["--log", "rmcp=trace,hyper=trace,tollgate=trace"],
+    ] {
         let server = place.serve_http(&flags);
         let session = crate::harness::Session::over_http(&server).await;
         let task = call(&json!(1), "words-of-an-argument")["params"]["arguments"].clone();
         let created = session.ok("task_create", task).await;
-        session.ok("task_get", json!({"task_id": created["task"]["id"]})).await;
-        session.refused("task_get", json!({"task_id": "words-of-an-argument"})).await;
+        session
+            .ok("task_get", json!({"task_id": created["task"]["id"]}))
+            .await;
+        session
+            .refused("task_get", json!({"task_id": "words-of-an-argument"}))
+            .await;
         session.close().await;
         let log = server.stop();
         assert!(!log.contains("words-of-an-argument"), "{log}");
@@ -153,12 +177,23 @@ fn a_data_directory_that_others_can_write_in_is_refused() {
     let chmod = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
-    for (path, mode) in [(place.data(), 0o777), (place.data(), 0o770), (place.path().to_owned(), 0o777)] {
+    for (path, mode) in [
+        (place.data(), 0o777),
+        (place.data(), 0o770),
+        (place.path().to_owned(), 0o777),
+    ] {
         chmod(&path, mode);
-        for command in [&["ledger", "verify"][..], &["call", "task_list"], &["serve", "--http", "127.0.0.1:0"]] {
+        for command in [
+            &["ledger", "verify"][..],
+            &["call", "task_list"],
+            &["serve", "--http", "127.0.0.1:0"],
+        ] {
             let output = place.run(command);
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(!output.status.success() && said.contains("chmod go-"), "{command:?}: {said}");
+            assert!(
+                !output.status.success() && said.contains("chmod go-"),
+                "{command:?}: {said}"
+            );
         }
         let doctor = place.run(&["doctor"]);
         let said = String::from_utf8_lossy(&doctor.stdout);

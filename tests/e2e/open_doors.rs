@@ -15,10 +15,18 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A place that asks who calls.
 fn guarded(limits: &str) -> Place {
-    let place = Place::with(&format!("[server.auth]\ntoken_file = \"tokens\"\n[server.limits]\n{limits}"));
+    let place = Place::with(&format!(
+        "[server.auth]\ntoken_file = \"tokens\"\n[server.limits]\n{limits}"
+    ));
     let mut file = std::fs::OpenOptions::new();
-    let file = file.write(true).create(true).mode(0o600).open(place.path().join("tokens"));
-    file.unwrap().write_all(format!("ada {TOKEN}\n").as_bytes()).unwrap();
+    let file = file
+        .write(true)
+        .create(true)
+        .mode(0o600)
+        .open(place.path().join("tokens"));
+    file.unwrap()
+        .write_all(format!("ada {TOKEN}\n").as_bytes())
+        .unwrap();
     place
 }
 
@@ -33,7 +41,11 @@ fn connect(server: &HttpServer) -> TcpStream {
 /// What an identified client gets.
 async fn list(server: &HttpServer) -> u16 {
     let bearer = format!("Bearer {TOKEN}");
-    let headers = [NEWEST, ("mcp-method", "tools/list"), ("authorization", bearer.as_str())];
+    let headers = [
+        NEWEST,
+        ("mcp-method", "tools/list"),
+        ("authorization", bearer.as_str()),
+    ];
     post(server, &headers, stateless("tools/list", json!({}))).await.0
 }
 
@@ -62,7 +74,9 @@ async fn answers_that_nobody_reads_hold_no_connection() {
     let mut deaf = Vec::new();
     for _ in 0..2 {
         let mut connection = connect(&server);
-        connection.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+        connection
+            .set_write_timeout(Some(Duration::from_millis(200)))
+            .unwrap();
         // Until neither side takes any more.
         while connection.write_all(request.as_bytes()).is_ok() {}
         deaf.push(connection);
@@ -70,11 +84,14 @@ async fn answers_that_nobody_reads_hold_no_connection() {
     assert_eq!(list(&server).await, 200);
     // Each is closed in the end, whether its place was needed or not.
     for mut connection in deaf {
-        connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        connection
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         let mut rest = Vec::new();
         let end = connection.read_to_end(&mut rest);
         assert!(
-            end.as_ref().map_or_else(|err| err.kind() == std::io::ErrorKind::ConnectionReset, |_| true),
+            end.as_ref()
+                .map_or_else(|err| err.kind() == std::io::ErrorKind::ConnectionReset, |_| true),
             "{end:?}"
         );
     }
@@ -99,7 +116,17 @@ async fn no_path_answers_for_a_foreign_host_or_page() {
     let server = place.serve_http(&[]);
     let at = address(&server);
     let metadata = "/.well-known/oauth-protected-resource";
-    for path in ["/metrics", "/healthz", "/readyz", "/mcp", "/nothing", "/", "//metrics", "/mcp/", metadata] {
+    for path in [
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        "/mcp",
+        "/nothing",
+        "/",
+        "//metrics",
+        "/mcp/",
+        metadata,
+    ] {
         for method in ["GET", "POST", "OPTIONS", "DELETE"] {
             let ask = |target: &str, headers: &str| {
                 let request = format!("{method} {target} HTTP/1.1\r\n{headers}\r\nconnection: close\r\n\r\n");
@@ -107,7 +134,11 @@ async fn no_path_answers_for_a_foreign_host_or_page() {
                 format!("{status} {code}")
             };
             let own = format!("host: {at}");
-            assert_eq!(ask(path, "host: evil.example"), "403 HOST_NOT_ALLOWED", "{method} {path}");
+            assert_eq!(
+                ask(path, "host: evil.example"),
+                "403 HOST_NOT_ALLOWED",
+                "{method} {path}"
+            );
             let page = format!("{own}\r\norigin: http://evil.example");
             assert_eq!(ask(path, &page), "403 ORIGIN_NOT_ALLOWED", "{method} {path}");
             let twice = format!("{own}\r\nhost: evil.example");
@@ -142,5 +173,8 @@ async fn requests_that_stand_alone_are_one_connection_for_each_identity() {
     let second = open().await;
     assert!(second.contains("RATE_LIMITED"), "{second}");
     until(async || place.sql("SELECT connection FROM core_operations").len() == 2).await;
-    assert_eq!(place.sql("SELECT DISTINCT connection FROM core_operations").len(), 1);
+    assert_eq!(
+        place.sql("SELECT DISTINCT connection FROM core_operations").len(),
+        1
+    );
 }

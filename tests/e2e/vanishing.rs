@@ -19,7 +19,14 @@ fn write(place: &Place, config: &str) {
 
 async fn is_taken(server: &HttpServer) {
     let line = "tollgate_reloads_total{outcome=\"taken\"} 1\n";
-    let look = async || reqwest::get(server.at("/metrics")).await.unwrap().text().await.unwrap();
+    let look = async || {
+        reqwest::get(server.at("/metrics"))
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap()
+    };
     until(async || look().await.contains(line)).await;
 }
 
@@ -64,10 +71,16 @@ async fn a_configuration_that_is_lost_keeps_its_policies() {
             remove(&config);
             write(&place, &WHOLE[..WHOLE.find("builtin:cel").unwrap()]);
         }),
-        ("policies.closed, policies.nights", &|| write(&place, "[server]\nread_only = true\n")),
-        ("server.read_only", &|| write(&place, &WHOLE.replace("read_only = true\n", ""))),
+        ("policies.closed, policies.nights", &|| {
+            write(&place, "[server]\nread_only = true\n")
+        }),
+        ("server.read_only", &|| {
+            write(&place, &WHOLE.replace("read_only = true\n", ""))
+        }),
         ("policies.closed mode enforce", &|| write(&place, &without_mode)),
-        ("policies.closed fail_open false", &|| write(&place, &failing_open)),
+        ("policies.closed fail_open false", &|| {
+            write(&place, &failing_open)
+        }),
     ];
     for (why, lose) in &losses {
         let before = server.log().len();
@@ -79,7 +92,11 @@ async fn a_configuration_that_is_lost_keeps_its_policies() {
     write(&place, "[server]\nread_only = true\n");
     let doctor = place.run(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(1));
-    assert!(said(&doctor).contains("no longer has the policies closed, nights"), "{}", said(&doctor));
+    assert!(
+        said(&doctor).contains("no longer has the policies closed, nights"),
+        "{}",
+        said(&doctor)
+    );
     // Whole again, it is what it was, and taken.
     write(&place, &format!("{WHOLE}[packs.gsd]\nenabled = false\n"));
     is_taken(&server).await;
@@ -110,7 +127,12 @@ async fn adding_to_a_file_that_was_lost_takes_nothing_away() {
     until(async || server.log().contains("was there and is not")).await;
     let added = place.run(&["policies", "add", "builtin:secret-scan"]);
     assert!(added.status.success(), "{}", said(&added));
-    until(async || server.log().contains("no longer has policies.closed, policies.nights")).await;
+    until(async || {
+        server
+            .log()
+            .contains("no longer has policies.closed, policies.nights")
+    })
+    .await;
     assert!(is_closed(&session).await);
 }
 
@@ -122,13 +144,21 @@ fn a_server_does_not_begin_without_policies_that_judged_before() {
         write(&place, lost);
         let refused = place.run(&["serve", "--http", "127.0.0.1:0"]);
         assert_eq!(refused.status.code(), Some(2));
-        assert!(said(&refused).contains("policies closed, nights, which judged calls here"), "{}", said(&refused));
+        assert!(
+            said(&refused).contains("policies closed, nights, which judged calls here"),
+            "{}",
+            said(&refused)
+        );
     }
     for name in ["closed", "nights"] {
         let removed = place.run(&["policies", "remove", name]);
         assert!(removed.status.success(), "{}", said(&removed));
     }
     let none = place.run(&["policies", "remove", "nights"]);
-    assert!(said(&none).contains("has no [policies.nights]"), "{}", said(&none));
+    assert!(
+        said(&none).contains("has no [policies.nights]"),
+        "{}",
+        said(&none)
+    );
     drop(place.serve_http(&[]));
 }

@@ -121,7 +121,10 @@ impl Issuer {
         let leeway = LEEWAY as f64;
         let time = |name: &str| match claims.0.get(name) {
             None => Ok(None),
-            Some(said) => said.as_f64().map(Some).ok_or_else(|| invalid(&format!("its {name} is not a number"))),
+            Some(said) => said
+                .as_f64()
+                .map(Some)
+                .ok_or_else(|| invalid(&format!("its {name} is not a number"))),
         };
         if time("exp")?.is_none_or(|end| end <= now - leeway) {
             return Err(invalid("it is over, or does not say when it is"));
@@ -181,7 +184,9 @@ impl Part {
     /// The header is part 0, the claims are part 1.
     fn of(token: &str, number: usize) -> Result<Part, Refused> {
         let encoded = token.split('.').nth(number).unwrap_or_default();
-        let json = URL_SAFE_NO_PAD.decode(encoded).map_err(|err| invalid(&err.to_string()))?;
+        let json = URL_SAFE_NO_PAD
+            .decode(encoded)
+            .map_err(|err| invalid(&err.to_string()))?;
         serde_json::from_slice(&json).map_err(|err| invalid(&err.to_string()))
     }
 
@@ -225,8 +230,13 @@ fn names(said: &Value) -> Option<Vec<&str>> {
 
 fn check_header(header: &Header, said: &Part) -> Result<(), Refused> {
     // Both change what the signature means, and whoever does not know how has to refuse (RFC 7515, 4.1.11; RFC 7797).
-    if let Some(name) = ["crit", "b64"].into_iter().find(|name| said.0.contains_key(*name)) {
-        return Err(invalid(&format!("its header has {name}, and no extension is taken here")));
+    if let Some(name) = ["crit", "b64"]
+        .into_iter()
+        .find(|name| said.0.contains_key(*name))
+    {
+        return Err(invalid(&format!(
+            "its header has {name}, and no extension is taken here"
+        )));
     }
     if !ALGORITHMS.contains(&header.alg) {
         return Err(invalid("its algorithm is not taken"));
@@ -307,9 +317,15 @@ mod tests {
         let check = |header: Value| {
             let json = header.to_string();
             let token = format!("{}.x.y", URL_SAFE_NO_PAD.encode(&json));
-            check_header(&serde_json::from_str(&json).unwrap(), &Part::of(&token, 0).unwrap())
+            check_header(
+                &serde_json::from_str(&json).unwrap(),
+                &Part::of(&token, 0).unwrap(),
+            )
         };
-        assert_eq!(check(json!({"alg": "ES256", "typ": "at+jwt", "kid": "1", "x": 1})), Ok(()));
+        assert_eq!(
+            check(json!({"alg": "ES256", "typ": "at+jwt", "kid": "1", "x": 1})),
+            Ok(())
+        );
         for bad in [
             json!({"alg": "ES256", "crit": ["exp"], "exp": 1}),
             json!({"alg": "ES256", "crit": []}),
@@ -324,7 +340,13 @@ mod tests {
 
     #[test]
     fn names_that_come_twice_are_refused() {
-        for part in [r#"{"sub":"ada","sub":"bob"}"#, r#"{"sub":"ada","s\u0075b":"bob"}"#, "[]", "null", "{"] {
+        for part in [
+            r#"{"sub":"ada","sub":"bob"}"#,
+            r#"{"sub":"ada","s\u0075b":"bob"}"#,
+            "[]",
+            "null",
+            "{",
+        ] {
             let token = format!("x.{}.y", URL_SAFE_NO_PAD.encode(part));
             assert!(Part::of(&token, 1).is_err(), "{part}");
         }
@@ -334,7 +356,14 @@ mod tests {
     fn a_subject_is_a_name_that_people_see() {
         let admit = |sub: Value| issuer().admit(&claims(json!({"sub": sub})));
         assert_eq!(admit(json!("ada")).unwrap().as_str(), "https://id.example#ada");
-        for bad in [json!(""), json!("a\u{ad}da"), json!("ada\u{e0041}"), json!("a da"), json!(["ada"]), json!(1)] {
+        for bad in [
+            json!(""),
+            json!("a\u{ad}da"),
+            json!("ada\u{e0041}"),
+            json!("a da"),
+            json!(["ada"]),
+            json!(1),
+        ] {
             assert!(admit(bad.clone()).is_err(), "{bad}");
         }
     }

@@ -64,7 +64,10 @@ async fn look(global: &Global) -> anyhow::Result<Vec<Finding>> {
         Ok(data) => {
             let id = format!("hst_{}", uuid::Uuid::new_v4().simple());
             found.extend(doctor::place(&data, id));
-            if found.iter().all(|finding| finding.about != "configuration" || finding.state < State::Problem) {
+            if found
+                .iter()
+                .all(|finding| finding.about != "configuration" || finding.state < State::Problem)
+            {
                 let path = Config::file(global.config.as_deref())?;
                 found.extend(doctor::protections(&data, &path, &config));
             }

@@ -61,7 +61,11 @@ pub(super) fn reconfigure(
         Records::open(&data)?.forget(path, &gone)?;
     }
     // A file with nothing in it is what a writer leaves half way.
-    let text = if text.trim().is_empty() { "# Nothing is configured.\n" } else { text };
+    let text = if text.trim().is_empty() {
+        "# Nothing is configured.\n"
+    } else {
+        text
+    };
     replace(path, text)
 }
 

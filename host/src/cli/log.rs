@@ -39,7 +39,12 @@ pub(super) fn to_stderr(global: &Global) {
             log.with(layer.with_filter(quiet)).init();
         }
         LogFormat::Json => log
-            .with(layer.json().with_writer(|| Escaped(std::io::stderr())).with_filter(quiet))
+            .with(
+                layer
+                    .json()
+                    .with_writer(|| Escaped(std::io::stderr()))
+                    .with_filter(quiet),
+            )
             .init(),
     }
 }

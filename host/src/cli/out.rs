@@ -54,7 +54,8 @@ fn shown(text: &str, is_colourful: bool) -> String {
         match piece.chars().next_back().filter(|c| is_kept(*c)) {
             Some('\t') => shown.push('\t'),
             Some(mark) if is_colourful => {
-                let codes = style(mark).map_or_else(|| "\u{1b}[0m".to_owned(), |(_, style)| style.to_string());
+                let codes =
+                    style(mark).map_or_else(|| "\u{1b}[0m".to_owned(), |(_, style)| style.to_string());
                 shown.push_str(&codes);
             }
             _ => {}
@@ -84,7 +85,11 @@ pub(super) fn print_json(value: &serde_json::Value) {
 
 /// Prints why a command failed, with all causes.
 pub(super) fn error(err: &anyhow::Error) {
-    let _ = writeln!(std::io::stderr().lock(), "tollgate: {}", text::clean_prose(&format!("{err:#}")));
+    let _ = writeln!(
+        std::io::stderr().lock(),
+        "tollgate: {}",
+        text::clean_prose(&format!("{err:#}"))
+    );
 }
 
 /// Prints something that deserves attention.

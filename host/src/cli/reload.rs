@@ -106,11 +106,17 @@ pub(super) fn check_start(global: &Global, site: &Site, config: &Config) -> anyh
     let records = Records::open(site.data())?;
     let has = config.protections();
     let Some(record) = records.of(&path)? else {
-        for other in records.others(&path)?.iter().filter(|_| config.policies.is_empty()) {
+        for other in records
+            .others(&path)?
+            .iter()
+            .filter(|_| config.policies.is_empty())
+        {
             if !other.policies().is_empty() {
                 let policies = other.policies().into_iter().collect::<Vec<_>>().join(", ");
                 let (path, other) = (path.display(), other.config.display());
-                out::warn(&format!("{path} has no policies; under {other}, {policies} judge calls on this data directory"));
+                out::warn(&format!(
+                    "{path} has no policies; under {other}, {policies} judge calls on this data directory"
+                ));
             }
         }
         return Ok(());
@@ -125,7 +131,11 @@ pub(super) fn check_start(global: &Global, site: &Site, config: &Config) -> anyh
         gone.join(", "),
     );
     if !lost.is_empty() {
-        out::warn(&format!("{} no longer has {}", path.display(), protections::describe(&lost)));
+        out::warn(&format!(
+            "{} no longer has {}",
+            path.display(),
+            protections::describe(&lost)
+        ));
     }
     Ok(())
 }

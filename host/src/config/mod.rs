@@ -58,7 +58,9 @@ pub enum ConfigError {
         problems: Vec<Problem>,
     },
     /// It was there, and is not.
-    #[error("the configuration {0} was there and is not; put it back, or an empty one if nothing is to be configured")]
+    #[error(
+        "the configuration {0} was there and is not; put it back, or an empty one if nothing is to be configured"
+    )]
     Gone(String),
     /// It is no file.
     #[error("the configuration {0} is not a file any more; put a regular file there")]
@@ -324,7 +326,12 @@ impl Config {
             return Ok(());
         }
         Err(ConfigError::Weaker {
-            path: before.file.as_deref().unwrap_or(Path::new("")).display().to_string(),
+            path: before
+                .file
+                .as_deref()
+                .unwrap_or(Path::new(""))
+                .display()
+                .to_string(),
             lost: protections::describe(&lost),
         })
     }

@@ -55,7 +55,9 @@ pub enum RecordError {
     #[error(transparent)]
     Place(#[from] DataDirError),
     /// One of them.
-    #[error("the record {FOLDER}/{name} in the data directory {path} cannot be used; once you know that the configuration is whole, remove it")]
+    #[error(
+        "the record {FOLDER}/{name} in the data directory {path} cannot be used; once you know that the configuration is whole, remove it"
+    )]
     Record {
         /// Its file.
         name: String,
@@ -93,9 +95,13 @@ pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String
     let all: BTreeSet<&String> = protections.into_iter().collect();
     let is_part = |key: &str| {
         let ends = key.char_indices().filter(|(_, c)| matches!(c, '/' | ' '));
-        ends.map(|(end, _)| &key[..end]).any(|whole| all.iter().any(|other| *other == whole))
+        ends.map(|(end, _)| &key[..end])
+            .any(|whole| all.iter().any(|other| *other == whole))
     };
-    let told = all.iter().filter(|key| !is_part(key)).map(|key| key.replace('/', "."));
+    let told = all
+        .iter()
+        .filter(|key| !is_part(key))
+        .map(|key| key.replace('/', "."));
     told.collect::<Vec<_>>().join(", ")
 }
 
@@ -140,7 +146,8 @@ fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<Stri
 fn is_below(path: &[&str], keys: &[&str]) -> bool {
     keys.iter().any(|key| {
         let mut names = path.iter();
-        key.split('.').all(|part| names.next().is_some_and(|name| part == "*" || part == *name))
+        key.split('.')
+            .all(|part| names.next().is_some_and(|name| part == "*" || part == *name))
     })
 }
 
@@ -188,19 +195,24 @@ impl<'a> Records<'a> {
             config: absolute(config),
             protections,
         };
-        if self.read(&name).is_ok_and(|known| known.as_ref() == Some(&record)) {
+        if self
+            .read(&name)
+            .is_ok_and(|known| known.as_ref() == Some(&record))
+        {
             return Ok(());
         }
         // Whole or not at all: another host may read it at this moment.
         let draft = format!("{name}.{}", std::process::id());
-        let written = serde_json::to_vec(&record).map_err(std::io::Error::other).and_then(|json| {
-            let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(true).mode(0o600);
-            let mut file = self.dir.open_with(&draft, &options)?;
-            file.write_all(&json)?;
-            file.sync_all()?;
-            self.dir.rename(&draft, &self.dir, &name)
-        });
+        let written = serde_json::to_vec(&record)
+            .map_err(std::io::Error::other)
+            .and_then(|json| {
+                let mut options = OpenOptions::new();
+                options.write(true).create(true).truncate(true).mode(0o600);
+                let mut file = self.dir.open_with(&draft, &options)?;
+                file.write_all(&json)?;
+                file.sync_all()?;
+                self.dir.rename(&draft, &self.dir, &name)
+            });
         written.map_err(|source| self.failed(&name, source))
     }
 
@@ -224,7 +236,9 @@ impl<'a> Records<'a> {
         };
         let mut json = Vec::new();
         file.take(MAX_RECORD).read_to_end(&mut json).map_err(failed)?;
-        serde_json::from_slice(&json).map(Some).map_err(|err| failed(err.into()))
+        serde_json::from_slice(&json)
+            .map(Some)
+            .map_err(|err| failed(err.into()))
     }
 
     fn failed(&self, name: &str, source: std::io::Error) -> RecordError {
@@ -239,7 +253,10 @@ impl<'a> Records<'a> {
 /// The file of a configuration's record.
 fn name(config: &Path) -> String {
     let path = absolute(config);
-    format!("{}.json", &hash::sha256_hex(path.as_os_str().as_encoded_bytes())[..32])
+    format!(
+        "{}.json",
+        &hash::sha256_hex(path.as_os_str().as_encoded_bytes())[..32]
+    )
 }
 
 fn absolute(config: &Path) -> PathBuf {
@@ -295,7 +312,10 @@ mod tests {
         let enforced = protections("[policies.a]\n");
         let weaker = |text: &str| {
             let other = protections(text);
-            assert!(other.contains("policies.a") && !enforced.is_subset(&other), "{text}");
+            assert!(
+                other.contains("policies.a") && !enforced.is_subset(&other),
+                "{text}"
+            );
         };
         weaker("[policies.a]\nmode = \"audit\"\n");
         weaker("[policies.a]\nfail_open = true\n");
@@ -303,7 +323,10 @@ mod tests {
         assert!(enforced.is_subset(&stronger), "{stronger:?}");
         assert_eq!(policies(&stronger), BTreeSet::from(["a"]));
         assert_eq!(describe(&stronger), "policies.a");
-        assert_eq!(describe(enforced.difference(&protections("[policies.a]\nmode = \"audit\"\n"))), "policies.a mode enforce");
+        assert_eq!(
+            describe(enforced.difference(&protections("[policies.a]\nmode = \"audit\"\n"))),
+            "policies.a mode enforce"
+        );
     }
 
     #[test]
@@ -322,14 +345,20 @@ mod tests {
         assert_eq!(records.of(one).unwrap(), None);
         records.remember(one, protections(WHOLE)).unwrap();
         records.remember(other, protections("[policies.b]\n")).unwrap();
-        assert_eq!(records.of(one).unwrap().unwrap().policies(), BTreeSet::from(["nights", "scan"]));
+        assert_eq!(
+            records.of(one).unwrap().unwrap().policies(),
+            BTreeSet::from(["nights", "scan"])
+        );
         let others = records.others(one).unwrap();
         assert_eq!(others.len(), 1);
         assert_eq!(others[0].policies(), BTreeSet::from(["b"]));
         let gone = protections("[policies.nights]\n[policies.new]\n");
         let forgotten = records.forget(one, &gone).unwrap();
         assert_eq!(policies(&forgotten), BTreeSet::from(["nights"]));
-        assert_eq!(records.of(one).unwrap().unwrap().policies(), BTreeSet::from(["scan"]));
+        assert_eq!(
+            records.of(one).unwrap().unwrap().policies(),
+            BTreeSet::from(["scan"])
+        );
     }
 
     #[test]
@@ -346,7 +375,12 @@ mod tests {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert!(records.of(config).unwrap().is_some());
         let whole = std::fs::metadata(&file).unwrap().len();
-        std::fs::File::options().write(true).open(&file).unwrap().set_len(whole / 2).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(&file)
+            .unwrap()
+            .set_len(whole / 2)
+            .unwrap();
         assert!(records.of(config).is_err());
     }
 }

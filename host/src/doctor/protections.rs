@@ -35,10 +35,14 @@ pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     let lost: BTreeSet<String> = own.protections.difference(&has).cloned().collect();
     let gone = protections::policies(&lost);
     if !gone.is_empty() {
-        let what = format!("{shown} no longer has the policies {}; servers that run keep them, none starts", list(gone));
-        return vec![Finding::problem(about, what).remedy(
-            "put the configuration back, or take them away: tollgate policies remove NAME",
-        )];
+        let what = format!(
+            "{shown} no longer has the policies {}; servers that run keep them, none starts",
+            list(gone)
+        );
+        return vec![
+            Finding::problem(about, what)
+                .remedy("put the configuration back, or take them away: tollgate policies remove NAME"),
+        ];
     }
     if !lost.is_empty() {
         let what = format!("{shown} no longer has {}", protections::describe(&lost));

@@ -13,8 +13,8 @@ use super::http::{self, Sender};
 use super::{logs, replies, wire};
 use crate::auth::Identity;
 use crate::deadline::Cancel;
-use crate::hash;
 use crate::gate::{Answers, Call, Caller, Outcome, Reply};
+use crate::hash;
 use crate::progress::{Progress, Wanted, Word};
 use crate::telemetry::Parent;
 

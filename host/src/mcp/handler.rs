@@ -7,8 +7,9 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
     GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities, ServerConfig,
+    SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -95,7 +96,10 @@ impl Handler {
 
     /// Whether a request is the first of this session with its id.
     pub(super) fn is_first(&self, id: &RequestId) -> bool {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_first(id)
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_first(id)
     }
 
     pub(super) fn wanted_lines(&self) -> &WantedLines {

@@ -34,7 +34,11 @@ impl Seen {
     }
 
     fn is_first_number(&mut self, number: i64) -> bool {
-        let before = self.runs.range(..=number).next_back().map(|(start, end)| (*start, *end));
+        let before = self
+            .runs
+            .range(..=number)
+            .next_back()
+            .map(|(start, end)| (*start, *end));
         if before.is_some_and(|(_, end)| number <= end) {
             return false;
         }
@@ -108,7 +112,13 @@ mod tests {
         assert_eq!(seen.runs.len(), 1);
         // In any order they are one run.
         let mut seen = Seen::default();
-        assert!((0..1000).rev().step_by(2).chain((0..1000).step_by(2)).all(|id| number(&mut seen, id)));
+        assert!(
+            (0..1000)
+                .rev()
+                .step_by(2)
+                .chain((0..1000).step_by(2))
+                .all(|id| number(&mut seen, id))
+        );
         assert_eq!(seen.runs, BTreeMap::from([(0, 999)]));
     }
 

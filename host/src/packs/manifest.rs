@@ -306,7 +306,9 @@ fn prompt_schema(arguments: &[wit::PromptArgument], problems: &mut Vec<String>) 
     for argument in arguments {
         if text::hides(&argument.name) {
             let name = line(&argument.name);
-            problems.push(format!("the name of its argument {name} holds characters that nobody sees"));
+            problems.push(format!(
+                "the name of its argument {name} holds characters that nobody sees"
+            ));
         }
         let description = text::clean_lines(text::cut(&argument.description, MAX_LINE));
         let property = json!({"type": "string", "description": description});
@@ -415,7 +417,10 @@ mod tests {
         }
         // Without what nobody sees it would be another word.
         let problems = check_tool(tool("List all notes.", "pla\u{200b}in")).unwrap_err();
-        assert!(problems[0].contains("/properties/kind/enum holds characters that nobody sees"), "{problems:?}");
+        assert!(
+            problems[0].contains("/properties/kind/enum holds characters that nobody sees"),
+            "{problems:?}"
+        );
     }
 
     #[test]

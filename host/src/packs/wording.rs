@@ -14,7 +14,11 @@ const MOST: usize = 8;
 pub(super) fn clean_schema(schema: &mut Map<String, Value>) -> Result<(), Vec<String>> {
     let mut problems = Vec::new();
     clean_members(schema, &mut String::new(), &mut problems);
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
 }
 
 fn clean_members(members: &mut Map<String, Value>, place: &mut String, problems: &mut Vec<String>) {
@@ -36,7 +40,9 @@ fn clean_members(members: &mut Map<String, Value>, place: &mut String, problems:
 fn clean_value(value: &mut Value, place: &mut String, problems: &mut Vec<String>) {
     match value {
         Value::Object(members) => clean_members(members, place, problems),
-        Value::Array(items) => items.iter_mut().for_each(|item| clean_value(item, place, problems)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| clean_value(item, place, problems)),
         Value::String(said) if text::hides(said) => tell("the value", place, problems),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -76,7 +82,14 @@ mod tests {
 
     #[test]
     fn names_and_values_that_hide_something_are_refused_wherever_they_are() {
-        for hidden in ["a\u{200b}", "\u{202e}a", "a\u{9b}", "\u{e0061}", "a\u{7f}", "a\u{fe0f}"] {
+        for hidden in [
+            "a\u{200b}",
+            "\u{202e}a",
+            "a\u{9b}",
+            "\u{e0061}",
+            "a\u{7f}",
+            "a\u{fe0f}",
+        ] {
             for schema in [
                 json!({"properties": {hidden: {"type": "string"}}}),
                 json!({"properties": {"a": {"enum": ["b", hidden]}}}),

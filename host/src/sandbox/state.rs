@@ -215,7 +215,10 @@ impl CallState {
         }
         let left_out = self.progress.left_out();
         if left_out > 0 {
-            tracing::warn!(pack = self.namespace.pack(), "{left_out} more lines of one call were left out");
+            tracing::warn!(
+                pack = self.namespace.pack(),
+                "{left_out} more lines of one call were left out"
+            );
         }
     }
 }

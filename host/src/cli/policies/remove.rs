@@ -56,9 +56,14 @@ impl Remove {
         let name = &self.name;
         let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
         let records = Records::open(&data)?;
-        let record = records.of(path)?.map(|record| record.protections).unwrap_or_default();
+        let record = records
+            .of(path)?
+            .map(|record| record.protections)
+            .unwrap_or_default();
         let is_its = |key: &&String| {
-            let rest = key.strip_prefix("policies/").and_then(|key| key.strip_prefix(name.as_str()));
+            let rest = key
+                .strip_prefix("policies/")
+                .and_then(|key| key.strip_prefix(name.as_str()));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ']))
         };
         let gone: BTreeSet<String> = record.iter().filter(is_its).cloned().collect();

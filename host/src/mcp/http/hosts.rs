@@ -59,7 +59,10 @@ impl Hosts {
     pub(super) fn new(hosts: &[String], origins: &[String]) -> Hosts {
         Hosts {
             names: hosts.iter().filter_map(|host| Named::allowed(host)).collect(),
-            origins: origins.iter().filter_map(|origin| Origin::parse(origin.trim())).collect(),
+            origins: origins
+                .iter()
+                .filter_map(|origin| Origin::parse(origin.trim()))
+                .collect(),
         }
     }
 
@@ -69,13 +72,20 @@ impl Hosts {
         let (Some(host), None) = (values.next(), values.next()) else {
             return Err(Refused::Unclear);
         };
-        let host = host.to_str().ok().and_then(Named::parse).ok_or(Refused::Unclear)?;
+        let host = host
+            .to_str()
+            .ok()
+            .and_then(Named::parse)
+            .ok_or(Refused::Unclear)?;
         // A request may name its host twice, and what stands behind reads one of them.
         let target = match uri.authority() {
             None => None,
             Some(target) => Some(Named::parse(target.as_str()).ok_or(Refused::Unclear)?),
         };
-        if !std::iter::once(&host).chain(&target).all(|named| self.has(named, local)) {
+        if !std::iter::once(&host)
+            .chain(&target)
+            .all(|named| self.has(named, local))
+        {
             return Err(Refused::Host);
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
@@ -83,7 +93,8 @@ impl Hosts {
             (None, _) => Ok(()),
             (Some(origin), None) => {
                 let origin = origin.to_str().ok().and_then(Origin::parse);
-                let is_known = origin.is_some_and(|origin| self.origins.iter().any(|known| known.allows(&origin)));
+                let is_known =
+                    origin.is_some_and(|origin| self.origins.iter().any(|known| known.allows(&origin)));
                 is_known.then_some(()).ok_or(Refused::Origin)
             }
             _ => Err(Refused::Origin),
@@ -209,8 +220,19 @@ mod tests {
     use super::*;
 
     fn hosts() -> Hosts {
-        let own = ["localhost", "127.0.0.1", "::1", "tollgate.example", "with.example:8443"];
-        let origins = ["http://localhost:8765", "https://app.example:443", "https://any.example:*", "http://[::1]:1"];
+        let own = [
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            "tollgate.example",
+            "with.example:8443",
+        ];
+        let origins = [
+            "http://localhost:8765",
+            "https://app.example:443",
+            "https://any.example:*",
+            "http://[::1]:1",
+        ];
         Hosts::new(&own.map(str::to_owned), &origins.map(str::to_owned))
     }
 
@@ -226,20 +248,48 @@ mod tests {
     #[test]
     fn a_request_names_one_host_that_is_known() {
         for host in [
-            "localhost", "LOCALHOST:8765", "127.0.0.1:1", "[::1]:8765", "[0:0:0:0:0:0:0:1]", "tollgate.example",
-            "Tollgate.Example:443", "with.example:8443", "10.0.0.5:8765",
+            "localhost",
+            "LOCALHOST:8765",
+            "127.0.0.1:1",
+            "[::1]:8765",
+            "[0:0:0:0:0:0:0:1]",
+            "tollgate.example",
+            "Tollgate.Example:443",
+            "with.example:8443",
+            "10.0.0.5:8765",
         ] {
             assert_eq!(check("/x", &[("host", host)]), Ok(()), "{host}");
         }
         for host in [
-            "evil.example", "localhost.evil.example", "evil.example:8765", "localhost.", "with.example", "10.0.0.6",
-            "127.0.0.1.evil.example", "[::2]", "[::ffff:127.0.0.1]", "127.1", "2130706433", "0.0.0.0",
+            "evil.example",
+            "localhost.evil.example",
+            "evil.example:8765",
+            "localhost.",
+            "with.example",
+            "10.0.0.6",
+            "127.0.0.1.evil.example",
+            "[::2]",
+            "[::ffff:127.0.0.1]",
+            "127.1",
+            "2130706433",
+            "0.0.0.0",
         ] {
             assert_eq!(check("/x", &[("host", host)]), Err(Refused::Host), "{host}");
         }
         for host in [
-            "", "localhost@evil.example", "evil.example@localhost", "localhost:", "localhost:x", "localhost:99999",
-            "localhost/x", "http://localhost", "localhost evil.example", "localhost,evil.example", "[::1", "::1", "[evil]",
+            "",
+            "localhost@evil.example",
+            "evil.example@localhost",
+            "localhost:",
+            "localhost:x",
+            "localhost:99999",
+            "localhost/x",
+            "http://localhost",
+            "localhost evil.example",
+            "localhost,evil.example",
+            "[::1",
+            "::1",
+            "[evil]",
         ] {
             let checked = check("/x", &[("host", host)]);
             assert!(checked.is_err(), "{host}: {checked:?}");
@@ -256,28 +306,58 @@ mod tests {
         assert_eq!(check("http://evil.example/x", &host), Err(Refused::Host));
         assert_eq!(check("http://u@localhost/x", &host), Err(Refused::Unclear));
         assert_eq!(check("evil.example:443", &host), Err(Refused::Host));
-        assert_eq!(check("http://localhost/x", &[("host", "evil.example")]), Err(Refused::Host));
+        assert_eq!(
+            check("http://localhost/x", &[("host", "evil.example")]),
+            Err(Refused::Host)
+        );
     }
 
     #[test]
     fn pages_come_from_known_origins() {
         let check = |origin: &str| check("/x", &[("host", "localhost"), ("origin", origin)]);
-        for origin in ["http://localhost:8765", "HTTP://LOCALHOST:8765", "https://app.example", "https://any.example:7", "http://[::1]:1"] {
+        for origin in [
+            "http://localhost:8765",
+            "HTTP://LOCALHOST:8765",
+            "https://app.example",
+            "https://any.example:7",
+            "http://[::1]:1",
+        ] {
             assert_eq!(check(origin), Ok(()), "{origin}");
         }
         for origin in [
-            "null", "", "http://localhost", "http://localhost:8766", "https://localhost:8765", "http://evil.example",
-            "https://app.example:444", "https://app.example.evil.example", "https://u@app.example", "file://", "localhost:8765",
+            "null",
+            "",
+            "http://localhost",
+            "http://localhost:8766",
+            "https://localhost:8765",
+            "http://evil.example",
+            "https://app.example:444",
+            "https://app.example.evil.example",
+            "https://u@app.example",
+            "file://",
+            "localhost:8765",
         ] {
             assert_eq!(check(origin), Err(Refused::Origin), "{origin}");
         }
-        let twice = [("host", "localhost"), ("origin", "https://app.example"), ("origin", "https://app.example")];
-        assert_eq!(Hosts::check(&hosts(), &"/x".parse().unwrap(), &{
-            let mut map = HeaderMap::new();
-            for (name, value) in twice {
-                map.append(name, value.parse().unwrap());
-            }
-            map
-        }, None), Err(Refused::Origin));
+        let twice = [
+            ("host", "localhost"),
+            ("origin", "https://app.example"),
+            ("origin", "https://app.example"),
+        ];
+        assert_eq!(
+            Hosts::check(
+                &hosts(),
+                &"/x".parse().unwrap(),
+                &{
+                    let mut map = HeaderMap::new();
+                    for (name, value) in twice {
+                        map.append(name, value.parse().unwrap());
+                    }
+                    map
+                },
+                None
+            ),
+            Err(Refused::Origin)
+        );
     }
 }

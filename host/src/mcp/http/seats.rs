@@ -139,10 +139,15 @@ impl Seats {
         for seat in taken.seats.values() {
             *owned.entry(lock(&seat.state).owner.clone()).or_default() += 1;
         }
-        let ranked = taken.seats.iter().filter(|(_, seat)| of.is_none_or(|peer| seat.peer == peer));
+        let ranked = taken
+            .seats
+            .iter()
+            .filter(|(_, seat)| of.is_none_or(|peer| seat.peer == peer));
         let ranked = ranked.filter_map(|(number, seat)| {
             let state = lock(&seat.state);
-            let has_most = owned.get(&state.owner).is_some_and(|count| *count > self.most / 2);
+            let has_most = owned
+                .get(&state.owner)
+                .is_some_and(|count| *count > self.most / 2);
             Some((self.rank(&state, seat.opened, has_most, now)?, *number))
         });
         let (_, number) = ranked.min()?;
@@ -317,7 +322,10 @@ mod tests {
         let asking = take(&seats, "127.0.0.1").unwrap();
         asking.seat.answered();
         let newer = take(&seats, "127.0.0.1").unwrap();
-        assert_eq!([is_gone(&known), is_gone(&silent), is_gone(&asking)], [false, true, false]);
+        assert_eq!(
+            [is_gone(&known), is_gone(&silent), is_gone(&asking)],
+            [false, true, false]
+        );
         let newest = take(&seats, "127.0.0.1").unwrap();
         assert!(is_gone(&asking) && !is_gone(&newer));
         // The place of who was sent away is not given back twice.
@@ -347,11 +355,17 @@ mod tests {
     fn streams_of_who_has_most_of_the_places_make_room() {
         let seats = seats(3, false);
         let places: Vec<Place> = (0..3).map(|_| take(&seats, "127.0.0.1").unwrap()).collect();
-        let _streams: Vec<Busy> = places[..2].iter().map(|place| place.seat.let_in(Some(&ada()), Work::Stream)).collect();
+        let _streams: Vec<Busy> = places[..2]
+            .iter()
+            .map(|place| place.seat.let_in(Some(&ada()), Work::Stream))
+            .collect();
         let bob = Identity::for_tests("bob");
         let _bob = places[2].seat.let_in(Some(&bob), Work::Stream);
         take(&seats, "127.0.0.1").unwrap();
-        assert_eq!(places.iter().map(is_gone).collect::<Vec<_>>(), [true, false, false]);
+        assert_eq!(
+            places.iter().map(is_gone).collect::<Vec<_>>(),
+            [true, false, false]
+        );
     }
 
     #[test]
@@ -388,7 +402,10 @@ mod tests {
     fn a_peer_at_its_limit_gives_up_its_own_connections_only() {
         let seats = seats(4, false);
         let other = take(&seats, "192.0.2.9").unwrap();
-        let own = [take(&seats, "192.0.2.1").unwrap(), take(&seats, "192.0.2.1").unwrap()];
+        let own = [
+            take(&seats, "192.0.2.1").unwrap(),
+            take(&seats, "192.0.2.1").unwrap(),
+        ];
         let _next = take(&seats, "192.0.2.1").unwrap();
         assert!(!is_gone(&other) && is_gone(&own[0]) && !is_gone(&own[1]));
     }
