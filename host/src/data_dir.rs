@@ -1,6 +1,7 @@
 //! The directory where everything lives: database, compiled components, keys. Owner only.
 
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
@@ -26,6 +27,18 @@ pub enum DataDirError {
         #[source]
         source: std::io::Error,
     },
+    /// Somebody else could replace it, or what is in it.
+    #[error(
+        "others can write in {at}, and so replace the data directory {path}; stop that: chmod {fix} {at}"
+    )]
+    Writable {
+        /// Which folder.
+        at: String,
+        /// The data directory.
+        path: String,
+        /// What helps.
+        fix: &'static str,
+    },
     /// Somebody else could change what is in it.
     #[error(
         "{what} belongs to another user or is open to others; make it yours alone: chmod -R go-rwx {path}"
@@ -36,6 +49,50 @@ pub enum DataDirError {
         /// The data directory.
         path: String,
     },
+}
+
+/// Why somebody else could put another data directory in the place of this one, or add to it.
+fn check_place(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
+    let failed = |source| DataDirError::Io {
+        what: "the directory itself".to_owned(),
+        path: path.display().to_string(),
+        source,
+    };
+    let writable = |at: &Path, fix| DataDirError::Writable {
+        at: at.display().to_string(),
+        path: path.display().to_string(),
+        fix,
+    };
+    let own = dir.dir_metadata().map_err(failed)?;
+    if own.uid() != rustix::process::geteuid().as_raw() {
+        return Err(DataDirError::Exposed {
+            what: "the directory itself".to_owned(),
+            path: path.display().to_string(),
+        });
+    }
+    if own.mode() & 0o022 != 0 {
+        return Err(writable(path, "go-rwx"));
+    }
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the folders above the one that the operator named"
+    )]
+    let whole = std::fs::canonicalize(path).map_err(failed)?;
+    for above in whole.ancestors().skip(1) {
+        let found = std::fs::metadata(above).map_err(failed)?;
+        if is_open_to_others(found.uid(), found.gid(), found.mode()) {
+            return Err(writable(above, "go-w"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether others than its owner can rename what is in a folder. A sticky one (`/tmp`) lets only owners do so, and a
+/// group with its user's number is that user's own on most systems.
+fn is_open_to_others(uid: u32, gid: u32, mode: u32) -> bool {
+    let is_sticky = mode & 0o1000 != 0;
+    let is_own_group = gid == uid || gid == 0;
+    !is_sticky && (mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_own_group))
 }
 
 /// An opened data directory.
@@ -75,6 +132,7 @@ impl DataDir {
             path: path.display().to_string(),
             source,
         })?;
+        check_place(path, &dir)?;
         Ok(DataDir {
             path: path.to_owned(),
             dir,
@@ -259,6 +317,55 @@ mod tests {
         let secret = data.secret("key").unwrap();
         assert_eq!(data.secret("key").unwrap(), secret);
         assert_ne!(data.secret("other").unwrap(), secret);
+    }
+
+    #[test]
+    fn a_place_that_others_can_write_in_is_refused_and_made_private_otherwise() {
+        let chmod = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()
+        };
+        let place = tempfile::tempdir().unwrap();
+        let (above, path) = (place.path().join("above"), place.path().join("above/data"));
+        DataDir::open(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        for mode in [0o777, 0o770, 0o722, 0o702, 0o1777] {
+            chmod(&path, mode);
+            for opened in [DataDir::open(&path), DataDir::existing(&path)] {
+                let said = opened.unwrap_err().to_string();
+                assert!(
+                    said.ends_with(&format!("chmod go-rwx {}", path.display())),
+                    "{said}"
+                );
+            }
+        }
+        // Others see names, and nothing else; `doctor` tells of it.
+        chmod(&path, 0o755);
+        DataDir::open(&path).unwrap();
+        for (mode, is_taken) in [
+            (0o777, false),
+            (0o773, false),
+            (0o1777, true),
+            (0o755, true),
+            (0o700, true),
+        ] {
+            chmod(&above, mode);
+            assert_eq!(DataDir::open(&path).is_ok(), is_taken, "{mode:o}");
+        }
+        // A link does not hide where the directory is.
+        chmod(&above, 0o777);
+        let link = place.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(matches!(DataDir::open(&link), Err(DataDirError::Writable { .. })));
+    }
+
+    #[test]
+    fn a_group_of_its_own_is_its_user() {
+        assert!(!is_open_to_others(1000, 1000, 0o775));
+        assert!(!is_open_to_others(0, 0, 0o775));
+        assert!(is_open_to_others(1000, 100, 0o775));
+        assert!(!is_open_to_others(1000, 100, 0o755));
+        assert!(is_open_to_others(1000, 1000, 0o757));
+        assert!(!is_open_to_others(0, 0, 0o1777));
     }
 
     #[test]

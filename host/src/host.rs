@@ -105,6 +105,11 @@ impl Site {
         self.data.path()
     }
 
+    /// The same, opened.
+    pub fn data(&self) -> &DataDir {
+        &self.data
+    }
+
     /// What calls run with.
     pub fn equipment(&self) -> Equipment {
         Equipment {

@@ -17,6 +17,9 @@ const MAX_MESSAGE: usize = 200;
 const WAITING: usize = 8;
 /// Most lines of a log that one call sends.
 const MAX_LINES: u32 = 100;
+/// Most lines of one call in the operator's log, and most bytes of them.
+const MAX_LOGGED: u32 = 1_000;
+const MAX_LOGGED_BYTES: usize = 256 << 10;
 
 /// One note for a client. `done` grows from note to note.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +85,9 @@ pub struct Progress {
     total: Option<u64>,
     /// Notes since `done` last grew.
     repeats: u32,
+    logged: u32,
+    logged_bytes: usize,
+    left_out: u64,
 }
 
 impl Progress {
@@ -107,10 +113,27 @@ impl Progress {
             pack: pack.to_owned(),
             text: text.to_owned(),
         };
-        // A client that does not take its lines misses some. The operator's log has them all.
+        // A client that does not take its lines misses some. The operator's log has more.
         if listener.try_send(Word::Line(line)).is_ok() {
             self.lines += 1;
         }
+    }
+
+    /// Whether a line of so many bytes still goes to the operator's log, which is counted.
+    pub fn is_logged(&mut self, bytes: usize) -> bool {
+        let is_room = self.logged < MAX_LOGGED && self.logged_bytes + bytes <= MAX_LOGGED_BYTES;
+        if is_room {
+            self.logged += 1;
+            self.logged_bytes += bytes;
+        } else {
+            self.left_out += 1;
+        }
+        is_room
+    }
+
+    /// How many lines the operator's log has not.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Tells how far the call is, unless it told that just now.
@@ -227,6 +250,17 @@ mod tests {
             seen.push(note.done);
         }
         assert_eq!(seen, [1.0, 1.5, 1.75, 2.0, 2.5]);
+    }
+
+    #[test]
+    fn a_call_fills_no_log() {
+        let mut progress = Progress::default();
+        assert_eq!((0..5_000).filter(|_| progress.is_logged(10)).count(), 1_000);
+        assert_eq!(progress.left_out(), 4_000);
+        let mut progress = Progress::default();
+        assert_eq!((0..5_000).filter(|_| progress.is_logged(4 << 10)).count(), 64);
+        // One that fits is not lost to one that did not.
+        assert!(!progress.is_logged(1) && progress.left_out() == 4_937);
     }
 
     #[test]

@@ -42,7 +42,9 @@ fn a_client_hears_that_the_list_changed_and_sees_the_new_one() {
     with_prober(&place);
     assert_eq!(wire.receive()["method"], "notifications/tools/list_changed");
     assert!(lists(&mut wire, 2, &Value::Null, "prober_query"));
+    // An empty file is not what somebody wrote, unless somebody says so.
     write(&place, "");
+    hang_up(wire.pid());
     assert_eq!(wire.receive()["method"], "notifications/tools/list_changed");
     assert!(!lists(&mut wire, 3, &Value::Null, "prober_query"));
     // A change that lists nothing else is taken over without a word; the answer comes next.
@@ -236,6 +238,9 @@ async fn no_call_fails_while_policies_come_and_go() {
     for number in 1..=4 {
         let more = if number % 2 == 1 { more } else { "" };
         write(&place, &format!("{CLOSED}{more}"));
+        if more.is_empty() {
+            hang_up(server.pid());
+        }
         until(async || {
             let taken = format!("tollgate_reloads_total{{outcome=\"taken\"}} {number}\n");
             metrics(&server).await.contains(&taken)
@@ -290,6 +295,7 @@ fn a_call_under_way_ends_with_what_it_began_with() {
     // Somebody reads it now, so the call runs; it ends when nobody can write any more.
     let writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
     write(&meddling.place, "");
+    hang_up(wire.pid());
     assert_eq!(wire.receive()["method"], "notifications/tools/list_changed");
     assert!(!lists(&mut wire, 2, &Value::Null, "meddler_run"));
     drop(writer);

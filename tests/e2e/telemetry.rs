@@ -66,10 +66,11 @@ async fn a_collector_hears_of_every_call_and_of_nothing_that_is_in_one() {
         .await;
     let other = json!({"envelope_id": "private words"});
     call(&session, "task_list", other, "private words").await;
+    // A caller that records nothing is recorded all the same, in a trace of its own.
     call(&session, "task_list", json!({}), &PARENT.replace("-01", "-00")).await;
     let prompt = GetPromptRequestParams::new("plan_job");
     session.client().get_prompt(prompt).await.unwrap_err();
-    until(async || collector.spans().len() == 5 && collector.timed("task_list") == Some(2)).await;
+    until(async || collector.spans().len() == 6 && collector.timed("task_list") == Some(2)).await;
 
     let spans = collector.spans();
     let rows = place.sql("SELECT op_id || ' ' || tool FROM core_operations ORDER BY seq");
@@ -83,6 +84,8 @@ async fn a_collector_hears_of_every_call_and_of_nothing_that_is_in_one() {
     assert_eq!(hex(&created.trace_id), PARENT[3..35]);
     assert_eq!(hex(&created.parent_span_id), PARENT[36..52]);
     assert_eq!(created.status, None);
+    let in_trace = spans.iter().filter(|span| hex(&span.trace_id) == PARENT[3..35]);
+    assert_eq!(in_trace.count(), 1);
     assert!(created.start_time_unix_nano < created.end_time_unix_nano);
     let attributes = named(&created.attributes);
     assert_eq!(attributes["mcp.method.name"], "tools/call");

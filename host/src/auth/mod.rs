@@ -34,6 +34,12 @@ impl Identity {
         name.starts_with("token:") || name.contains('#')
     }
 
+    /// Any.
+    #[cfg(test)]
+    pub(crate) fn for_tests(name: &str) -> Identity {
+        Identity(name.into())
+    }
+
     /// As ledger, policies and packs see it.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -73,6 +73,13 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
             if repair {
                 found.extend(doctor::repair(&Database::existing(&data.database())));
             }
+            if found
+                .iter()
+                .all(|finding| finding.about != "configuration" || finding.state < State::Problem)
+            {
+                let path = Config::file(global.config.as_deref())?;
+                found.extend(doctor::protections(&data, &path, &config));
+            }
             match Site::open(&data_dir, authority) {
                 Err(err) => found.push(Finding::problem("database", format!("{err:#}"))),
                 Ok(site) => {

@@ -1,10 +1,16 @@
 //! Files of the user's that commands change: read whole, replaced whole.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
+use tollgate::config::Config;
+use tollgate::config::protections::Records;
+use tollgate::data_dir::DataDir;
+
+use super::Global;
 
 /// A file's text, nothing if there is none.
 #[allow(
@@ -37,6 +43,30 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
         },
     };
     Ok(serde_json::from_str(&text)?)
+}
+
+/// Replaces a configuration by what a command made of it. Servers take it over although it may protect less, because
+/// that was asked for here; what else the file lacks, they do not.
+pub(super) fn reconfigure(
+    global: &Global,
+    path: &Path,
+    before: &Config,
+    text: &str,
+    after: &Config,
+) -> anyhow::Result<()> {
+    let (had, has) = (before.protections(), after.protections());
+    let gone: BTreeSet<String> = had.difference(&has).cloned().collect();
+    if !gone.is_empty() {
+        let data = DataDir::open(&before.data_dir(global.data_dir.as_deref())?)?;
+        Records::open(&data)?.forget(path, &gone)?;
+    }
+    // A file with nothing in it is what a writer leaves half way.
+    let text = if text.trim().is_empty() {
+        "# Nothing is configured.\n"
+    } else {
+        text
+    };
+    replace(path, text)
 }
 
 /// Replaces a file as a whole, keeping its permissions: a crash leaves the old one or the new one.

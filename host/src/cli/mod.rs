@@ -8,6 +8,7 @@ mod envelopes;
 mod file;
 mod init;
 mod ledger;
+mod log;
 mod new;
 mod out;
 mod packs;
@@ -31,7 +32,6 @@ use tollgate::host::{self, Authority, Choice, Site};
 use tollgate::packs::{Catalog, Selection, Tier, compile};
 use tollgate::process::{self, Environment};
 use tollgate::workspaces::{self, Registration, Workspaces};
-use tracing_subscriber::EnvFilter;
 
 /// An MCP server that hosts tool packs as sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
@@ -180,7 +180,7 @@ pub(crate) fn main() -> ExitCode {
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let mut cli = Cli::parse();
     cli.global.umask = umask.as_raw_mode();
-    log_to_stderr(&cli.global);
+    log::to_stderr(&cli.global);
     let result = match cli.command {
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
         Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
@@ -315,17 +315,4 @@ fn utf8(path: &Path) -> anyhow::Result<String> {
     Ok(text
         .with_context(|| format!("{} is not UTF-8, which these files are", path.display()))?
         .to_owned())
-}
-
-fn log_to_stderr(global: &Global) {
-    let filter = EnvFilter::try_new(&global.log).unwrap_or_else(|_| EnvFilter::new("warn"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    match global.log_format {
-        LogFormat::Text => log
-            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-            .init(),
-        LogFormat::Json => log.json().init(),
-    }
 }

@@ -1,5 +1,8 @@
 //! Printing: results to standard output, what went wrong to standard error. Colours only where a person
 //! looks, and never with `NO_COLOR`.
+//!
+//! Components, workspaces and clients wrote most of what is printed, so that everything passes this file on its way:
+//! plain text loses, and JSON escapes, each character that a terminal obeys or that nobody sees.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::OnceLock;
@@ -9,6 +12,23 @@ use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tollgate::text;
 
+// Marks where colours begin in a line of a table: code points that are no characters, which no cell has left.
+const BOLD: char = '\u{fdd0}';
+const DIMMED: char = '\u{fdd1}';
+const GREEN: char = '\u{fdd2}';
+const YELLOW: char = '\u{fdd3}';
+const RED: char = '\u{fdd4}';
+/// What each looks like.
+const MARKS: &[(char, Style)] = &[
+    (BOLD, Style::new().bold()),
+    (DIMMED, Style::new().dimmed()),
+    (GREEN, AnsiColor::Green.on_default()),
+    (YELLOW, AnsiColor::Yellow.on_default()),
+    (RED, AnsiColor::Red.on_default()),
+];
+/// Where they end.
+const PLAIN: char = '\u{fdd5}';
+
 /// Prints a result. A reader that went away is not an error.
 pub(super) fn print(text: &str) {
     let _ = try_print(text);
@@ -16,7 +36,32 @@ pub(super) fn print(text: &str) {
 
 /// Prints a result, and says whether anybody still reads.
 pub(super) fn try_print(text: &str) -> bool {
-    writeln!(std::io::stdout().lock(), "{text}").is_ok()
+    writeln!(std::io::stdout().lock(), "{}", shown(text, is_colourful())).is_ok()
+}
+
+/// Prints text that is JSON already, and says whether anybody still reads.
+pub(super) fn try_print_json(json: &str) -> bool {
+    writeln!(std::io::stdout().lock(), "{}", text::escape_json(json)).is_ok()
+}
+
+/// Text as a terminal may have it.
+fn shown(text: &str, is_colourful: bool) -> String {
+    let is_kept = |c: char| c == '\t' || c == PLAIN || MARKS.iter().any(|(mark, _)| *mark == c);
+    let mut shown = String::with_capacity(text.len());
+    for piece in text.split_inclusive(is_kept) {
+        shown.push_str(&text::clean_prose(piece));
+        let style = |mark: char| MARKS.iter().find(|(known, _)| *known == mark);
+        match piece.chars().next_back().filter(|c| is_kept(*c)) {
+            Some('\t') => shown.push('\t'),
+            Some(mark) if is_colourful => {
+                let codes =
+                    style(mark).map_or_else(|| "\u{1b}[0m".to_owned(), |(_, style)| style.to_string());
+                shown.push_str(&codes);
+            }
+            _ => {}
+        }
+    }
+    shown
 }
 
 /// Whether anybody can still read what is printed.
@@ -35,17 +80,21 @@ pub(super) fn is_open() -> bool {
 
 /// Prints JSON, in lines that people can read.
 pub(super) fn print_json(value: &serde_json::Value) {
-    print(&format!("{value:#}"));
+    try_print_json(&format!("{value:#}"));
 }
 
 /// Prints why a command failed, with all causes.
 pub(super) fn error(err: &anyhow::Error) {
-    let _ = writeln!(std::io::stderr().lock(), "tollgate: {err:#}");
+    let _ = writeln!(
+        std::io::stderr().lock(),
+        "tollgate: {}",
+        text::clean_prose(&format!("{err:#}"))
+    );
 }
 
 /// Prints something that deserves attention.
 pub(super) fn warn(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "tollgate: {text}");
+    let _ = writeln!(std::io::stderr().lock(), "tollgate: {}", text::clean_prose(text));
 }
 
 /// A whole table.
@@ -83,25 +132,28 @@ impl<'a> Table<'a> {
 
     /// The titles.
     pub(super) fn head(&self) -> String {
-        self.pad(self.titles.iter().map(|title| (*title, Style::new().bold())))
+        self.pad(self.titles.iter().map(|title| (*title, Some(BOLD))))
     }
 
     /// One row.
     pub(super) fn line(&self, cells: &[String]) -> String {
         let cells = cells.iter().zip(self.titles);
-        self.pad(cells.map(|(cell, title)| (cell.as_str(), style(title, cell))))
+        self.pad(cells.map(|(cell, title)| (cell.as_str(), mark(title, cell))))
     }
 
-    fn pad<'c>(&self, cells: impl Iterator<Item = (&'c str, Style)>) -> String {
+    fn pad<'c>(&self, cells: impl Iterator<Item = (&'c str, Option<char>)>) -> String {
         let mut line = String::new();
         let mut gap = 0;
-        for ((cell, style), width) in cells.zip(&self.widths) {
+        for ((cell, mark), width) in cells.zip(&self.widths) {
             let cell = text::clean(cell);
             line.extend(std::iter::repeat_n(' ', gap));
-            if !cell.is_empty() && style != Style::new() && is_colourful() {
-                line.push_str(&format!("{style}{cell}{style:#}"));
-            } else {
-                line.push_str(&cell);
+            match mark.filter(|_| !cell.is_empty()) {
+                Some(mark) => {
+                    line.push(mark);
+                    line.push_str(&cell);
+                    line.push(PLAIN);
+                }
+                None => line.push_str(&cell),
             }
             gap = width.saturating_sub(cell.chars().count()) + 2;
         }
@@ -110,15 +162,14 @@ impl<'a> Table<'a> {
 }
 
 /// Outcomes and states are coloured by what they mean.
-fn style(title: &str, cell: &str) -> Style {
-    let colour = match (title, cell) {
-        ("OUTCOME", "ok") | ("STATE", "CLOSED_SUCCESS" | "OPEN") => AnsiColor::Green,
-        ("OUTCOME", "unknown") | ("STATE", "CLOSED_INTERRUPTED") => AnsiColor::Yellow,
-        ("OUTCOME" | "STATE", _) => AnsiColor::Red,
-        ("TIME", _) => return Style::new().dimmed(),
-        _ => return Style::new(),
-    };
-    colour.on_default()
+fn mark(title: &str, cell: &str) -> Option<char> {
+    match (title, cell) {
+        ("OUTCOME", "ok") | ("STATE", "CLOSED_SUCCESS" | "OPEN") => Some(GREEN),
+        ("OUTCOME", "unknown") | ("STATE", "CLOSED_INTERRUPTED") => Some(YELLOW),
+        ("OUTCOME" | "STATE", _) => Some(RED),
+        ("TIME", _) => Some(DIMMED),
+        _ => None,
+    }
 }
 
 fn is_colourful() -> bool {
@@ -128,4 +179,25 @@ fn is_colourful() -> bool {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_printed_steers_a_terminal() {
+        let hostile = "a\u{1b}[31mb\u{9b}31mc\u{7f}\u{202e}d\u{e0041}\r\ne\tf";
+        assert_eq!(shown(hostile, true), "a[31mb31mcd\ne\tf");
+        assert_eq!(shown("ok 👩‍💻", false), "ok 👩‍💻");
+    }
+
+    #[test]
+    fn a_cell_is_coloured_by_the_table_alone() {
+        let rows = [vec!["ok".to_owned(), "x\u{fdd4}\u{1b}[31my\u{fdd5}".to_owned()]];
+        let table = Table::fit(&["OUTCOME", "TOOL"], &rows, &[]);
+        let line = table.line(&rows[0]);
+        assert_eq!(shown(&line, false), "ok       x[31my");
+        assert_eq!(shown(&line, true), "\u{1b}[32mok\u{1b}[0m       x[31my");
+    }
 }

@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use tollgate::config::Config;
+use tollgate::config::protections::{self, Records};
 use tollgate::gate::Gate;
 use tollgate::host::Site;
 use tollgate::mcp::{Listing, Listings};
-use tollgate::watch::Watch;
+use tollgate::watch::{Cause, Watch};
 
 use super::{Filters, Global, out};
 
@@ -29,9 +30,9 @@ impl Reload {
     /// Looks at the configuration again whenever there is a reason to.
     pub(super) async fn keep_up(mut self, mut watch: Watch) {
         loop {
-            watch.next().await;
+            let cause = watch.next().await;
             let started = Instant::now();
-            match self.again(&mut watch).await {
+            match self.again(&mut watch, cause).await {
                 Ok(()) => out::warn(&format!(
                     "the configuration was loaded again in {} ms: {} packs",
                     started.elapsed().as_millis(),
@@ -45,8 +46,8 @@ impl Reload {
         }
     }
 
-    async fn again(&mut self, watch: &mut Watch) -> anyhow::Result<()> {
-        let config = Config::load(self.global.config.as_deref())?;
+    async fn again(&mut self, watch: &mut Watch, cause: Cause) -> anyhow::Result<()> {
+        let config = self.changed(cause)?;
         let files = files(&self.global, &config);
         watch.follow(
             files
@@ -76,9 +77,78 @@ impl Reload {
         for key in config.waiting_for_a_start(&self.config) {
             tracing::warn!("a change of {key} takes effect at the next start");
         }
+        remember(&self.global, &self.site, &config)?;
         self.config = config;
         Ok(())
     }
+}
+
+impl Reload {
+    /// The configuration as it is now. Without being asked to, none is taken that protects less.
+    fn changed(&self, cause: Cause) -> anyhow::Result<Config> {
+        let is_asked = cause == Cause::Asked;
+        let config = self.config.load_again(self.global.config.as_deref(), is_asked)?;
+        if !is_asked {
+            let path = Config::file(self.global.config.as_deref())?;
+            let record = Records::open(self.site.data())?.of(&path)?;
+            let remembered = record.map(|record| record.protections);
+            config.check_protections(&self.config, remembered.as_ref())?;
+        }
+        Ok(config)
+    }
+}
+
+/// Refuses to begin without policies that judged calls before under this configuration, and says what else it lacks.
+pub(super) fn check_start(global: &Global, site: &Site, config: &Config) -> anyhow::Result<()> {
+    let Ok(path) = Config::file(global.config.as_deref()) else {
+        return Ok(());
+    };
+    let records = Records::open(site.data())?;
+    let has = config.protections();
+    let Some(record) = records.of(&path)? else {
+        for other in records
+            .others(&path)?
+            .iter()
+            .filter(|_| config.policies.is_empty())
+        {
+            if !other.policies().is_empty() {
+                let policies = other.policies().into_iter().collect::<Vec<_>>().join(", ");
+                let (path, other) = (path.display(), other.config.display());
+                out::warn(&format!(
+                    "{path} has no policies; under {other}, {policies} judge calls on this data directory"
+                ));
+            }
+        }
+        return Ok(());
+    };
+    let lost: BTreeSet<String> = record.protections.difference(&has).cloned().collect();
+    let gone = protections::policies(&lost).into_iter().collect::<Vec<_>>();
+    anyhow::ensure!(
+        gone.is_empty(),
+        "{} no longer has the policies {}, which judged calls here, so nothing is served; put the configuration back, or take \
+         each away: tollgate policies remove NAME",
+        path.display(),
+        gone.join(", "),
+    );
+    if !lost.is_empty() {
+        out::warn(&format!(
+            "{} no longer has {}",
+            path.display(),
+            protections::describe(&lost)
+        ));
+    }
+    Ok(())
+}
+
+/// Remembers what this configuration protects, for starts and reloads to come.
+pub(super) fn remember(global: &Global, site: &Site, config: &Config) -> anyhow::Result<()> {
+    let path = Config::file(global.config.as_deref());
+    if let Ok(path) = path.as_deref()
+        && config.is_from_file()
+    {
+        Records::open(site.data())?.remember(path, config.protections())?;
+    }
+    Ok(())
 }
 
 /// Begins to watch the configuration and reads it, so that no change after that goes unnoticed.

@@ -388,6 +388,7 @@ source = "own.wasm"
             jwks = "keys.json"
             [server.limits]
             max_connections = 1
+            max_connections_per_peer = 1
             max_sessions = 1
             max_in_flight = 1
             max_in_flight_per_client = 1

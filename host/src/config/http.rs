@@ -65,6 +65,7 @@ fn is_url(text: &str) -> bool {
 #[serde(deny_unknown_fields, default)]
 pub struct HttpLimits {
     max_connections: Option<usize>,
+    max_connections_per_peer: Option<usize>,
     max_sessions: Option<usize>,
     max_in_flight: Option<usize>,
     max_in_flight_per_client: Option<usize>,
@@ -83,6 +84,7 @@ impl HttpLimits {
         let time = |seconds: Option<u64>, default| seconds.map_or(default, Duration::from_secs);
         Caps {
             connections: self.max_connections.unwrap_or(default.connections),
+            connections_per_peer: self.max_connections_per_peer,
             sessions: self.max_sessions.unwrap_or(default.sessions),
             in_flight: self.max_in_flight.unwrap_or(default.in_flight),
             in_flight_per_client: self
@@ -103,6 +105,8 @@ impl HttpLimits {
 pub struct Caps {
     /// Open connections.
     pub connections: usize,
+    /// Those of one peer address. Absent: half of them, and all on loopback, where a proxy may be the only peer.
+    pub connections_per_peer: Option<usize>,
     /// Sessions of clients that begin with `initialize`.
     pub sessions: usize,
     /// Requests that are not answered yet.
@@ -115,7 +119,7 @@ pub struct Caps {
     pub body: usize,
     /// Bytes of a request's head.
     pub header: usize,
-    /// Time to send a request's head, and then its body.
+    /// Time to send a request's head, then its body, and to read on in the answer.
     pub request: Duration,
     /// Time without requests after which a session is over.
     pub idle_session: Duration,
@@ -127,6 +131,7 @@ impl Default for Caps {
     fn default() -> Caps {
         Caps {
             connections: 256,
+            connections_per_peer: None,
             sessions: 100,
             in_flight: 256,
             in_flight_per_client: 64,

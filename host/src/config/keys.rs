@@ -62,6 +62,7 @@ pub(super) const KEYS: &[Key] = &[
     key("server.auth.jwks", Kind::Text),
     key("server.limits", Kind::Table),
     key("server.limits.max_connections", Kind::Count(100_000)),
+    key("server.limits.max_connections_per_peer", Kind::Count(100_000)),
     key("server.limits.max_sessions", Kind::Count(100_000)),
     key("server.limits.max_in_flight", Kind::Count(100_000)),
     key("server.limits.max_in_flight_per_client", Kind::Count(100_000)),

@@ -6,10 +6,11 @@ mod http;
 mod keys;
 mod packs;
 mod policies;
+pub mod protections;
 mod telemetry;
 pub mod template;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -56,6 +57,28 @@ pub enum ConfigError {
         /// What is wrong, in the order of the file.
         problems: Vec<Problem>,
     },
+    /// It was there, and is not.
+    #[error(
+        "the configuration {0} was there and is not; put it back, or an empty one if nothing is to be configured"
+    )]
+    Gone(String),
+    /// It is no file.
+    #[error("the configuration {0} is not a file any more; put a regular file there")]
+    NotAFile(String),
+    /// It was something, and is nothing.
+    #[error("the configuration {0} is empty; if that is meant, send SIGHUP")]
+    Emptied(String),
+    /// It would take protection away.
+    #[error(
+        "the configuration {path} no longer has {lost}; if that is meant and the file is whole, send SIGHUP, or take policies \
+         away with `tollgate policies remove`"
+    )]
+    Weaker {
+        /// Which file.
+        path: String,
+        /// What is missing.
+        lost: String,
+    },
     /// No home directory to put data in.
     #[error("there is no home directory; say where data goes with --data-dir")]
     NoHome,
@@ -83,6 +106,12 @@ pub struct Config {
     pub packs: BTreeMap<String, PackConfig>,
     /// Policies, by the operator's name for each.
     pub policies: BTreeMap<String, PolicyConfig>,
+    /// The file that it was read from, if there is one.
+    #[serde(skip)]
+    file: Option<PathBuf>,
+    /// What that says.
+    #[serde(skip)]
+    said: toml::Table,
 }
 
 /// The `[server]` table.
@@ -251,12 +280,70 @@ impl Config {
         let path = match named {
             Some(path) => path.to_owned(),
             None => match user_config() {
-                Some(path) if path.exists() => path,
+                // A link that leads nowhere, or a folder that cannot be entered, is not the same as no file.
+                Some(path) if !is_missing(&path) => path,
                 _ => return Ok(Config::default()),
             },
         };
         let text = Config::read(&path)?;
         Config::parse(&text, &path)
+    }
+
+    /// Reads the configuration that took this one's place. It must still be what a file is: whoever writes one may have
+    /// got half way, and whoever lost one did not mean the defaults.
+    pub fn load_again(&self, named: Option<&Path>, is_asked: bool) -> Result<Config, ConfigError> {
+        let Some(path) = &self.file else {
+            return Config::load(named);
+        };
+        let shown = || path.display().to_string();
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err(ConfigError::NotAFile(shown())),
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Err(ConfigError::Gone(shown())),
+            Err(_) => {}
+        }
+        let text = Config::read(path)?;
+        if text.trim().is_empty() && !self.said.is_empty() && !is_asked {
+            return Err(ConfigError::Emptied(shown()));
+        }
+        Config::parse(&text, path)
+    }
+
+    /// Refuses to take this configuration over from one before, if it lacks protections that are `remembered`. Without a
+    /// memory, none may be lacking.
+    pub fn check_protections(
+        &self,
+        before: &Config,
+        remembered: Option<&BTreeSet<String>>,
+    ) -> Result<(), ConfigError> {
+        let (had, has) = (before.protections(), self.protections());
+        let lost = had.difference(&has);
+        let lost: BTreeSet<String> = lost
+            .filter(|key| remembered.is_none_or(|remembered| remembered.contains(*key)))
+            .cloned()
+            .collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(ConfigError::Weaker {
+            path: before
+                .file
+                .as_deref()
+                .unwrap_or(Path::new(""))
+                .display()
+                .to_string(),
+            lost: protections::describe(&lost),
+        })
+    }
+
+    /// What holds calls back, by key.
+    pub fn protections(&self) -> BTreeSet<String> {
+        protections::find(&self.said)
+    }
+
+    /// Whether there is a file.
+    pub fn is_from_file(&self) -> bool {
+        self.file.is_some()
     }
 
     /// The file that was named, or the user's own, which need not be there.
@@ -289,6 +376,8 @@ impl Config {
         // Whatever passed the check has the right shape; this is the net below it.
         let mut config: Config =
             toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
+        config.file = Some(path.to_owned());
+        config.said = toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
         let base = path.parent().unwrap_or(Path::new(""));
         if let Some(data_dir) = &mut config.data_dir {
             *data_dir = base.join(&*data_dir);
@@ -356,6 +445,12 @@ impl Config {
         let dirs = etcetera::choose_base_strategy().map_err(|_| ConfigError::NoHome)?;
         Ok(dirs.data_dir().join("tollgate"))
     }
+}
+
+/// Whether there is nothing at a path, not even a link that leads nowhere.
+fn is_missing(path: &Path) -> bool {
+    let found = std::fs::symlink_metadata(path);
+    found.is_err_and(|err| err.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// Whether a component's source is a path.

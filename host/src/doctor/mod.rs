@@ -6,6 +6,7 @@
 mod clients;
 mod packs;
 mod place;
+mod protections;
 mod store;
 mod telemetry;
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 pub use clients::check as clients;
 pub use packs::{components, programs};
 pub use place::check as place;
+pub use protections::check as protections;
 pub use store::{check as store, repair};
 pub use telemetry::check as telemetry;
 

@@ -77,6 +77,20 @@ pub(super) fn op_type(tool: &ToolEntry) -> OpType {
     }
 }
 
+/// A request runs once: one whose id the session used before is refused.
+pub(super) fn first(caller: &Caller) -> Result<(), ToolError> {
+    if !caller.is_repeated {
+        return Ok(());
+    }
+    let id = caller.request_id.as_deref().unwrap_or_default();
+    Err(ToolError::new(
+        "REQUEST_ID_REPEATED",
+        "this session sent a request with this id before; nothing was run",
+    )
+    .remediation("Give each request of a session an id of its own. To learn how the first one ended, look it up in the ledger.")
+    .context("request_id", crate::text::clean(id)))
+}
+
 /// Takes the envelope out of the arguments, or out of the request's `_meta`, or from the connection.
 pub(super) fn correlate(
     tool: &ToolEntry,

@@ -24,13 +24,13 @@ const MAX_NAME: usize = 2 << 10;
 /// A piece of content. The error says what is wrong with it.
 pub(super) fn content(said: wit::Content) -> Result<Content, String> {
     Ok(match said {
-        wit::Content::Text(text) => Content::Text(text::clean_lines(&text)),
+        wit::Content::Text(text) => Content::Text(text::clean_prose(&text)),
         wit::Content::Image(image) => Content::Image(media(image)?),
         wit::Content::Audio(audio) => Content::Audio(media(audio)?),
         wit::Content::Resource(resource) => Content::Resource {
             uri: name(&resource.uri)?,
             mime_type: name(&resource.mime_type)?,
-            text: text::clean_lines(&resource.text),
+            text: text::clean_prose(&resource.text),
         },
     })
 }

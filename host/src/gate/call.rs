@@ -65,7 +65,7 @@ pub struct Caller {
     pub identity: Option<Identity>,
     /// The client's own name.
     pub client: Option<String>,
-    /// Which connection.
+    /// Which connection. Requests over HTTP that stand alone have one for each identity, or for each peer.
     pub connection: String,
     /// Whether later calls come over the same connection, so that it can stand for an envelope.
     pub stateful: bool,
@@ -73,6 +73,8 @@ pub struct Caller {
     pub request_id: Option<String>,
     /// The span that the request says it is part of.
     pub span: Option<Parent>,
+    /// The session used the request's id before, so that nothing runs.
+    pub is_repeated: bool,
 }
 
 /// What became of a call that reached the gate.

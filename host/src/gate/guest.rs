@@ -356,7 +356,7 @@ pub(super) fn cancelled(call: &GuestCall) -> ToolError {
 }
 
 fn read_error(said: wit::ToolError, pack: &Pack) -> ToolError {
-    let context = serde_json::from_str(&said.context).unwrap_or_default();
+    let context = text::clean_values(serde_json::from_str(&said.context).unwrap_or_default());
     ToolError {
         code: text::code(&said.code),
         message: line(&said.message),
@@ -382,8 +382,10 @@ fn read_error(said: wit::ToolError, pack: &Pack) -> ToolError {
 }
 
 fn next_call(said: shared::NextCall) -> Option<NextCall> {
-    Some(NextCall {
-        arguments: serde_json::from_str(&said.arguments).ok()?,
+    let arguments: serde_json::Map<_, _> = serde_json::from_str(&said.arguments).ok()?;
+    // Whoever runs it should see all of it.
+    (!text::hides_in(&arguments)).then(|| NextCall {
+        arguments,
         tool: line(&said.tool),
     })
 }

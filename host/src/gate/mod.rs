@@ -234,7 +234,7 @@ impl Gate {
         let parent = call.caller.span;
         let (draft, admitted) = self.admit(generation, tool, call);
         let spans = self.spans.as_ref();
-        let span = spans.and_then(|spans| spans.begin(parent, method, &draft.operation));
+        let span = spans.map(|spans| spans.begin(parent, method, &draft.operation));
         let op_id = draft.operation.op_id.clone();
         let envelope_id = draft.operation.envelope_id.clone();
         let started = draft.started;
@@ -406,7 +406,8 @@ impl Gate {
         let text = arguments::text(&arguments);
         let envelope = correlated.as_ref().ok().cloned().flatten();
         let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
-        let checked = correlated
+        let checked = admission::first(&call.caller)
+            .and(correlated)
             .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
             .and_then(|()| members::find(&generation.catalog, tool, &arguments));
         let members = match checked {

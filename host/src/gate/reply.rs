@@ -79,7 +79,7 @@ pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
     Ok(Reply {
         content: content.into(),
         json: object(said.structured).map_err(|err| bad(format!("not a JSON object: {err}")))?,
-        text: said.text.map(|said| text::clean_lines(&said)),
+        text: said.text.map(|said| text::clean_prose(&said)),
         held_back: Arc::default(),
         refusal: None,
     })

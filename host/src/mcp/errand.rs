@@ -9,11 +9,12 @@ use serde_json::{Map, Value};
 
 use super::asking::{Conversation, Step};
 use super::handler::Handler;
-use super::http::Sender;
+use super::http::{self, Sender};
 use super::{logs, replies, wire};
 use crate::auth::Identity;
 use crate::deadline::Cancel;
 use crate::gate::{Answers, Call, Caller, Outcome, Reply};
+use crate::hash;
 use crate::progress::{Progress, Wanted, Word};
 use crate::telemetry::Parent;
 
@@ -40,6 +41,15 @@ impl Kind {
     }
 }
 
+/// One call of an errand.
+struct Called<'a> {
+    kind: Kind,
+    name: &'a str,
+    arguments: Map<String, Value>,
+    /// No request before had the id of this one.
+    is_first: bool,
+}
+
 /// How an errand went, as far as this request goes.
 #[allow(
     clippy::large_enum_variant,
@@ -60,6 +70,7 @@ impl Handler {
         mut errand: Errand<'_>,
         answered: (Option<InputResponses>, Option<String>),
     ) -> Result<Turn, ErrorData> {
+        let is_first = self.is_first(&context.id);
         let (mut conversation, mut answers) = Conversation::begin(context, self.seal(), &errand, answered)?;
         loop {
             // Only what may be done again is kept.
@@ -68,9 +79,13 @@ impl Handler {
             } else {
                 std::mem::take(&mut errand.arguments)
             };
-            let mut outcome = self
-                .run(context, (errand.kind, errand.name), arguments, answers)
-                .await?;
+            let called = Called {
+                kind: errand.kind,
+                name: errand.name,
+                arguments,
+                is_first,
+            };
+            let mut outcome = self.run(context, called, answers).await?;
             match conversation.after(&errand, &mut outcome).await? {
                 Step::Over => return Ok(Turn::Done(outcome)),
                 Step::Required(required) => {
@@ -88,7 +103,13 @@ impl Handler {
         tool: &str,
         arguments: Map<String, Value>,
     ) -> Option<Reply> {
-        let called = self.run(context, (Kind::Tool, tool), arguments, Answers::default());
+        let called = Called {
+            kind: Kind::Tool,
+            name: tool,
+            arguments,
+            is_first: true,
+        };
+        let called = self.run(context, called, Answers::default());
         called.await.ok()?.result.ok()
     }
 
@@ -96,8 +117,7 @@ impl Handler {
     async fn run(
         &self,
         context: &RequestContext<RoleServer>,
-        (kind, name): (Kind, &str),
-        arguments: Map<String, Value>,
+        called: Called<'_>,
         answers: Answers,
     ) -> Result<Outcome, ErrorData> {
         let cancel = CancelOnDrop(Cancel::default());
@@ -111,16 +131,19 @@ impl Handler {
             },
         });
         let call = Call {
-            tool: name.to_owned(),
-            arguments,
+            tool: called.name.to_owned(),
+            arguments: called.arguments,
             malformed: malformed(context),
             envelope: context.meta.get("tollgate/envelope_id").cloned(),
-            caller: self.caller(context),
+            caller: Caller {
+                is_repeated: !called.is_first,
+                ..self.caller(context)
+            },
             cancel: cancel.0.clone(),
             progress,
             answers,
         };
-        let running = self.enter(kind, call);
+        let running = self.enter(called.kind, call);
         tokio::pin!(running);
         let outcome = loop {
             tokio::select! {
@@ -161,7 +184,7 @@ impl Handler {
             client: context
                 .client_info()
                 .map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
-            connection: self.connection().to_owned(),
+            connection: lasting_connection(context).unwrap_or_else(|| self.connection().to_owned()),
             stateful: !is_stateless(context),
             request_id: Some(crate::text::cut(&context.id.to_string(), 100).to_owned()),
             span: context
@@ -169,6 +192,7 @@ impl Handler {
                 .get("traceparent")
                 .and_then(Value::as_str)
                 .and_then(Parent::parse),
+            is_repeated: false,
         }
     }
 }
@@ -177,6 +201,22 @@ impl Handler {
 pub(super) fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
     let parts = context.extensions.get::<axum::http::request::Parts>()?;
     parts.extensions.get::<Sender>()?.0.clone()
+}
+
+/// A connection's name for requests over HTTP that stand alone. Each would be a connection of its own, and whatever counts
+/// by connection would count to one; so those of one identity are one, and those of one peer if nobody is asked who
+/// they are.
+fn lasting_connection(context: &RequestContext<RoleServer>) -> Option<String> {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    if !is_stateless(context) {
+        return None;
+    }
+    let who = match identity(context) {
+        Some(identity) => format!("identity {identity}"),
+        None => format!("peer {}", http::peer(parts)?),
+    };
+    let name = hash::sha256_hex(who.as_bytes());
+    Some(format!("con_{}", name.get(..26)?))
 }
 
 /// Whether a request stands alone, as all do since 2026-07-28.

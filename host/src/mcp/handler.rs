@@ -7,8 +7,9 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
     GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities, ServerConfig,
+    SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -18,6 +19,7 @@ use super::asking::Seal;
 use super::errand::{self, Errand, Kind, Turn};
 use super::listings::Listings;
 use super::logs::WantedLines;
+use super::seen::Seen;
 use super::subscriptions::{self, Subscriptions};
 use super::{replies, resources};
 use crate::gate::Gate;
@@ -32,6 +34,7 @@ pub struct Handler {
     seal: Seal,
     wanted_lines: Arc<WantedLines>,
     subscriptions: Arc<Subscriptions>,
+    seen: Arc<Mutex<Seen>>,
     /// While the connection lasts, its client hears of changes.
     hearing: Arc<Mutex<Option<DropGuard>>>,
 }
@@ -68,6 +71,7 @@ impl Handler {
             seal: Seal::new(gate.consent_key()),
             wanted_lines: Arc::default(),
             subscriptions: Arc::default(),
+            seen: Arc::default(),
             gate,
             listings,
             structured: Structured::Json,
@@ -88,6 +92,14 @@ impl Handler {
 
     pub(super) fn seal(&self) -> &Seal {
         &self.seal
+    }
+
+    /// Whether a request is the first of this session with its id.
+    pub(super) fn is_first(&self, id: &RequestId) -> bool {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_first(id)
     }
 
     pub(super) fn wanted_lines(&self) -> &WantedLines {

@@ -11,6 +11,7 @@ mod logs;
 mod questions;
 mod replies;
 mod resources;
+mod seen;
 mod stdio;
 mod subscriptions;
 pub mod wire;

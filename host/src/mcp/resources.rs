@@ -158,7 +158,8 @@ fn listed_values(reply: &Map<String, Value>, source: &ValueSource) -> Vec<String
             None => &[],
         };
         for value in of_item.iter().filter_map(Value::as_str) {
-            if !values.iter().any(|known| known == value) {
+            // What nobody sees all of is nothing to choose.
+            if !crate::text::hides(value) && !values.iter().any(|known| known == value) {
                 values.push(value.to_owned());
             }
         }
@@ -170,7 +171,9 @@ fn listed(resource: &Resource, value: &str) -> Listed {
     let (name, title) = if value.is_empty() {
         (resource.name.clone(), resource.title.clone())
     } else {
-        (value.to_owned(), format!("{}: {value}", resource.title))
+        let value = crate::text::clean(value);
+        let title = format!("{}: {value}", resource.title);
+        (value, title)
     };
     let listed = Listed::new(resource.address(value), name)
         .with_title(title)

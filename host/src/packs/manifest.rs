@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{lint, wants};
+use super::{lint, wants, wording};
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
 use crate::storage::Step;
@@ -142,7 +142,12 @@ impl Manifest {
                 problems.push(format!("its config schema is not JSON: {err}"));
                 None
             }
-            Some(Ok(schema)) => Some(schema),
+            Some(Ok(mut schema)) => {
+                let cleaned = schema.as_object_mut().map_or(Ok(()), wording::clean_schema);
+                let hidden = cleaned.err().into_iter().flatten();
+                problems.extend(hidden.map(|problem| format!("its config schema: {problem}")));
+                Some(schema)
+            }
             None => None,
         };
         let mut tools = Vec::new();
@@ -211,7 +216,11 @@ fn check_tool(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
     let name = line(&said.name);
     let mut problems = Vec::new();
     let mut schema = |kind: &str, text: &str| match serde_json::from_str(text) {
-        Ok(Value::Object(schema)) => schema,
+        Ok(Value::Object(mut schema)) => {
+            let hidden = wording::clean_schema(&mut schema).err().into_iter().flatten();
+            problems.extend(hidden.map(|problem| format!("tool {name}: its {kind} schema: {problem}")));
+            schema
+        }
         Ok(_) => {
             problems.push(format!("tool {name}: its {kind} schema is not an object"));
             Map::new()
@@ -296,6 +305,12 @@ fn check_prompt(said: wit::Prompt) -> Result<ToolSpec, Vec<String>> {
 fn prompt_schema(arguments: &[wit::PromptArgument], problems: &mut Vec<String>) -> Map<String, Value> {
     let mut properties = Map::new();
     for argument in arguments {
+        if text::hides(&argument.name) {
+            let name = line(&argument.name);
+            problems.push(format!(
+                "the name of its argument {name} holds characters that nobody sees"
+            ));
+        }
         let description = text::clean_lines(text::cut(&argument.description, MAX_LINE));
         let property = json!({"type": "string", "description": description});
         if properties.insert(line(&argument.name), property).is_some() {
@@ -362,6 +377,50 @@ mod tests {
         assert_eq!(
             problems,
             ["\"notes_render\", which is to write its files, is no `run` tool of its own"]
+        );
+    }
+
+    fn tool(description: &str, word: &str) -> wit::Tool {
+        let input = json!({
+            "type": "object",
+            "properties": {"kind": {"type": "string", "description": description, "enum": [word]}},
+            "additionalProperties": false,
+        });
+        let output = json!({
+            "type": "object",
+            "properties": {"result": {"type": "string", "title": description, "description": description}},
+        });
+        wit::Tool {
+            name: "notes_list".to_owned(),
+            title: description.to_owned(),
+            description: description.to_owned(),
+            effect: shared::Effect::Read,
+            tier: wit::Tier::Core,
+            destructive: false,
+            idempotent: true,
+            open_world: false,
+            members: None,
+            input_schema: input.to_string(),
+            output_schema: output.to_string(),
+            aliases: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn no_agent_reads_what_people_do_not_see() {
+        let hostile = "List\u{1b}[31m all\u{202e} notes\u{e0049}\u{e0067}\u{61c}\u{ad}\u{2028}now.";
+        let checked = check_tool(tool(hostile, "plain")).unwrap();
+        let schemas = json!([checked.input_schema, checked.output_schema]).to_string();
+        for text in [&checked.title, &checked.description, &schemas] {
+            let hidden = |c: char| c.is_control() && c != '\n' || text::hides(&c.to_string());
+            assert!(text.contains("all notes") && !text.contains(hidden), "{text:?}");
+            assert!(!text.contains("\\u"), "{text:?}");
+        }
+        // Without what nobody sees it would be another word.
+        let problems = check_tool(tool("List all notes.", "pla\u{200b}in")).unwrap_err();
+        assert!(
+            problems[0].contains("/properties/kind/enum holds characters that nobody sees"),
+            "{problems:?}"
         );
     }
 

@@ -18,6 +18,7 @@ mod resources;
 pub mod search;
 mod version;
 pub(crate) mod wants;
+mod wording;
 
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Selection, ToolEntry};
 pub(crate) use code::Code;

@@ -1,6 +1,6 @@
 //! What the chain of policies makes of their verdicts. Pure: whoever calls runs the policies.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 
 use super::load::{Policy, Unloaded};
@@ -327,8 +327,10 @@ impl Denied {
             message: format!("policy `{}`: {}", member.name, line(&denial.reason)),
             remediation: line(&denial.remediation),
             next_call: denial.next_call.and_then(|call| {
-                Some(NextCall {
-                    arguments: serde_json::from_str(&call.arguments).ok()?,
+                let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).ok()?;
+                // Whoever runs it should see all of it.
+                (!text::hides_in(&arguments)).then(|| NextCall {
+                    arguments,
                     tool: line(&call.tool),
                 })
             }),

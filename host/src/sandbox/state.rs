@@ -221,6 +221,13 @@ impl CallState {
             let text = crate::text::clean(&String::from_utf8_lossy(&output));
             tracing::debug!(pack = self.namespace.pack(), output = text, "a component printed");
         }
+        let left_out = self.progress.left_out();
+        if left_out > 0 {
+            tracing::warn!(
+                pack = self.namespace.pack(),
+                "{left_out} more lines of one call were left out"
+            );
+        }
     }
 }
 

@@ -95,13 +95,11 @@ impl Span {
 }
 
 impl Spans {
-    /// The span of a call that begins, unless its caller wants none.
-    pub fn begin(&self, parent: Option<Parent>, method: Method, operation: &Operation) -> Option<Span> {
-        if parent.is_some_and(|parent| !parent.is_sampled) {
-            return None;
-        }
-        Some(Span {
-            parent,
+    /// The span of a call that begins. A caller that records no span of its own wishes for none here: what the operator
+    /// watches is not its to decide, so that its call has a span in a trace of its own.
+    pub fn begin(&self, parent: Option<Parent>, method: Method, operation: &Operation) -> Span {
+        Span {
+            parent: parent.filter(|parent| parent.is_sampled),
             method,
             tool: operation.tool.clone(),
             pack: operation.pack.clone(),
@@ -112,7 +110,7 @@ impl Spans {
             ended_ms: 0,
             duration: Duration::ZERO,
             error_code: None,
-        })
+        }
     }
 
     /// Leaves a span to be sent. Without room for it, it is only counted.

@@ -20,24 +20,20 @@ impl log::Host for View<'_> {
     fn write(&mut self, level: Level, message: String) -> wasmtime::Result<()> {
         let line = crate::text::clean(crate::text::cut(&message, MAX_LINE));
         let pack = self.pack;
-        let severity = match level {
-            Level::Debug => {
-                tracing::debug!(pack, "{line}");
-                Severity::Debug
-            }
-            Level::Info => {
-                tracing::info!(pack, "{line}");
-                Severity::Info
-            }
-            Level::Warn => {
-                tracing::warn!(pack, "{line}");
-                Severity::Warning
-            }
-            Level::Error => {
-                tracing::error!(pack, "{line}");
-                Severity::Error
-            }
+        let (severity, is_enabled) = match level {
+            Level::Debug => (Severity::Debug, tracing::enabled!(tracing::Level::DEBUG)),
+            Level::Info => (Severity::Info, tracing::enabled!(tracing::Level::INFO)),
+            Level::Warn => (Severity::Warning, tracing::enabled!(tracing::Level::WARN)),
+            Level::Error => (Severity::Error, tracing::enabled!(tracing::Level::ERROR)),
         };
+        if is_enabled && self.progress.is_logged(line.len()) {
+            match severity {
+                Severity::Debug => tracing::debug!(pack, "{line}"),
+                Severity::Info => tracing::info!(pack, "{line}"),
+                Severity::Warning => tracing::warn!(pack, "{line}"),
+                Severity::Error => tracing::error!(pack, "{line}"),
+            }
+        }
         self.progress.log(severity, pack, &line);
         Ok(())
     }

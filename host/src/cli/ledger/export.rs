@@ -44,7 +44,7 @@ impl Export {
             ExportedHead { head, seal: None }
         };
         if is_read {
-            out::print(&json!({ "head": head }).to_string());
+            out::try_print_json(&json!({ "head": head }).to_string());
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -59,7 +59,7 @@ fn rows(session: &Session) -> anyhow::Result<bool> {
             return Ok(true);
         };
         last = end.seq;
-        if !page.iter().all(|row| out::try_print(&row.json)) {
+        if !page.iter().all(|row| out::try_print_json(&row.json)) {
             return Ok(false);
         }
     }

@@ -42,7 +42,7 @@ impl Query {
         if global.json {
             operations
                 .iter()
-                .all(|operation| out::try_print(&line(operation)));
+                .all(|operation| out::try_print_json(&line(operation)));
         } else {
             let rows: Vec<Vec<String>> = operations.iter().map(cells).collect();
             out::print(&out::table(TITLES, &rows));

@@ -70,7 +70,7 @@ impl Printer<'_> {
     fn rows(&self, operations: &[StoredOperation]) -> bool {
         operations.iter().all(|operation| match &self.table {
             Some(table) => out::try_print(&table.line(&cells(operation))),
-            None => out::try_print(&line(operation)),
+            None => out::try_print_json(&line(operation)),
         })
     }
 

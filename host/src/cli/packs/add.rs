@@ -67,10 +67,11 @@ impl Add {
             settings: Vec::new(),
         };
         let with = edit::with(&text, &entry, component.replace)?;
+        let before = config;
         let config =
             Config::parse(&with, &path).context("the result would not load, so nothing was changed")?;
         try_out(global, &site, &config, name).await?;
-        file::replace(&path, &with)?;
+        file::reconfigure(global, &path, &before, &with, &config)?;
         // Whoever adds it has just looked at it.
         accept(site.database(), name)?;
         if global.json {

@@ -35,8 +35,9 @@ impl Remove {
             }
         };
         let without = edit::without(&text, Section::Packs, name)?;
-        Config::parse(&without, &path).context("what is left would not load, so nothing was changed")?;
-        file::replace(&path, &without)?;
+        let left = Config::parse(&without, &path);
+        let left = left.context("what is left would not load, so nothing was changed")?;
+        file::reconfigure(global, &path, &config, &without, &left)?;
         if let Some(Origin::Https { sha256, .. }) = settings.origin(None) {
             let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
             Downloads::open(&data)?.remove(&sha256);

@@ -63,10 +63,11 @@ impl Add {
             settings: self.keys()?,
         };
         let with = edit::with(&text, &entry, self.component.replace)?;
+        let before = config;
         let config =
             Config::parse(&with, &path).context("the result would not load, so nothing was changed")?;
         try_out(global, &site, &config, &name).await?;
-        file::replace(&path, &with)?;
+        file::reconfigure(global, &path, &before, &with, &config)?;
         // Whoever adds it has just looked at it.
         accept(site.database(), &policy_owner(&name))?;
         if global.json {

@@ -18,6 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::TaskTracker;
 
 use super::limits::{Full, InFlight, Rate};
+use super::seats::{Seat, Work};
 use super::sessions::Sessions;
 use super::{answer, metadata};
 use crate::auth::{Doorkeeper, Identity};
@@ -122,7 +123,7 @@ impl Door {
         self.gate.answered().await;
     }
 
-    fn is_stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
@@ -206,22 +207,28 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
         (None, None) => String::new(),
     };
     door.check_rate(&client)?;
+    let seat = parts.extensions.get::<Arc<Seat>>().cloned();
+    let busy = |work| seat.as_ref().map(|seat| seat.let_in(identity.as_ref(), work));
     parts.extensions.insert(Sender(identity.clone()));
     if parts.method != Method::POST {
         // A stream that waits for notifications is nothing to wait for at the end.
         drop(unanswered);
+        let busy = busy(Work::Stream);
         let request = Request::from_parts(parts, body);
         let response = Sessions::serving(identity, None, next.run(request)).await;
-        return Ok(held(response, session));
+        return Ok(held(response, (session, busy)));
     }
     let slot = door.in_flight.take(&client).map_err(|full| door.full(full))?;
+    // Who has not said who it is has to send all of it before its connection is kept for it.
+    let known = identity.as_ref().and_then(|_| busy(Work::Call));
     let body = door.body(body).await?;
+    let busy = known.or_else(|| busy(Work::Call));
     let place = door.place(&body)?;
     let body = wire::repair(&body).map_or(body, Bytes::from);
     parts.headers.remove(header::CONTENT_LENGTH);
     let request = Request::from_parts(parts, Body::from(body));
     let response = Sessions::serving(identity, place, next.run(request)).await;
-    Ok(held(response, (session, slot, unanswered)))
+    Ok(held(response, (session, slot, unanswered, busy)))
 }
 
 /// Who sent a request, for who serves it.

@@ -4,29 +4,89 @@
 //! the answer: a client that was still sending what is refused would see a broken connection in place of
 //! the reason. So the host says that it has no more to say, then throws away what still comes until the
 //! client closes as well or its time is over.
+//!
+//! And a client that does not read what it asked for is left after a while, so that it holds nothing for ever.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::seats::Seat;
+
 /// How long a client may take to close its side.
 const LINGERING: Duration = Duration::from_secs(1);
 /// What is thrown away at once, in bytes.
 const PIECE: usize = 8 << 10;
+/// Bytes that a client must take within its time while more waits for it. Less is no progress.
+const PROGRESS: usize = 16 << 10;
 
-/// A connection whose shutdown ends when the other side has closed, too.
+/// A connection whose shutdown ends when the other side has closed, too, and whose other side has to read.
 pub(super) struct Lingering<Io> {
     io: Io,
     end: Option<Pin<Box<Sleep>>>,
+    /// Longest time without progress while something waits to be read.
+    patience: Duration,
+    stall: Option<Stall>,
+    seat: Option<Arc<Seat>>,
+}
+
+/// A client that does not read as fast as is written.
+struct Stall {
+    end: Pin<Box<Sleep>>,
+    /// What it took since.
+    taken: usize,
 }
 
 impl<Io> Lingering<Io> {
-    pub(super) fn new(io: Io) -> Self {
-        Self { io, end: None }
+    pub(super) fn new(io: Io, patience: Duration, seat: Option<Arc<Seat>>) -> Self {
+        Self {
+            io,
+            end: None,
+            patience,
+            stall: None,
+            seat,
+        }
+    }
+
+    /// Looks at how a write of so many bytes went: whether the client still takes anything.
+    fn watched(
+        &mut self,
+        cx: &mut Context<'_>,
+        wanted: usize,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match (&written, &mut self.stall) {
+            (Poll::Ready(Ok(taken)), Some(stall)) => {
+                stall.taken += taken;
+                if *taken == wanted || stall.taken >= PROGRESS {
+                    self.set_stall(None);
+                }
+            }
+            (Poll::Pending, None) => {
+                let end = Box::pin(tokio::time::sleep(self.patience));
+                self.set_stall(Some(Stall { end, taken: 0 }));
+            }
+            _ => {}
+        }
+        if let Some(stall) = &mut self.stall
+            && written.is_pending()
+            && stall.end.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        written
+    }
+
+    fn set_stall(&mut self, stall: Option<Stall>) {
+        if let Some(seat) = &self.seat {
+            seat.stalled(stall.is_some());
+        }
+        self.stall = stall;
     }
 }
 
@@ -42,7 +102,8 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Lingering<Io> {
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<Io> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let written = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.watched(cx, buf.len(), written)
     }
 
     fn poll_write_vectored(
@@ -50,7 +111,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<Io> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.watched(cx, bufs.iter().map(|buf| buf.len()).sum(), written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -62,7 +124,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<Io> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { io, end } = &mut *self;
+        let Self { io, end, .. } = &mut *self;
         let end = match end {
             Some(end) => end,
             None => {
@@ -90,11 +152,54 @@ mod tests {
 
     use super::*;
 
+    fn patient<Io>(io: Io) -> Lingering<Io> {
+        Lingering::new(io, Duration::from_secs(60), None)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_or_nearly_nothing_is_left() {
+        for pause in [None, Some(Duration::from_millis(20))] {
+            let (mut client, server) = tokio::io::duplex(16);
+            let mut server = Lingering::new(server, Duration::from_millis(500), None);
+            let reading = tokio::spawn(async move {
+                let Some(pause) = pause else {
+                    return std::future::pending().await;
+                };
+                while client.read_u8().await.is_ok() {
+                    tokio::time::sleep(pause).await;
+                }
+            });
+            let written = server.write_all(&[b'x'; 64 << 10]).await;
+            assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            reading.abort();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_slowly_gets_all_of_it() {
+        let (mut client, server) = tokio::io::duplex(16);
+        let patience = Duration::from_secs(2);
+        let mut server = Lingering::new(server, patience, None);
+        let reading = tokio::spawn(async move {
+            let mut bytes = vec![0; 32 << 10];
+            for _ in 0..6 {
+                tokio::time::sleep(patience / 4).await;
+                client.read_exact(&mut bytes).await.unwrap();
+            }
+        });
+        let started = tokio::time::Instant::now();
+        server.write_all(&vec![b'x'; 6 * (32 << 10)]).await.unwrap();
+        assert!(started.elapsed() > patience, "it took less than a stall may take");
+        reading.await.unwrap();
+        // A pause after everything was taken is nobody's fault.
+        assert!(server.stall.is_none());
+    }
+
     #[tokio::test]
     async fn what_still_comes_is_thrown_away_until_the_other_side_closes() {
         let (mut client, server) = tokio::io::duplex(16);
         let closing = tokio::spawn(async move {
-            let mut server = Lingering::new(server);
+            let mut server = patient(server);
             server.write_all(b"no").await.unwrap();
             server.shutdown().await
         });
@@ -113,8 +218,8 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(16);
         let sending = tokio::spawn(async move { while client.write_all(b"more").await.is_ok() {} });
         let (_silent, other) = tokio::io::duplex(16);
-        let waiting = tokio::spawn(async { Lingering::new(other).shutdown().await });
-        Lingering::new(server).shutdown().await.unwrap();
+        let waiting = tokio::spawn(async { patient(other).shutdown().await });
+        patient(server).shutdown().await.unwrap();
         sending.await.unwrap();
         waiting.await.unwrap().unwrap();
     }

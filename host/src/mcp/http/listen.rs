@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -20,6 +21,7 @@ use tower::service_fn;
 use super::answer;
 use super::door::Door;
 use super::linger::Lingering;
+use super::seats::{Place, Seats};
 use crate::config::Caps;
 
 /// Connections beyond the limit that hear of it. Those beyond these are closed at once.
@@ -42,7 +44,8 @@ pub(super) async fn until_stopped(
 ) {
     let graceful = GracefulShutdown::new();
     let sweeping = sweep(&door);
-    let accepting = accept(listener, app, caps, &graceful);
+    let seats = Seats::new(caps, door.keeper.is_open());
+    let accepting = accept(listener, app, caps, &seats, &graceful);
     let stopping = async {
         asked_to_stop().await;
         tracing::info!("stopping: what was admitted is finished first");
@@ -80,12 +83,17 @@ async fn sweep(door: &Door) {
 }
 
 /// Accepts connections, for ever.
-async fn accept(listener: TcpListener, app: Router, caps: &Caps, graceful: &GracefulShutdown) {
-    let room = Arc::new(Semaphore::new(caps.connections));
+async fn accept(
+    listener: TcpListener,
+    app: Router,
+    caps: &Caps,
+    seats: &Arc<Seats>,
+    graceful: &GracefulShutdown,
+) {
     let told = Arc::new(Semaphore::new(TOLD));
     loop {
-        let connection = match listener.accept().await {
-            Ok((connection, _)) => connection,
+        let (connection, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(err) => {
                 tracing::warn!(%err, "a connection could not be accepted");
                 tokio::time::sleep(BREATH).await;
@@ -96,26 +104,53 @@ async fn accept(listener: TcpListener, app: Router, caps: &Caps, graceful: &Grac
         if let Err(err) = connection.set_nodelay(true) {
             tracing::debug!(%err, "TCP_NODELAY could not be set");
         }
-        if let Ok(place) = Arc::clone(&room).try_acquire_owned() {
-            let serving = builder(caps).serve_connection(
-                TokioIo::new(Lingering::new(connection)),
-                TowerToHyperService::new(app.clone()),
-            );
-            let serving = graceful.watch(serving);
-            tokio::spawn(async move {
-                if let Err(err) = serving.await {
-                    tracing::debug!(%err, "a connection broke off");
+        let Ok(local) = connection.local_addr() else {
+            // It is gone already.
+            continue;
+        };
+        match seats.take(peer, local.ip().to_canonical()) {
+            Ok(place) => serve(connection, place, app.clone(), caps, graceful),
+            Err(limit) => {
+                if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
+                    let refusing = refuse(connection, caps.clone(), limit);
+                    tokio::spawn(async move {
+                        let _ = tokio::time::timeout(TELLING, refusing).await;
+                        drop(permit);
+                    });
                 }
-                drop(place);
-            });
-        } else if let Ok(place) = Arc::clone(&told).try_acquire_owned() {
-            let refusing = refuse(connection, caps.clone());
-            tokio::spawn(async move {
-                let _ = tokio::time::timeout(TELLING, refusing).await;
-                drop(place);
-            });
+            }
         }
     }
+}
+
+/// Serves a connection until it ends or its place is given to another.
+fn serve(connection: TcpStream, place: Place, app: Router, caps: &Caps, graceful: &GracefulShutdown) {
+    let seat = Arc::clone(place.seat());
+    let io = Lingering::new(connection, caps.request, Some(Arc::clone(&seat)));
+    let app = TowerToHyperService::new(app);
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        let seat = Arc::clone(&seat);
+        request.extensions_mut().insert(Arc::clone(&seat));
+        let answering = hyper::service::Service::call(&app, request);
+        async move {
+            let answer = answering.await;
+            seat.answered();
+            answer
+        }
+    });
+    let serving = builder(caps).serve_connection(TokioIo::new(io), service);
+    let serving = graceful.watch(serving);
+    tokio::spawn(async move {
+        tokio::select! {
+            served = serving => {
+                if let Err(err) = served {
+                    tracing::debug!(%err, "a connection broke off");
+                }
+            }
+            () = place.seat().given_up.cancelled() => {}
+        }
+        drop(place);
+    });
 }
 
 fn builder(caps: &Caps) -> http1::Builder {
@@ -129,9 +164,8 @@ fn builder(caps: &Caps) -> http1::Builder {
 }
 
 /// Answers the first request of a connection for which there is no room.
-async fn refuse(connection: TcpStream, caps: Caps) {
-    let limit = caps.connections;
-    let service = service_fn(move |_: Request<hyper::body::Incoming>| async move {
+async fn refuse(connection: TcpStream, caps: Caps, limit: usize) {
+    let service = service_fn(move |_: Request<Incoming>| async move {
         let response: Response<Body> = answer::too_many(
             StatusCode::SERVICE_UNAVAILABLE,
             "TOO_MANY_CONNECTIONS",
@@ -141,7 +175,7 @@ async fn refuse(connection: TcpStream, caps: Caps) {
         Ok::<_, std::convert::Infallible>(response)
     });
     let serving = builder(&caps).keep_alive(false).serve_connection(
-        TokioIo::new(Lingering::new(connection)),
+        TokioIo::new(Lingering::new(connection, TELLING, None)),
         TowerToHyperService::new(service),
     );
     if let Err(err) = serving.await {

@@ -2,10 +2,13 @@
 
 mod answer;
 mod door;
+mod hosts;
 mod limits;
 mod linger;
 mod listen;
 mod metadata;
+mod pulse;
+mod seats;
 mod sessions;
 
 use std::net::SocketAddr;
@@ -29,8 +32,11 @@ use crate::config::{Auth, Caps};
 use crate::gate::Gate;
 
 pub(super) use door::Sender;
+pub(super) use seats::peer;
 
 use door::Door;
+use hosts::Hosts;
+use pulse::Pulse;
 
 /// What the text under `/metrics` is.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -141,6 +147,8 @@ fn router(
     door: Arc<Door>,
     stop: &CancellationToken,
 ) -> Router {
+    let known = Arc::new(Hosts::new(&door.hosts, &door.origins));
+    let pulse = Arc::new(Pulse::default());
     let config = StreamableHttpServerConfig::default()
         .with_cancellation_token(stop.clone())
         .with_max_request_body_bytes(door.caps.body)
@@ -153,12 +161,14 @@ fn router(
         .layer(middleware::from_fn_with_state(Arc::clone(&door), door::pass));
     Router::new()
         .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(readiness))
+        .route("/readyz", get(async move |State(door)| readiness(door, &pulse).await))
         .route("/metrics", get(metrics))
         .route(metadata::ADDRESS, get(metadata::show))
         .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
         .with_state(door)
         .merge(mcp)
+        // Around everything, what is not there included: no page learns anything by a name that leads here.
+        .layer(middleware::from_fn_with_state(known, hosts::check))
 }
 
 /// What is counted, for whom may make calls.
@@ -170,8 +180,13 @@ async fn metrics(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response 
 }
 
 /// Whether calls can be made: the host is not stopping, its writer works, and tokens can be checked.
-async fn readiness(State(door): State<Arc<Door>>) -> Response {
-    match door.readiness().await {
+async fn readiness(door: Arc<Door>, pulse: &Pulse) -> Response {
+    let ready = if door.is_stopping() {
+        Err("stopping")
+    } else {
+        pulse.feel(door.readiness()).await
+    };
+    match ready {
         Ok(()) => "ready\n".into_response(),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }

@@ -1,0 +1,386 @@
+//! Protections of a configuration, and what is remembered of them in the data directory, so that no server loses one
+//! because a file vanished, was emptied, or is read while somebody writes it.
+//!
+//! A protection is a key that is there and holds calls back: a policy and what it says, `server.read_only`, limits of
+//! envelopes, a pack that is switched off. To take one away is the operator's to do, and said aloud: by SIGHUP after an
+//! edit, or by the commands that edit the file.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use toml::{Table, Value};
+
+use crate::data_dir::{DataDir, DataDirError, open_private};
+use crate::hash;
+
+/// Where records are.
+const FOLDER: &str = "protections";
+/// Largest record, in bytes: a configuration has a few hundred keys at most.
+const MAX_RECORD: u64 = 4 << 20;
+
+/// Keys that hold calls back when they are there. `*` is any name, and everything below a key counts like it.
+const PROTECTING: &[&str] = &[
+    "server.read_only",
+    "server.auth",
+    "envelope.require",
+    "envelope.max_mutations",
+    "envelope.max_test_runs",
+    "envelope.max_duration_sec",
+    "envelope.budgets.*",
+    "envelope.ceiling",
+    "packs.*.enabled",
+    "packs.*.exclude",
+    "packs.*.sha256",
+    "packs.*.limits",
+    "policies.*",
+];
+/// Keys below these that give away instead.
+const GIVING: &[&str] = &[
+    "policies.*.mode",
+    "policies.*.fail_open",
+    "policies.*.grants",
+    "policies.*.order",
+    "policies.*.phase",
+    "policies.*.tools",
+];
+
+/// Why records of protections cannot be used.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The directory of the records.
+    #[error(transparent)]
+    Place(#[from] DataDirError),
+    /// One of them.
+    #[error(
+        "the record {FOLDER}/{name} in the data directory {path} cannot be used; once you know that the configuration is whole, remove it"
+    )]
+    Record {
+        /// Its file.
+        name: String,
+        /// The data directory.
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// What a configuration file protects, as servers last took it over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The configuration file.
+    pub config: PathBuf,
+    /// Its protections, by key.
+    pub protections: BTreeSet<String>,
+}
+
+impl Record {
+    /// The policies among them.
+    pub fn policies(&self) -> BTreeSet<&str> {
+        policies(&self.protections)
+    }
+}
+
+/// The names of policies among protections.
+pub fn policies(protections: &BTreeSet<String>) -> BTreeSet<&str> {
+    let names = protections.iter().filter_map(|key| key.strip_prefix("policies/"));
+    names.filter(|name| !name.contains(['/', ' '])).collect()
+}
+
+/// Protections for people, without those that go with another one that is there.
+pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String {
+    let all: BTreeSet<&String> = protections.into_iter().collect();
+    let is_part = |key: &str| {
+        let ends = key.char_indices().filter(|(_, c)| matches!(c, '/' | ' '));
+        ends.map(|(end, _)| &key[..end])
+            .any(|whole| all.iter().any(|other| *other == whole))
+    };
+    let told = all
+        .iter()
+        .filter(|key| !is_part(key))
+        .map(|key| key.replace('/', "."));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// All protections of a configuration's text, by key.
+pub(super) fn find(said: &Table) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    walk(said, &mut Vec::new(), &mut found);
+    for (name, policy) in tables(said.get("policies")) {
+        if policy.get("mode").and_then(Value::as_str) != Some("audit") {
+            found.insert(format!("policies/{name} mode enforce"));
+        }
+        if policy.get("fail_open").and_then(Value::as_bool) != Some(true) {
+            found.insert(format!("policies/{name} fail_open false"));
+        }
+    }
+    // Without any, the current directory is one.
+    if tables(said.get("workspaces")).next().is_some() {
+        found.insert("workspaces".to_owned());
+    }
+    found
+}
+
+fn tables(value: Option<&Value>) -> impl Iterator<Item = (&String, &Table)> {
+    let members = value.and_then(Value::as_table).into_iter().flatten();
+    members.filter_map(|(name, value)| Some((name, value.as_table()?)))
+}
+
+fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<String>) {
+    for (name, value) in table {
+        path.push(name);
+        if is_below(path, PROTECTING) && !is_below(path, GIVING) {
+            found.insert(path.join("/"));
+        }
+        if let Value::Table(table) = value {
+            walk(table, path, found);
+        }
+        path.pop();
+    }
+}
+
+/// Whether a path is one of these keys or below one.
+fn is_below(path: &[&str], keys: &[&str]) -> bool {
+    keys.iter().any(|key| {
+        let mut names = path.iter();
+        key.split('.')
+            .all(|part| names.next().is_some_and(|name| part == "*" || part == *name))
+    })
+}
+
+/// The records of a data directory: one for each configuration file, because several hosts may work there, each with its
+/// own.
+#[derive(Debug)]
+pub struct Records<'a> {
+    data: &'a DataDir,
+    dir: Dir,
+}
+
+impl<'a> Records<'a> {
+    /// Opens them.
+    pub fn open(data: &'a DataDir) -> Result<Records<'a>, RecordError> {
+        Ok(Records {
+            dir: data.private_dir(FOLDER)?,
+            data,
+        })
+    }
+
+    /// What is remembered of a configuration file.
+    pub fn of(&self, config: &Path) -> Result<Option<Record>, RecordError> {
+        self.read(&name(config))
+    }
+
+    /// What is remembered of all others.
+    pub fn others(&self, config: &Path) -> Result<Vec<Record>, RecordError> {
+        let own = name(config);
+        let failed = |source| self.failed(".", source);
+        let mut others = Vec::new();
+        for entry in self.dir.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?.file_name();
+            let entry = entry.to_string_lossy();
+            if entry.ends_with(".json") && entry != own {
+                others.extend(self.read(&entry)?);
+            }
+        }
+        Ok(others)
+    }
+
+    /// Remembers what a configuration file protects from now on.
+    pub fn remember(&self, config: &Path, protections: BTreeSet<String>) -> Result<(), RecordError> {
+        let name = name(config);
+        let record = Record {
+            config: absolute(config),
+            protections,
+        };
+        if self
+            .read(&name)
+            .is_ok_and(|known| known.as_ref() == Some(&record))
+        {
+            return Ok(());
+        }
+        // Whole or not at all: another host may read it at this moment.
+        let draft = format!("{name}.{}", std::process::id());
+        let written = serde_json::to_vec(&record)
+            .map_err(std::io::Error::other)
+            .and_then(|json| {
+                let mut options = OpenOptions::new();
+                options.write(true).create(true).truncate(true).mode(0o600);
+                let mut file = self.dir.open_with(&draft, &options)?;
+                file.write_all(&json)?;
+                file.sync_all()?;
+                self.dir.rename(&draft, &self.dir, &name)
+            });
+        written.map_err(|source| self.failed(&name, source))
+    }
+
+    /// Forgets these protections of a configuration file, because its operator takes them away. Which were remembered.
+    pub fn forget(&self, config: &Path, gone: &BTreeSet<String>) -> Result<BTreeSet<String>, RecordError> {
+        let Some(record) = self.of(config)? else {
+            return Ok(BTreeSet::new());
+        };
+        let (forgotten, left) = record.protections.into_iter().partition(|key| gone.contains(key));
+        self.remember(config, left)?;
+        Ok(forgotten)
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Record>, RecordError> {
+        let failed = |source| self.failed(name, source);
+        let file = match open_private(&self.dir, name) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Err(failed(std::io::ErrorKind::PermissionDenied.into())),
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(err) => return Err(failed(err)),
+        };
+        let mut json = Vec::new();
+        file.take(MAX_RECORD).read_to_end(&mut json).map_err(failed)?;
+        serde_json::from_slice(&json)
+            .map(Some)
+            .map_err(|err| failed(err.into()))
+    }
+
+    fn failed(&self, name: &str, source: std::io::Error) -> RecordError {
+        RecordError::Record {
+            name: name.to_owned(),
+            path: self.data.path().display().to_string(),
+            source,
+        }
+    }
+}
+
+/// The file of a configuration's record.
+fn name(config: &Path) -> String {
+    let path = absolute(config);
+    format!(
+        "{}.json",
+        &hash::sha256_hex(path.as_os_str().as_encoded_bytes())[..32]
+    )
+}
+
+fn absolute(config: &Path) -> PathBuf {
+    std::path::absolute(config).unwrap_or_else(|_| config.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn protections(text: &str) -> BTreeSet<String> {
+        find(&text.parse().unwrap())
+    }
+
+    const WHOLE: &str = r#"
+        [server]
+        read_only = true
+        [envelope]
+        require = "always"
+        ceiling = { max_mutations = 5 }
+        [packs.gsd]
+        enabled = false
+        [packs.tasks]
+        exclude = ["tasks_delete", "tasks_batch"]
+        [policies.nights]
+        source = "builtin:quiet-hours"
+        tools = ["task_*"]
+        [policies.nights.config]
+        from = "22:00"
+        to = "07:00"
+        [policies.scan]
+        source = "builtin:secret-scan"
+    "#;
+
+    #[test]
+    fn whatever_part_of_a_file_is_read_what_is_missing_is_known() {
+        let whole = protections(WHOLE);
+        let lines: Vec<&str> = WHOLE.lines().collect();
+        let mut read = 0;
+        for end in 0..lines.len() - 1 {
+            // Some parts are no TOML, and refused as that.
+            if let Ok(table) = lines[..end].join("\n").parse::<Table>() {
+                read += 1;
+                let part = find(&table);
+                assert!(part.is_subset(&whole) && part != whole, "{end}: {part:?}");
+            }
+        }
+        assert!(read > 10, "{read}");
+    }
+
+    #[test]
+    fn a_policy_that_only_watches_protects_less() {
+        let enforced = protections("[policies.a]\n");
+        let weaker = |text: &str| {
+            let other = protections(text);
+            assert!(
+                other.contains("policies.a") && !enforced.is_subset(&other),
+                "{text}"
+            );
+        };
+        weaker("[policies.a]\nmode = \"audit\"\n");
+        weaker("[policies.a]\nfail_open = true\n");
+        let stronger = protections("[policies.a]\nmode = \"enforce\"\nsha256 = \"0\"\ntools = [\"x\"]\n");
+        assert!(enforced.is_subset(&stronger), "{stronger:?}");
+        assert_eq!(policies(&stronger), BTreeSet::from(["a"]));
+        assert_eq!(describe(&stronger), "policies.a");
+        assert_eq!(
+            describe(enforced.difference(&protections("[policies.a]\nmode = \"audit\"\n"))),
+            "policies.a mode enforce"
+        );
+    }
+
+    #[test]
+    fn what_only_gives_away_is_none() {
+        let text = "data_dir = \"d\"\n[server]\nhttp = \"127.0.0.1:1\"\n[packs.a]\nsource = \"a.wasm\"\n\
+                    [packs.a.grants]\nprocess = [\"git\"]\n[ledger]\nmirror = true\n";
+        assert_eq!(protections(text), BTreeSet::new());
+    }
+
+    #[test]
+    fn records_are_kept_for_each_configuration() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        let records = Records::open(&data).unwrap();
+        let (one, other) = (Path::new("/etc/one.toml"), Path::new("/etc/other.toml"));
+        assert_eq!(records.of(one).unwrap(), None);
+        records.remember(one, protections(WHOLE)).unwrap();
+        records.remember(other, protections("[policies.b]\n")).unwrap();
+        assert_eq!(
+            records.of(one).unwrap().unwrap().policies(),
+            BTreeSet::from(["nights", "scan"])
+        );
+        let others = records.others(one).unwrap();
+        assert_eq!(others.len(), 1);
+        assert_eq!(others[0].policies(), BTreeSet::from(["b"]));
+        let gone = protections("[policies.nights]\n[policies.new]\n");
+        let forgotten = records.forget(one, &gone).unwrap();
+        assert_eq!(policies(&forgotten), BTreeSet::from(["nights"]));
+        assert_eq!(
+            records.of(one).unwrap().unwrap().policies(),
+            BTreeSet::from(["scan"])
+        );
+    }
+
+    #[test]
+    fn a_record_that_others_could_change_or_that_is_cut_off_is_no_record() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        let records = Records::open(&data).unwrap();
+        let config = Path::new("/etc/one.toml");
+        records.remember(config, protections(WHOLE)).unwrap();
+        let file = place.path().join(FOLDER).join(name(config));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(records.of(config).is_err());
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(records.of(config).unwrap().is_some());
+        let whole = std::fs::metadata(&file).unwrap().len();
+        std::fs::File::options()
+            .write(true)
+            .open(&file)
+            .unwrap()
+            .set_len(whole / 2)
+            .unwrap();
+        assert!(records.of(config).is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! What the configuration protected when it was last taken over, held against what it says now.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::Finding;
+use crate::config::Config;
+use crate::config::protections::{self, Records};
+use crate::data_dir::DataDir;
+
+/// Looks for protections that are gone from a configuration.
+pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
+    let about = "protections";
+    let records = Records::open(data).and_then(|records| Ok((records.of(path)?, records.others(path)?)));
+    let (own, others) = match records {
+        Ok(found) => found,
+        Err(err) => return vec![Finding::problem(about, crate::text::chain(&err))],
+    };
+    let shown = path.display();
+    let Some(own) = own else {
+        let elsewhere = others.iter().find(|other| !other.policies().is_empty());
+        return match elsewhere.filter(|_| config.policies.is_empty()) {
+            None => Vec::new(),
+            Some(other) => vec![Finding::warning(
+                about,
+                format!(
+                    "{shown} has no policies; {} has {}, which judge calls on this data directory",
+                    other.config.display(),
+                    list(other.policies())
+                ),
+            )],
+        };
+    };
+    let has = config.protections();
+    let lost: BTreeSet<String> = own.protections.difference(&has).cloned().collect();
+    let gone = protections::policies(&lost);
+    if !gone.is_empty() {
+        let what = format!(
+            "{shown} no longer has the policies {}; servers that run keep them, none starts",
+            list(gone)
+        );
+        return vec![
+            Finding::problem(about, what)
+                .remedy("put the configuration back, or take them away: tollgate policies remove NAME"),
+        ];
+    }
+    if !lost.is_empty() {
+        let what = format!("{shown} no longer has {}", protections::describe(&lost));
+        return vec![Finding::warning(about, what).remedy(
+            "servers that run keep it until SIGHUP; put it back, or start them anew if that is meant",
+        )];
+    }
+    vec![Finding::ok(about, "what servers took over is still configured")]
+}
+
+fn list(names: BTreeSet<&str>) -> String {
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,136 @@
+//! Ids of requests that a session has used: each calls something once. A client that sends one again, or somebody who
+//! plays a recorded session back, is refused, so that nothing runs a second time.
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::hash::BuildHasher as _;
+
+use rmcp::model::RequestId;
+
+/// Most runs of numbers that are told apart. Clients that count use one.
+const MAX_RUNS: usize = 1024;
+/// Most texts that are remembered: the latest.
+const MAX_TEXTS: usize = 16 << 10;
+
+/// The ids of one session, in bounded memory.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Numbers from each key to its value, without overlaps and never adjoining.
+    runs: BTreeMap<i64, i64>,
+    texts: HashSet<u64>,
+    /// The same in the order in which they came.
+    order: VecDeque<u64>,
+    hasher: RandomState,
+}
+
+impl Seen {
+    /// Notes an id. `false` if it was used before. Of a client that jumps about between more numbers than are told apart,
+    /// low numbers that it left out count as used.
+    pub(super) fn is_first(&mut self, id: &RequestId) -> bool {
+        match id {
+            RequestId::Number(number) => self.is_first_number(*number),
+            RequestId::String(text) => self.is_first_text(text),
+        }
+    }
+
+    fn is_first_number(&mut self, number: i64) -> bool {
+        let before = self
+            .runs
+            .range(..=number)
+            .next_back()
+            .map(|(start, end)| (*start, *end));
+        if before.is_some_and(|(_, end)| number <= end) {
+            return false;
+        }
+        let mut start = number;
+        if let Some((run, end)) = before
+            && end.checked_add(1) == Some(number)
+        {
+            start = run;
+        }
+        let follows = number.checked_add(1).and_then(|next| self.runs.remove(&next));
+        self.runs.insert(start, follows.unwrap_or(number));
+        if self.runs.len() > MAX_RUNS {
+            self.join_lowest();
+        }
+        true
+    }
+
+    fn join_lowest(&mut self) {
+        let mut lowest = self.runs.iter().map(|(start, end)| (*start, *end));
+        if let (Some((start, _)), Some((next, end))) = (lowest.next(), lowest.next()) {
+            self.runs.remove(&next);
+            self.runs.insert(start, end);
+        }
+    }
+
+    fn is_first_text(&mut self, text: &str) -> bool {
+        // The key is this session's own, so that nobody finds two texts that are taken for one.
+        let hash = self.hasher.hash_one(text);
+        if !self.texts.insert(hash) {
+            return false;
+        }
+        self.order.push_back(hash);
+        if self.order.len() > MAX_TEXTS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.texts.remove(&oldest);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(seen: &mut Seen, number: i64) -> bool {
+        seen.is_first(&RequestId::Number(number))
+    }
+
+    fn text(seen: &mut Seen, text: &str) -> bool {
+        seen.is_first(&RequestId::String(text.into()))
+    }
+
+    #[test]
+    fn each_id_is_first_once_and_a_number_is_no_text() {
+        let mut seen = Seen::default();
+        assert!(number(&mut seen, 1) && text(&mut seen, "1"));
+        assert!(!number(&mut seen, 1) && !text(&mut seen, "1"));
+        assert!(text(&mut seen, "") && !text(&mut seen, "") && text(&mut seen, "01"));
+        for extreme in [i64::MIN, i64::MAX, i64::MAX - 1, i64::MIN + 1, -1, 0] {
+            assert!(number(&mut seen, extreme), "{extreme}");
+            assert!(!number(&mut seen, extreme), "{extreme}");
+        }
+    }
+
+    #[test]
+    fn who_counts_is_remembered_for_ever_in_one_run() {
+        let mut seen = Seen::default();
+        assert!((0..200_000).all(|id| number(&mut seen, id)));
+        assert!((0..200_000).step_by(997).all(|id| !number(&mut seen, id)));
+        assert_eq!(seen.runs.len(), 1);
+        // In any order they are one run.
+        let mut seen = Seen::default();
+        assert!(
+            (0..1000)
+                .rev()
+                .step_by(2)
+                .chain((0..1000).step_by(2))
+                .all(|id| number(&mut seen, id))
+        );
+        assert_eq!(seen.runs, BTreeMap::from([(0, 999)]));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_no_number_runs_again() {
+        let mut seen = Seen::default();
+        assert!((0..5000).all(|id| number(&mut seen, id * 10)));
+        assert_eq!(seen.runs.len(), MAX_RUNS);
+        assert!((0..5000).all(|id| !number(&mut seen, id * 10)));
+        let many = i64::try_from(MAX_TEXTS).unwrap() + 10;
+        assert!((0..many).all(|id| text(&mut seen, &id.to_string())));
+        assert_eq!((seen.texts.len(), seen.order.len()), (MAX_TEXTS, MAX_TEXTS));
+        assert!((20..many).all(|id| !text(&mut seen, &id.to_string())));
+    }
+}
