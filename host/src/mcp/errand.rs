@@ -12,10 +12,14 @@ use super::handler::Handler;
 use super::http::Sender;
 use super::{logs, replies, wire};
 use crate::auth::Identity;
+use crate::core_tools;
 use crate::deadline::Cancel;
 use crate::gate::{Answers, Call, Caller, Outcome, Reply};
-use crate::progress::{Progress, Wanted, Word};
+use crate::progress::{Line, Progress, Wanted, Word};
 use crate::telemetry::Parent;
+
+/// Where a request's `_meta` names the envelope that its call belongs to.
+pub(super) const ENVELOPE: &str = "tollgate/envelope_id";
 
 /// Something to be done for a request.
 pub(super) struct Errand<'a> {
@@ -60,7 +64,7 @@ impl Handler {
         mut errand: Errand<'_>,
         answered: (Option<InputResponses>, Option<String>),
     ) -> Result<Turn, ErrorData> {
-        let (mut conversation, mut answers) = Conversation::begin(context, self.seal(), &errand, answered)?;
+        let (mut conversation, mut answers) = Conversation::begin(context, self, &errand, answered).await?;
         loop {
             // Only what may be done again is kept.
             let arguments = if conversation.is_possible() {
@@ -71,7 +75,7 @@ impl Handler {
             let mut outcome = self
                 .run(context, (errand.kind, errand.name), arguments, answers)
                 .await?;
-            match conversation.after(&errand, &mut outcome).await? {
+            match conversation.after(&mut outcome).await? {
                 Step::Over => return Ok(Turn::Done(outcome)),
                 Step::Required(required) => {
                     return Ok(Turn::Required(required.with_meta(replies::meta(&outcome))));
@@ -81,15 +85,19 @@ impl Handler {
         }
     }
 
-    /// Calls a tool for something that asks nobody. `None` if it does not exist here or refuses.
+    /// Calls a tool for something that asks nobody: one that a pack named, and that reads and is the pack's own or
+    /// the host's. `None` if it does not exist here or refuses.
     pub(super) async fn look_up(
         &self,
         context: &RequestContext<RoleServer>,
+        pack: &str,
         tool: &str,
         arguments: Map<String, Value>,
     ) -> Option<Reply> {
-        let called = self.run(context, (Kind::Tool, tool), arguments, Answers::default());
-        called.await.ok()?.result.ok()
+        let owners = [pack, core_tools::PACK];
+        let run = |call| self.gate.look_up(call, owners);
+        let called = self.attend(context, (tool, arguments), Answers::default(), run);
+        called.await?.result.ok()
     }
 
     /// Lets one call through the gate, and tells its client meanwhile how far it is.
@@ -100,6 +108,18 @@ impl Handler {
         arguments: Map<String, Value>,
         answers: Answers,
     ) -> Result<Outcome, ErrorData> {
+        let run = |call| self.enter(kind, call);
+        self.attend(context, (name, arguments), answers, run).await
+    }
+
+    /// Makes a call of a request, and tells its client how far it is until it is over.
+    async fn attend<T: Finished>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        (name, arguments): (&str, Map<String, Value>),
+        answers: Answers,
+        run: impl AsyncFnOnce(Call) -> T,
+    ) -> T {
         let cancel = CancelOnDrop(Cancel::default());
         let token = context.meta.get_progress_token();
         let (progress, mut words) = Progress::listened(Wanted {
@@ -114,15 +134,15 @@ impl Handler {
             tool: name.to_owned(),
             arguments,
             malformed: malformed(context),
-            envelope: context.meta.get("tollgate/envelope_id").cloned(),
+            envelope: context.meta.get(ENVELOPE).cloned(),
             caller: self.caller(context),
             cancel: cancel.0.clone(),
             progress,
             answers,
         };
-        let running = self.enter(kind, call);
+        let running = run(call);
         tokio::pin!(running);
-        let outcome = loop {
+        let mut outcome = loop {
             tokio::select! {
                 outcome = &mut running => break outcome,
                 () = context.ct.cancelled() => {
@@ -134,6 +154,9 @@ impl Handler {
         };
         while let Ok(word) = words.try_recv() {
             tell(context, token.as_ref(), word).await;
+        }
+        for line in outcome.lines() {
+            tell(context, token.as_ref(), Word::Line(line)).await;
         }
         outcome
     }
@@ -186,6 +209,26 @@ pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
         .is_none_or(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
+/// What becomes of a call, if it came to one.
+trait Finished {
+    /// What its component logged and its client hears once it is over.
+    fn lines(&mut self) -> Vec<Line>;
+}
+
+impl Finished for Option<Outcome> {
+    fn lines(&mut self) -> Vec<Line> {
+        let lines = self.as_mut().map(|outcome| &mut outcome.lines);
+        lines.map(std::mem::take).unwrap_or_default()
+    }
+}
+
+impl Finished for Result<Outcome, ErrorData> {
+    fn lines(&mut self) -> Vec<Line> {
+        let lines = self.as_mut().ok().map(|outcome| &mut outcome.lines);
+        lines.map(std::mem::take).unwrap_or_default()
+    }
+}
+
 /// Gives a call up when nobody waits for it any more.
 struct CancelOnDrop(Cancel);
 
@@ -200,8 +243,8 @@ async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken
     let sending = async {
         match (word, token) {
             (Word::Note(note), Some(token)) => {
-                let mut params =
-                    ProgressNotificationParam::new(token.clone(), note.done).with_message(note.message);
+                let mut params = ProgressNotificationParam::new(token.clone(), note.done);
+                params.message = Some(note.message).filter(|message| !message.is_empty());
                 params.total = note.total;
                 context.peer.notify_progress(params).await
             }

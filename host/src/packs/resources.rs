@@ -1,7 +1,8 @@
 //! Replies of tools that read, under addresses: what a tool's schema declares beside its arguments.
 //!
-//! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read, and
-//! `x-values` beside an argument names the tool that lists what can stand there. Lists show neither.
+//! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
+//! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
+//! of a tool that runs members says that members have it, too. Lists show none of them.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::manifest::{Effect, ToolSpec};
+use crate::core_tools;
 
 /// Where a schema has its addresses.
 const RESOURCES: &str = "x-resources";
 /// Where a property has what lists its values.
 const VALUES: &str = "x-values";
+/// Where a property of a tool that runs members says that they inherit it.
+const INHERITED: &str = "x-inherited";
 /// What every address begins with; the pack's name and a path follow.
 const SCHEME: &str = "tollgate://";
 /// Longest address that is looked at, in bytes.
@@ -46,7 +50,7 @@ pub struct Resource {
     /// Whose.
     pub pack: String,
     /// What its address begins with.
-    base: String,
+    pub(super) base: String,
     path: Vec<Segment>,
     query: Vec<String>,
     fixed: Map<String, Value>,
@@ -82,6 +86,8 @@ pub struct Source {
 pub(super) struct Declared {
     pub(super) resources: Vec<Resource>,
     pub(super) values: BTreeMap<String, Values>,
+    /// Arguments that members have from the call around them.
+    pub(super) inherited: Vec<String>,
 }
 
 /// One piece of a path between slashes.
@@ -119,6 +125,13 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
                 Ok(Some(values)) => drop(declared.values.insert(name.clone(), values)),
                 Ok(None) => {}
                 Err(err) => problems.push(format!("{VALUES} of {name}: {err}")),
+            }
+            match property.as_object_mut().and_then(|property| property.remove(INHERITED)) {
+                None => {}
+                Some(Value::Bool(true)) if spec.members.is_some() => declared.inherited.push(name.clone()),
+                Some(_) => problems.push(format!(
+                    "{INHERITED} of {name}: it is `true`, in a tool that names its members"
+                )),
             }
         }
     }
@@ -288,6 +301,26 @@ impl Resource {
         });
         format!("{}{}", self.base, pieces.collect::<Vec<String>>().join("/"))
     }
+}
+
+/// Whether a pack that has these tools may have a tool called to list values: a tool that reads and is its own, or
+/// one of the host's that is nobody's secret. Whoever lists or completes calls it, so anything else would let a
+/// component call tools in somebody's name.
+pub(super) fn check_source(tools: &[ToolSpec], source: &Source) -> Result<(), String> {
+    if core_tools::LISTING.contains(&source.tool.as_str()) {
+        return Ok(());
+    }
+    let own = tools.iter().find(|tool| tool.name == source.tool);
+    let named = crate::text::clean(crate::text::cut(&source.tool, 64));
+    let why = match own {
+        Some(tool) if tool.effect == Effect::Read => return Ok(()),
+        Some(_) => "does not only read",
+        None => "is no tool of the pack",
+    };
+    let allowed = core_tools::LISTING.join(", ");
+    Err(format!(
+        "{VALUES}: `{named}` {why}; name a tool of the pack that reads, or one of {allowed}"
+    ))
 }
 
 /// What an address begins with, and the path after it: the pack's own, unless the declaration has a

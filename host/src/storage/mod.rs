@@ -8,6 +8,7 @@ mod access;
 mod anchors;
 mod artifacts;
 mod budgets;
+mod consents;
 mod definitions;
 mod envelopes;
 mod export;
