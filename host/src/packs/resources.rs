@@ -439,6 +439,37 @@ mod tests {
     }
 
     #[test]
+    fn values_are_listed_by_a_reader_of_the_pack_itself() {
+        let named = |name: &str, effect: Effect| ToolSpec {
+            name: name.to_owned(),
+            effect,
+            ..spec(json!({}))
+        };
+        let tools = [named("job_list", Effect::Read), named("job_start", Effect::Run)];
+        let check = |tool: &str| {
+            let source = json!({"tool": tool, "items": "jobs", "value": "id"});
+            check_source(&tools, &serde_json::from_value(source).unwrap())
+        };
+        assert_eq!((check("job_list"), check("envelope_list")), (Ok(()), Ok(())));
+        for tool in ["job_start", "task_list", "tool_call", "ledger_query", "envelope_open", ""] {
+            let why = check(tool).unwrap_err();
+            assert!(why.contains(tool) && why.contains("envelope_list"), "{why}");
+        }
+    }
+
+    #[test]
+    fn only_members_inherit() {
+        let schema = || json!({"type": "object", "properties": {"workspace": {"type": "string", "x-inherited": true}}});
+        let mut batch = ToolSpec {
+            members: Some("operations".to_owned()),
+            ..spec(schema())
+        };
+        assert_eq!(take("tasks", &mut batch).unwrap().inherited, ["workspace"]);
+        assert!(!Value::Object(batch.input_schema).to_string().contains("x-"));
+        assert!(take("tasks", &mut spec(schema())).is_err());
+    }
+
+    #[test]
     fn what_is_no_address_of_it_is_none() {
         let declared = take("conductor", &mut declaring("jobs/{job_id}.md{?part}")).unwrap();
         for address in [
