@@ -102,6 +102,23 @@ impl Additions {
         &self.changed
     }
 
+    /// Shows every text of it.
+    pub fn texts(&self, mut show: impl FnMut(&str)) {
+        for event in &self.events {
+            let texts = ["type", "note"].into_iter().filter_map(|key| event.get(key)?.as_str());
+            texts.for_each(&mut show);
+        }
+        let names = self.changed.iter().chain(&self.failing_tests);
+        names.for_each(|name| show(name));
+        let others = [
+            &self.diff_stats,
+            &self.short_diff,
+            &self.failure_fingerprint,
+            &self.mutation_fingerprint,
+        ];
+        others.into_iter().flatten().for_each(|text| show(text));
+    }
+
     /// Fills in the columns of a row that the component knows better than the host.
     pub fn fill(&self, operation: &mut Operation) {
         let list = |names: &[String]| (!names.is_empty()).then(|| json!(names).to_string());

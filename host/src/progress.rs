@@ -1,4 +1,5 @@
-//! What a call tells its client meanwhile: how far it is, and what its component logs, at a bounded rate.
+//! What a call tells its client meanwhile: how far it is, and what its component logs, at a bounded rate. Of a call whose
+//! result somebody judges, the client hears how far it is in percent, and no word of its component's before that.
 
 use std::time::{Duration, Instant};
 
@@ -80,6 +81,10 @@ pub struct Progress {
     listener: Option<mpsc::Sender<Word>>,
     wanted: Wanted,
     lines: u32,
+    /// Somebody judges the result first.
+    is_judged: bool,
+    /// Lines that wait for that.
+    held_back: Vec<Line>,
     last: Option<Instant>,
     done: u64,
     total: Option<u64>,
@@ -113,6 +118,11 @@ impl Progress {
             pack: pack.to_owned(),
             text: text.to_owned(),
         };
+        if self.is_judged {
+            self.held_back.push(line);
+            self.lines += 1;
+            return;
+        }
         // A client that does not take its lines misses some. The operator's log has more.
         if listener.try_send(Word::Line(line)).is_ok() {
             self.lines += 1;
@@ -136,8 +146,24 @@ impl Progress {
         self.left_out
     }
 
+    /// Keeps the component's words to itself from now on: somebody judges the result first.
+    pub fn hold_back(&mut self) {
+        self.is_judged = true;
+    }
+
+    /// The lines that were held back.
+    pub fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.held_back)
+    }
+
     /// Tells how far the call is, unless it told that just now.
     pub fn tell(&mut self, done: u64, total: Option<u64>, message: &str) {
+        let (done, total, message) = if self.is_judged {
+            let (done, total) = percent(done, total);
+            (done, total, "")
+        } else {
+            (done, total, message)
+        };
         self.total = total;
         if done > self.done {
             self.done = done;
@@ -167,6 +193,17 @@ impl Progress {
             self.last = Some(Instant::now());
             self.repeats = self.repeats.saturating_add(1);
         }
+    }
+}
+
+/// Numbers that say how far a call is and nothing else.
+fn percent(done: u64, total: Option<u64>) -> (u64, Option<u64>) {
+    match total {
+        Some(total) if total > 0 => {
+            let percent = u128::from(done.min(total)) * 100 / u128::from(total);
+            (u64::try_from(percent).unwrap_or(100), Some(100))
+        }
+        _ => (0, None),
     }
 }
 
@@ -214,12 +251,12 @@ impl Sink for Narrator<'_> {
         if self.started.elapsed() < NARRATION || !self.progress.wanted.notes {
             return;
         }
-        let message = format!(
-            "{}, {} s: {}",
-            self.program,
-            self.started.elapsed().as_secs(),
-            self.last_line
-        );
+        let seconds = self.started.elapsed().as_secs();
+        let message = if self.progress.is_judged {
+            format!("{}, {seconds} s", self.program)
+        } else {
+            format!("{}, {seconds} s: {}", self.program, self.last_line)
+        };
         self.progress.note(NARRATION, &message);
     }
 }
@@ -261,6 +298,32 @@ mod tests {
         assert_eq!((0..5_000).filter(|_| progress.is_logged(4 << 10)).count(), 64);
         // One that fits is not lost to one that did not.
         assert!(!progress.is_logged(1) && progress.left_out() == 4_937);
+    }
+
+    #[test]
+    fn a_call_that_is_judged_tells_percent_and_no_words() {
+        let wanted = Wanted {
+            notes: true,
+            lines: Some(Severity::Info),
+        };
+        let (mut progress, mut words) = Progress::listened(wanted);
+        progress.hold_back();
+        for (done, total) in [(0x6768_705f, Some(u64::MAX)), (u64::MAX, Some(3)), (9, None)] {
+            progress.last = None;
+            progress.tell(done, total, "a secret");
+        }
+        progress.log(Severity::Info, "pack", "another");
+        let mut seen = Vec::new();
+        while let Ok(word) = words.try_recv() {
+            let Word::Note(note) = word else {
+                panic!("{word:?}")
+            };
+            assert_eq!(note.message, "");
+            seen.push((note.done, note.total));
+        }
+        assert_eq!(seen, [(0.0, Some(100.0)), (100.0, Some(100.0)), (100.5, None)]);
+        let lines: Vec<String> = progress.take_lines().into_iter().map(|line| line.text).collect();
+        assert_eq!(lines, ["another"]);
     }
 
     #[test]

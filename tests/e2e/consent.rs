@@ -160,6 +160,12 @@ async fn a_client_of_the_newer_era_asks_and_comes_again() {
     )
     .await;
     assert!(is_question(&unasked), "{unasked:#}");
+    // And it counts once: whoever brings it again is asked again, and so is who brings another answer to it.
+    for answer in [&yes, &json!({"action": "decline"})] {
+        let again = call(&server, &can, json!({}), &with_answer(&question, answer.clone())).await;
+        assert!(is_question(&again), "{again:#}");
+    }
+    let question = call(&server, &can, json!({}), &nothing).await;
     let declined = call(
         &server,
         &can,
@@ -222,4 +228,55 @@ async fn nobody_answers_what_somebody_else_was_asked() {
     );
     let rows = ["task_list NOT_ALLOWED none", "task_list ok yes"];
     until(async || answers(&place) == rows).await;
+}
+
+#[tokio::test]
+async fn of_many_at_once_on_two_hosts_one_call_has_the_yes() {
+    let place = Place::with(ASKING);
+    let servers = [place.serve_http(&[]), place.serve_http(&[])];
+    let can = json!({"elicitation": {"form": {}}});
+    let yes = json!({"action": "accept", "content": {"allow": true}});
+    for tool in ["task_list", "envelope_open"] {
+        let asked = request(&servers[0], &[], &can, (tool, json!({})), &json!({})).await;
+        let answered = with_answer(&asked["result"], yes.clone());
+        let calls = (0..12).map(|place| {
+            let server = &servers[place % 2];
+            request(server, &[], &can, (tool, json!({})), &answered)
+        });
+        let replies = futures::future::join_all(calls).await;
+        let ran = replies
+            .iter()
+            .filter(|reply| reply["result"]["structuredContent"].is_object());
+        assert_eq!(ran.count(), 1, "{tool}: {replies:#?}");
+        let asked_again = replies.iter().filter(|reply| is_question(&reply["result"]));
+        assert_eq!(asked_again.count(), 11, "{tool}: {replies:#?}");
+    }
+    let opened = place.sql("SELECT count(*) FROM core_envelopes");
+    assert_eq!(opened, ["1"]);
+}
+
+#[tokio::test]
+async fn a_yes_is_to_one_envelope() {
+    let place = Place::with(ASKING);
+    let server = place.serve_http(&[]);
+    let can = json!({"elicitation": {"form": {}}});
+    let asked = call(&server, &can, json!({}), &json!({})).await;
+    let yes = with_answer(
+        &asked,
+        json!({"action": "accept", "content": {"allow": true}}),
+    );
+    let mut body: Value = serde_json::from_slice(&stateless(
+        "tools/call",
+        json!({"name": "task_list", "arguments": {}, "requestState": yes["requestState"],
+            "inputResponses": yes["inputResponses"]}),
+    ))
+    .unwrap();
+    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can.clone();
+    body["params"]["_meta"]["tollgate/envelope_id"] = json!("env_another");
+    let headers = [NEWEST, ("mcp-method", "tools/call"), ("mcp-name", "task_list")];
+    let (_, text) = post(&server, &headers, body.to_string().into_bytes()).await;
+    assert!(text.contains("-32602"), "{text}");
+    // It was not used up by that.
+    let agreed = call(&server, &can, json!({}), &yes).await;
+    assert!(agreed["structuredContent"]["tasks"].is_array(), "{agreed:#}");
 }

@@ -30,6 +30,7 @@ mod http_auth;
 mod http_limits;
 mod https;
 mod issuer;
+mod leaking;
 mod ledger;
 mod loading;
 mod meddling;

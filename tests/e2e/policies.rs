@@ -340,3 +340,55 @@ fn what_the_documentation_shows_works() {
         assert!(names.contains(&policy), "{policy} is not shown");
     }
 }
+
+#[tokio::test]
+async fn members_are_judged_with_what_they_inherit() {
+    let place = Place::with(
+        r#"
+        [policies.no-prod]
+        source = "builtin:cel"
+        limits.time_ms = 10000
+        tools = ["tasks_note", "tasks_bootstrap"]
+        config = { when = "has(arguments.workspace) && arguments.workspace == 'prod'", code = "CLOSED", message = "hands off" }
+        "#,
+    );
+    let session = place.serve(&["--tier", "full"]).await;
+    let start = json!({"plan_title": "P", "task_title": "T",
+        "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["cargo test"]}]});
+    let mut named = start.clone();
+    named["workspace"] = Value::Null;
+    for arguments in [start.clone(), named] {
+        let operations = json!([{"tool": "tasks_bootstrap", "args": arguments}]);
+        let batch = json!({"workspace": "prod", "operations": operations});
+        let refused = session.refused("tasks_batch", batch).await;
+        assert_eq!(refused["code"], "CLOSED", "{refused:#}");
+        assert_eq!(refused["blockers"][0]["field"], "operations[0]");
+    }
+    let operations = json!([{"tool": "tasks_bootstrap", "args": start}]);
+    let ran = session
+        .ok("tasks_batch", json!({"workspace": "test", "operations": operations}))
+        .await;
+    assert_eq!(ran["succeeded"], 1, "{ran:#}");
+    session.close().await;
+    assert_eq!(place.sql("SELECT DISTINCT workspace FROM tasks_workspaces"), ["test"]);
+}
+
+#[tokio::test]
+async fn a_call_that_passed_because_a_policy_fails_open_says_so() {
+    let place = Place::with(
+        r#"
+        [policies.odd]
+        source = "builtin:cel"
+        limits.time_ms = 10000
+        fail_open = true
+        config = { when = "arguments.missing == 1", message = "never" }
+        "#,
+    );
+    let session = place.serve(&[]).await;
+    session.ok("task_list", json!({})).await;
+    session.close().await;
+    let said = place.sql(
+        "SELECT json_extract(verdicts, '$[0].cause') || ' ' || json_extract(verdicts, '$[0].excused') FROM core_operations",
+    );
+    assert_eq!(said, ["cannot_judge 1"]);
+}

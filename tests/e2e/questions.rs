@@ -147,3 +147,23 @@ async fn a_client_is_asked_only_what_it_can_answer() {
         "{reply:#}"
     );
 }
+
+#[tokio::test]
+async fn answers_to_a_tool_count_once() {
+    let place = place();
+    let server = place.serve_http(&[]);
+    let can = json!({"elicitation": {}});
+    let tool = "test_input_required_result_request_state";
+    let asked = request(&server, &[], &can, (tool, json!({})), &json!({})).await["result"].clone();
+    let questions = asked["inputRequests"].as_object().unwrap_or_else(|| panic!("{asked:#}"));
+    let accept = |key: &String| {
+        let yes = json!({"action": "accept", "content": {"ok": true}});
+        (key.clone(), yes)
+    };
+    let answers: serde_json::Map<String, Value> = questions.keys().map(accept).collect();
+    let added = json!({"requestState": asked["requestState"], "inputResponses": answers});
+    let first = request(&server, &[], &can, (tool, json!({})), &added).await;
+    assert!(first["result"]["structuredContent"].is_object(), "{first:#}");
+    let again = request(&server, &[], &can, (tool, json!({})), &added).await;
+    assert_eq!(again["result"]["resultType"], "input_required", "{again:#}");
+}

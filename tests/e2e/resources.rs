@@ -7,7 +7,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Session, until};
+use crate::harness::{Place, Session, guest, until};
 use crate::http::{NEWEST, post, stateless};
 
 async fn read(session: &Session, uri: &str) -> Result<ReadResourceResult, ErrorData> {
@@ -244,4 +244,16 @@ async fn both_eras_read_the_same() {
             .any(|template| template["name"] == "envelope_report"),
         "{listed:#}"
     );
+}
+
+#[test]
+fn a_pack_that_names_a_tool_of_others_to_list_values_is_refused() {
+    let place = Place::with_guests(&["deputy"]);
+    let checked = place.run(&["packs", "check", guest("deputy").to_str().unwrap()]);
+    let listed = place.run(&["packs", "list"]);
+    let said = [checked.stdout, checked.stderr, listed.stdout, listed.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let told = "argument id: x-values: `envelope_open` is no tool of the pack";
+    assert!(said.contains(told), "{said}");
+    assert!(said.contains("envelope_list"), "it says what is allowed: {said}");
 }

@@ -12,7 +12,8 @@ use super::{ArtifactKind, CallArtifacts};
 #[derive(Default)]
 pub(super) struct Given {
     allowance: Allowance,
-    contents: Vec<Vec<u8>>,
+    /// By the id that each got.
+    contents: Vec<(String, Vec<u8>)>,
 }
 
 impl CallArtifacts {
@@ -30,7 +31,7 @@ impl CallArtifacts {
         };
         let artifact = store.describe(kind, &content);
         let id = artifact.id.clone();
-        given.contents.push(content);
+        given.contents.push((id.clone(), content));
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push(artifact);
         Ok(Some(id))
@@ -47,9 +48,24 @@ impl CallArtifacts {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = std::mem::take(&mut given.contents);
         drop(given);
-        for content in contents {
+        for (_, content) in contents {
             self.store(&content);
         }
+    }
+
+    /// Shows what was given and waits to be stored.
+    pub(crate) fn each_given(&self, mut show: impl FnMut(&[u8])) {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.contents.iter().for_each(|(_, content)| show(content));
+    }
+
+    /// Forgets what was given. What the host itself kept of the call's programs stays.
+    pub(crate) fn forget_given(&self) {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let contents = std::mem::take(&mut given.contents);
+        drop(given);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|artifact| contents.iter().all(|(id, _)| *id != artifact.id));
     }
 }
 

@@ -30,6 +30,9 @@ pub use operations::{ReportView, report};
 /// The owner's name of these tools.
 pub const PACK: &str = "core";
 
+/// Core tools that a pack may name to list values: they read, and say what their caller may list in any case.
+pub const LISTING: &[&str] = &["envelope_list"];
+
 /// What a call of a core tool works with.
 pub struct CoreCx<'a> {
     /// In the host's own mode, inside the call's transaction or snapshot.

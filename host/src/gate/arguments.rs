@@ -8,7 +8,7 @@ use tollgate_sdk::{Blocker, ToolError};
 use crate::packs::ToolEntry;
 
 /// Largest arguments, in bytes of JSON.
-const MAX_BYTES: usize = 1 << 20;
+pub(super) const MAX_BYTES: usize = 1 << 20;
 /// Deepest nesting of arguments.
 const MAX_DEPTH: usize = 64;
 /// Most problems that one refusal lists.

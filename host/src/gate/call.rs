@@ -14,7 +14,7 @@ use crate::auth::Identity;
 use crate::budget::Budget;
 use crate::deadline::Cancel;
 use crate::envelope::Standing;
-use crate::progress::Progress;
+use crate::progress::{Line, Progress};
 use crate::telemetry::Parent;
 
 /// One call as it comes in.
@@ -98,6 +98,8 @@ pub struct Outcome {
     pub stale: Vec<String>,
     /// What the client is to be asked, if that could change the outcome.
     pub asked: Option<Asked>,
+    /// What its component logged and the client wants to hear, if that waited for those who judge the result.
+    pub lines: Vec<Line>,
 }
 
 /// A call that never reached the gate, because it names no tool.

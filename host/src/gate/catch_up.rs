@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Call, Caller, Gate};
 use crate::deadline::Cancel;
 use crate::liveness::Projection;
-use crate::packs::Pack;
+use crate::packs::{Effect, Pack, ToolEntry};
 use crate::progress::Progress;
 
 impl Gate {
@@ -31,7 +31,11 @@ impl Gate {
         let pack = catalog.packs().iter().find(is_it)?;
         let reach = pack.access.workspace(&left.workspace).ok()?;
         let tool = pack.manifest.render_tool.as_deref()?;
-        let is_there = !reach.info.write_prefixes.is_empty() && catalog.find(tool).is_some();
+        // Excluded here, its name may be that of another pack's tool.
+        let is_own = |found: &std::sync::Arc<ToolEntry>| {
+            found.pack_name() == left.pack && found.spec.effect == Effect::Run
+        };
+        let is_there = !reach.info.write_prefixes.is_empty() && catalog.find(tool).is_some_and(is_own);
         is_there.then(|| tool.to_owned())
     }
 

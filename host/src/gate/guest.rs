@@ -11,6 +11,7 @@ use wasmtime::{Store, Trap};
 
 use super::ask;
 use super::draft::Draft;
+use super::failure::lost_transaction;
 use super::judge::{Judging, Review};
 use super::reply::{self, Reply};
 use super::{Equipment, Generation};
@@ -23,7 +24,7 @@ use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
 use crate::packs::{Body, Effect, Pack};
 use crate::policies::Verdict;
-use crate::progress::Progress;
+use crate::progress::{Line, Progress};
 use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
@@ -81,6 +82,8 @@ pub(super) struct Ended {
     pub(super) verdicts: Vec<Verdict>,
     /// Pages that rows of policies took.
     pub(super) pages: i64,
+    /// What its component logged, held back until the result was judged.
+    pub(super) lines: Vec<Line>,
 }
 
 impl Ended {
@@ -91,6 +94,7 @@ impl Ended {
             cut_short: false,
             verdicts: Vec::new(),
             pages: 0,
+            lines: Vec::new(),
         }
     }
 
@@ -99,6 +103,20 @@ impl Ended {
             cut_short: true,
             ..Ended::of(Err(failure))
         }
+    }
+
+    /// Why the call was refused, if it was.
+    pub(super) fn refusal(&self) -> Option<&ToolError> {
+        match &self.result {
+            Ok(reply) => reply.refusal.as_deref(),
+            Err(refusal) => Some(refusal),
+        }
+    }
+
+    /// Drops what the component said beside its result: nobody let it through.
+    pub(super) fn withhold(&mut self) {
+        self.lines.clear();
+        self.additions = Additions::default();
     }
 }
 
@@ -111,11 +129,28 @@ impl Runtime {
         transactions: Transactions,
     ) -> Finished {
         let (session, mut ended) = self.run_unjudged(call, session, transactions);
-        match (&call.review, session) {
-            (Some(review), Some(session)) if !ended.cut_short && session.in_transaction() => {
+        let Some(review) = &call.review else {
+            return (session, ended);
+        };
+        if ended.cut_short {
+            // What the host says of it holds nothing of the component's, and nothing else leaves.
+            ended.withhold();
+            call.artifacts.forget_given();
+            return (session, ended);
+        }
+        match session {
+            // Judged by who called this, on a snapshot of its own.
+            session if transactions != Transactions::WholeCall => (session, ended),
+            Some(session) if session.in_transaction() => {
                 (self.review(call, review, session, &mut ended), ended)
             }
-            (_, session) => (session, ended),
+            // Nobody can judge in a transaction that storage gave up.
+            session => {
+                ended.result = Err(lost_transaction());
+                ended.withhold();
+                call.artifacts.forget();
+                (session, ended)
+            }
         }
     }
 
@@ -212,6 +247,10 @@ impl Runtime {
         transactions: Transactions,
     ) -> (Box<Session>, Ended) {
         let deadline = Deadline::after(call.time, call.cancel.clone());
+        let mut progress = call.progress.clone();
+        if call.review.is_some() {
+            progress.hold_back();
+        }
         session.enter(&pack.namespace, &deadline);
         let setup = Setup {
             namespace: pack.namespace.clone(),
@@ -222,7 +261,7 @@ impl Runtime {
             effect: call.effect,
             access: Arc::clone(&pack.access),
             launcher: Arc::clone(&self.equipment.launcher),
-            progress: call.progress.clone(),
+            progress,
             artifacts: call.artifacts.clone(),
         };
         let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.equipment.sandbox);
@@ -248,9 +287,9 @@ impl Runtime {
             Ok(Err(err)) => Err(read_error(err, pack)),
             Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
         };
-        let additions = std::mem::take(&mut state.additions);
         let ended = Ended {
-            additions,
+            additions: std::mem::take(&mut state.additions),
+            lines: state.progress.take_lines(),
             cut_short,
             ..Ended::of(result)
         };

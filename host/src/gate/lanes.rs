@@ -14,7 +14,7 @@ use super::guest::{Ended, GuestCall, Runtime};
 use super::judge::Review;
 use super::keeper::{Keeper, Keeping, Mirrorer};
 use super::queue::Queue;
-use super::writer::{self, Job};
+use super::writer::{self, Job, Work};
 use super::{Draft, Mutation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
 use crate::envelope::Charge;
@@ -195,6 +195,13 @@ impl Lanes {
         let _ = interrupted.await;
     }
 
+    /// Has the writer make a change of the host's own. Whether it is on disk.
+    pub(super) async fn change(&self, work: Work) -> bool {
+        let (done, committed) = oneshot::channel();
+        self.send(Job::Maintain { work, done });
+        matches!(committed.await, Ok(Ok(_)))
+    }
+
     /// Waits until runs are over and what was queued is on disk.
     pub(super) async fn flush(&self) {
         let _all = self.runners.acquire_many(RUNNERS).await;
@@ -330,7 +337,11 @@ fn review_outside(
     match begun {
         // The snapshot goes with its session.
         Ok(session) => drop(runtime.review(guest, review, session, ended)),
-        Err(err) => ended.result = Err(failure::storage_failed(&err)),
+        Err(err) => {
+            ended.result = Err(failure::storage_failed(&err));
+            ended.withhold();
+            guest.artifacts.forget();
+        }
     }
 }
 

@@ -1,15 +1,19 @@
 //! The calls inside a call: what a tool that runs others is about to run, each under its own name.
 //!
 //! Only tools of the same pack that exist here can be members, so that a tool that was excluded cannot be
-//! reached through another one.
+//! reached through another one. Each is written down as the pack gets it before anybody judges it: under the tool's
+//! own name, without arguments that say nothing, and with those that it has from the call around it.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, ToolError};
 
+use super::arguments;
 use crate::packs::{Catalog, Effect, ToolEntry};
 
+/// Where a member names its tool.
+const TOOL: &str = "tool";
 /// Where a member has its arguments.
 pub(super) const ARGUMENTS: &str = "args";
 
@@ -20,22 +24,35 @@ pub(super) struct Member {
     pub(super) tool: Arc<ToolEntry>,
 }
 
-/// The members of a call, none if the tool runs no others. The refusal names every one that may not be.
-pub(super) fn find(catalog: &Catalog, tool: &ToolEntry, arguments: &Value) -> Result<Vec<Member>, ToolError> {
+/// The members of a call, none if the tool runs no others. Their entries in `arguments` become what is judged and
+/// run. The refusal names every one that may not be.
+pub(super) fn find(
+    catalog: &Catalog,
+    tool: &ToolEntry,
+    arguments: &mut Value,
+) -> Result<Vec<Member>, ToolError> {
     let Some(argument) = &tool.spec.members else {
         return Ok(Vec::new());
     };
-    let listed = arguments.get(argument).and_then(Value::as_array);
+    let inherited = inheritance(tool, arguments);
     let mut members = Vec::new();
     let mut blockers = Vec::new();
-    for (place, entry) in listed.into_iter().flatten().enumerate() {
-        match entry
-            .as_object()
-            .map_or(Err(Fault::Shape), |entry| member(catalog, tool, entry))
-        {
-            Ok(member) => members.push(member),
-            Err(fault) => blockers.push(fault.blocker(argument, place)),
+    match arguments.get_mut(argument) {
+        Some(Value::Array(listed)) => {
+            check_room(tool, &inherited, listed.len())?;
+            for (place, entry) in listed.iter_mut().enumerate() {
+                match member(catalog, tool, entry, &inherited) {
+                    Ok(member) => members.push(member),
+                    Err(fault) => blockers.push(fault.blocker(argument, place)),
+                }
+            }
         }
+        None | Some(Value::Null) => {}
+        // A pack that reads another form of it would run what nobody judged.
+        Some(_) => blockers.push(
+            Blocker::new("INVALID_FIELD", "it is no list of objects with `tool` and `args`")
+                .field(argument.as_str()),
+        ),
     }
     if blockers.is_empty() {
         return Ok(members);
@@ -51,30 +68,90 @@ pub(super) fn find(catalog: &Catalog, tool: &ToolEntry, arguments: &Value) -> Re
     .blockers(blockers))
 }
 
+/// What members of a call have from it.
+pub(super) fn inheritance(tool: &ToolEntry, arguments: &Value) -> Map<String, Value> {
+    let names = tool.inherited.iter();
+    let given = names.filter_map(|name| Some((name.clone(), arguments.get(name)?.clone())));
+    given.collect()
+}
+
+/// A member's arguments as it runs with them.
+pub(super) fn completed(
+    tool: &ToolEntry,
+    given: Map<String, Value>,
+    inherited: &Map<String, Value>,
+) -> Map<String, Value> {
+    let mut arguments = match arguments::normalised(tool, given) {
+        Value::Object(arguments) => arguments,
+        _ => Map::new(),
+    };
+    let properties = tool.spec.input_schema.get("properties");
+    for (name, value) in inherited {
+        if properties.is_some_and(|known| known.get(name).is_some()) && !arguments.contains_key(name) {
+            arguments.insert(name.clone(), value.clone());
+        }
+    }
+    arguments
+}
+
+/// Refuses what would grow past all bounds by being written down for each member.
+fn check_room(tool: &ToolEntry, inherited: &Map<String, Value>, members: usize) -> Result<(), ToolError> {
+    let each: usize = inherited.values().map(|value| value.to_string().len()).sum();
+    if each.saturating_mul(members) <= arguments::MAX_BYTES {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        "ARGUMENTS_TOO_LARGE",
+        format!("the members of {} inherit too much", tool.spec.name),
+    )
+    .remediation("Send fewer members at once.")
+    .context("limit", arguments::MAX_BYTES))
+}
+
 /// Why something cannot be a member.
 enum Fault {
     Shape,
+    Extra(String),
     Unknown(String),
     OtherPack(String),
     Nested(String),
     Runs(String),
 }
 
-fn member(catalog: &Catalog, outer: &ToolEntry, entry: &Map<String, Value>) -> Result<Member, Fault> {
-    let Some(name) = entry.get("tool").and_then(Value::as_str) else {
+fn member(
+    catalog: &Catalog,
+    outer: &ToolEntry,
+    entry: &mut Value,
+    inherited: &Map<String, Value>,
+) -> Result<Member, Fault> {
+    let Value::Object(entry) = entry else {
         return Err(Fault::Shape);
     };
-    let quoted = || crate::text::clean(crate::text::cut(name, 64));
-    let tool = catalog.find(name).ok_or_else(|| Fault::Unknown(quoted()))?;
+    let quoted = |name: &str| crate::text::clean(crate::text::cut(name, 64));
+    if let Some(extra) = entry.keys().find(|key| *key != TOOL && *key != ARGUMENTS) {
+        return Err(Fault::Extra(quoted(extra)));
+    }
+    let Some(Value::String(name)) = entry.get(TOOL) else {
+        return Err(Fault::Shape);
+    };
+    let tool = catalog.find(name).ok_or_else(|| Fault::Unknown(quoted(name)))?;
     if tool.pack_name() != outer.pack_name() {
-        return Err(Fault::OtherPack(quoted()));
+        return Err(Fault::OtherPack(quoted(name)));
     }
     if tool.spec.members.is_some() {
-        return Err(Fault::Nested(quoted()));
+        return Err(Fault::Nested(quoted(name)));
     }
     if tool.spec.effect == Effect::Run {
-        return Err(Fault::Runs(quoted()));
+        return Err(Fault::Runs(quoted(name)));
     }
+    let given = match entry.remove(ARGUMENTS) {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(given)) => given,
+        Some(_) => return Err(Fault::Shape),
+    };
+    entry.insert(TOOL.to_owned(), Value::String(tool.spec.name.clone()));
+    let arguments = completed(tool, given, inherited);
+    entry.insert(ARGUMENTS.to_owned(), Value::Object(arguments));
     Ok(Member {
         tool: Arc::clone(tool),
     })
@@ -83,7 +160,14 @@ fn member(catalog: &Catalog, outer: &ToolEntry, entry: &Map<String, Value>) -> R
 impl Fault {
     fn blocker(&self, argument: &str, place: usize) -> Blocker {
         let (code, message) = match self {
-            Fault::Shape => ("INVALID_FIELD", "it is no object with a tool's name".to_owned()),
+            Fault::Shape => (
+                "INVALID_FIELD",
+                "it is no object with a tool's name in `tool` and an object in `args`".to_owned(),
+            ),
+            Fault::Extra(name) => (
+                "INVALID_FIELD",
+                format!("`{name}` is nothing that a member has; it has `tool` and `args`"),
+            ),
             Fault::Unknown(name) => ("UNKNOWN_TOOL", format!("there is no tool `{name}`")),
             Fault::OtherPack(name) => (
                 "MEMBER_OF_OTHER_PACK",

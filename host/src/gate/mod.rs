@@ -211,6 +211,18 @@ impl Gate {
         }
     }
 
+    /// Calls a tool that reads and is one of these owners', for a component that named it: whoever asks did not
+    /// choose it. `None` if there is none now, whatever there was when the component was loaded.
+    pub async fn look_up(&self, call: Call, owners: [&str; 2]) -> Option<Outcome> {
+        let generation = self.generation();
+        let tool = generation.catalog.find(&call.tool)?;
+        let is_it = tool.spec.effect == Effect::Read && owners.contains(&tool.pack_name());
+        if !is_it || tool.is_discovery() {
+            return None;
+        }
+        Some(self.pass(&generation, tool, call, Method::Tool).await)
+    }
+
     /// Asks for a prompt, which is judged and recorded like a call that reads. `None` if there is none
     /// of that name.
     pub async fn prompt(&self, call: Call) -> Option<Outcome> {
@@ -268,6 +280,7 @@ impl Gate {
             mutation: settled.mutation,
             stale: settled.stale,
             asked,
+            lines: settled.lines,
             result,
         }
     }
@@ -402,18 +415,22 @@ impl Gate {
             &self.connections,
             generation.envelopes.require,
         );
-        let arguments = arguments::normalised(tool, call.arguments);
-        let text = arguments::text(&arguments);
+        let mut arguments = arguments::normalised(tool, call.arguments);
+        let mut text = arguments::text(&arguments);
         let envelope = correlated.as_ref().ok().cloned().flatten();
         let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
         let checked = admission::first(&call.caller)
             .and(correlated)
             .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
-            .and_then(|()| members::find(&generation.catalog, tool, &arguments));
+            .and_then(|()| members::find(&generation.catalog, tool, &mut arguments));
         let members = match checked {
             Ok(members) => members,
             Err(refusal) => return (draft, Err(refusal)),
         };
+        if !members.is_empty() {
+            draft.describe(&arguments);
+            text = arguments::text(&arguments);
+        }
         draft.charge = admission::charge(tool, &members);
         let (limits, config) = match &tool.body {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),

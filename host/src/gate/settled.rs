@@ -12,6 +12,7 @@ use crate::additions::Additions;
 use crate::budget::Budget;
 use crate::envelope::{Refusal, Standing};
 use crate::policies::Verdict;
+use crate::progress::Line;
 
 /// How a call ended, with what the ledger and the reply say beside the result.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub(super) struct Settled {
     /// What policies said of the result.
     pub(super) verdicts: Vec<Verdict>,
     pub(super) question: Option<Pending>,
+    /// What the component logged, if that waited for those who judge the result.
+    pub(super) lines: Vec<Line>,
 }
 
 impl Settled {
@@ -40,6 +43,7 @@ impl Settled {
             stale: Vec::new(),
             verdicts: Vec::new(),
             question: None,
+            lines: Vec::new(),
         }
     }
 
@@ -48,6 +52,7 @@ impl Settled {
         self.result = ended.result;
         self.additions = ended.additions;
         self.verdicts = ended.verdicts;
+        self.lines = ended.lines;
     }
 
     pub(super) fn refused(refusal: ToolError) -> Settled {

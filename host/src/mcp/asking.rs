@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tollgate_sdk::{Action, Answer, Question};
 
-use super::errand::{self, Errand};
+use super::errand::{self, ENVELOPE, Errand};
+use super::handler::Handler;
 use super::questions::{self, Abilities, PATIENCE, When, Who};
 use crate::auth::Identity;
-use crate::gate::{Answers, Asked, Consent, Outcome, Pending};
+use crate::gate::{Answers, Asked, Consent, Gate, Outcome, Pending};
 use crate::hash;
 
 /// How often one request may ask.
@@ -37,7 +38,10 @@ impl Seal {
         Seal(RequestStateCodec::try_new(key.as_slice()).ok())
     }
 
-    fn close(&self, kept: &Kept, subject: &str) -> Option<String> {
+    /// Seals what is kept under an id of its own, which counts once.
+    fn close(&self, kept: &mut Kept, subject: &str) -> Option<String> {
+        kept.id = uuid::Uuid::new_v4().to_string();
+        let kept = &*kept;
         let options = SealOptions::new().ttl(PATIENCE);
         let options = options.associated_data(subject.as_bytes());
         self.0.as_ref()?.seal_json_with(kept, &options).ok()
@@ -66,6 +70,8 @@ impl Seal {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Kept {
+    /// Told from everything else that was ever sealed.
+    id: String,
     /// How often it asked.
     rounds: usize,
     /// What was asked last, and who answers.
@@ -89,12 +95,26 @@ impl Kept {
             ..Kept::default()
         }
     }
+
+    /// Itself, the first time that it comes back to any host. Later it is as if nobody had answered: the question is
+    /// asked again.
+    async fn once(self, gate: &Gate) -> Kept {
+        if !self.id.is_empty() && gate.use_answer(&self.id).await {
+            return self;
+        }
+        Kept {
+            rounds: self.rounds,
+            ..Kept::default()
+        }
+    }
 }
 
 /// A request, its client, and what became of its questions so far.
 pub(super) struct Conversation<'a> {
     context: &'a RequestContext<RoleServer>,
     seal: &'a Seal,
+    /// What its states are good for.
+    subject: String,
     abilities: Abilities,
     kept: Kept,
 }
@@ -112,20 +132,23 @@ pub(super) enum Step {
 impl<'a> Conversation<'a> {
     /// Begins with the answers that came with the request, if it asked before. An error if its state was
     /// changed, or belongs to another request or caller.
-    pub(super) fn begin(
+    pub(super) async fn begin(
         context: &'a RequestContext<RoleServer>,
-        seal: &'a Seal,
+        handler: &'a Handler,
         errand: &Errand<'_>,
         (responses, state): (Option<InputResponses>, Option<String>),
     ) -> Result<(Conversation<'a>, Answers), ErrorData> {
         let responses = responses.unwrap_or_default();
+        let subject = subject(context, handler.connection(), errand);
+        let seal = handler.seal();
         let kept = match state {
-            Some(state) => seal.open(&state, &subject(context, errand))?,
+            Some(state) => seal.open(&state, &subject)?.once(&handler.gate).await,
             None => Kept::unasked(&responses),
         };
         let mut conversation = Conversation {
             context,
             seal,
+            subject,
             abilities: Abilities::of(context),
             kept,
         };
@@ -139,11 +162,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// What follows an outcome.
-    pub(super) async fn after(
-        &mut self,
-        errand: &Errand<'_>,
-        outcome: &mut Outcome,
-    ) -> Result<Step, ErrorData> {
+    pub(super) async fn after(&mut self, outcome: &mut Outcome) -> Result<Step, ErrorData> {
         let Some(asked) = outcome.asked.take() else {
             return Ok(Step::Over);
         };
@@ -166,7 +185,7 @@ impl<'a> Conversation<'a> {
             .collect();
         match self.abilities.when {
             When::Between => {
-                let state = self.seal.close(&self.kept, &subject(self.context, errand));
+                let state = self.seal.close(&mut self.kept, &self.subject);
                 Ok(Step::Required(InputRequiredResult::new(Some(requests), state)))
             }
             When::Meanwhile => {
@@ -188,6 +207,7 @@ impl<'a> Conversation<'a> {
             Asked::Policy(pending) => {
                 let question = consent(&pending);
                 self.kept.open = Some(pending.about);
+                self.kept.agreed = None;
                 vec![question]
             }
             Asked::Tool(asking) => {
@@ -266,13 +286,19 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// What a state is good for: whose request, for what, with which arguments.
-fn subject(context: &RequestContext<RoleServer>, errand: &Errand<'_>) -> String {
+/// What a state is good for: whose request, over which connection if it lasts, for what, with which arguments, in which
+/// envelope.
+fn subject(context: &RequestContext<RoleServer>, connection: &str, errand: &Errand<'_>) -> String {
     let identity = errand::identity(context);
-    let identity = identity.as_ref().map_or("", Identity::as_str);
-    let arguments = tollgate_sdk::canonical_json(&Value::Object(errand.arguments.clone()));
-    let (kind, name) = (errand.kind.as_str(), errand.name);
-    hash::sha256_hex(format!("{identity}\n{kind}\n{name}\n{arguments}").as_bytes())
+    let all = json!([
+        identity.as_ref().map(Identity::as_str),
+        (!errand::is_stateless(context)).then_some(connection),
+        errand.kind.as_str(),
+        errand.name,
+        tollgate_sdk::canonical_json(&Value::Object(errand.arguments.clone())),
+        context.meta.get(ENVELOPE),
+    ]);
+    hash::sha256_hex(all.to_string().as_bytes())
 }
 
 /// A policy's question.

@@ -12,11 +12,15 @@ use super::handler::Handler;
 use super::http::{self, Sender};
 use super::{logs, replies, wire};
 use crate::auth::Identity;
+use crate::core_tools;
 use crate::deadline::Cancel;
 use crate::gate::{Answers, Call, Caller, Outcome, Reply};
 use crate::hash;
-use crate::progress::{Progress, Wanted, Word};
+use crate::progress::{Line, Progress, Wanted, Word};
 use crate::telemetry::Parent;
+
+/// Where a request's `_meta` names the envelope that its call belongs to.
+pub(super) const ENVELOPE: &str = "tollgate/envelope_id";
 
 /// Something to be done for a request.
 pub(super) struct Errand<'a> {
@@ -71,7 +75,7 @@ impl Handler {
         answered: (Option<InputResponses>, Option<String>),
     ) -> Result<Turn, ErrorData> {
         let is_first = self.is_first(&context.id);
-        let (mut conversation, mut answers) = Conversation::begin(context, self.seal(), &errand, answered)?;
+        let (mut conversation, mut answers) = Conversation::begin(context, self, &errand, answered).await?;
         loop {
             // Only what may be done again is kept.
             let arguments = if conversation.is_possible() {
@@ -86,7 +90,7 @@ impl Handler {
                 is_first,
             };
             let mut outcome = self.run(context, called, answers).await?;
-            match conversation.after(&errand, &mut outcome).await? {
+            match conversation.after(&mut outcome).await? {
                 Step::Over => return Ok(Turn::Done(outcome)),
                 Step::Required(required) => {
                     return Ok(Turn::Required(required.with_meta(replies::meta(&outcome))));
@@ -96,21 +100,25 @@ impl Handler {
         }
     }
 
-    /// Calls a tool for something that asks nobody. `None` if it does not exist here or refuses.
+    /// Calls a tool for something that asks nobody: one that a pack named, and that reads and is the pack's own or
+    /// the host's. `None` if it does not exist here or refuses.
     pub(super) async fn look_up(
         &self,
         context: &RequestContext<RoleServer>,
+        pack: &str,
         tool: &str,
         arguments: Map<String, Value>,
     ) -> Option<Reply> {
+        let owners = [pack, core_tools::PACK];
+        let run = |call| self.gate.look_up(call, owners);
         let called = Called {
             kind: Kind::Tool,
             name: tool,
             arguments,
             is_first: true,
         };
-        let called = self.run(context, called, Answers::default());
-        called.await.ok()?.result.ok()
+        let called = self.attend(context, called, Answers::default(), run);
+        called.await?.result.ok()
     }
 
     /// Lets one call through the gate, and tells its client meanwhile how far it is.
@@ -120,6 +128,19 @@ impl Handler {
         called: Called<'_>,
         answers: Answers,
     ) -> Result<Outcome, ErrorData> {
+        let kind = called.kind;
+        let run = |call| self.enter(kind, call);
+        self.attend(context, called, answers, run).await
+    }
+
+    /// Makes a call of a request, and tells its client how far it is until it is over.
+    async fn attend<T: Finished>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        called: Called<'_>,
+        answers: Answers,
+        run: impl AsyncFnOnce(Call) -> T,
+    ) -> T {
         let cancel = CancelOnDrop(Cancel::default());
         let token = context.meta.get_progress_token();
         let (progress, mut words) = Progress::listened(Wanted {
@@ -134,7 +155,7 @@ impl Handler {
             tool: called.name.to_owned(),
             arguments: called.arguments,
             malformed: malformed(context),
-            envelope: context.meta.get("tollgate/envelope_id").cloned(),
+            envelope: context.meta.get(ENVELOPE).cloned(),
             caller: Caller {
                 is_repeated: !called.is_first,
                 ..self.caller(context)
@@ -143,9 +164,9 @@ impl Handler {
             progress,
             answers,
         };
-        let running = self.enter(called.kind, call);
+        let running = run(call);
         tokio::pin!(running);
-        let outcome = loop {
+        let mut outcome = loop {
             tokio::select! {
                 outcome = &mut running => break outcome,
                 () = context.ct.cancelled() => {
@@ -157,6 +178,9 @@ impl Handler {
         };
         while let Ok(word) = words.try_recv() {
             tell(context, token.as_ref(), word).await;
+        }
+        for line in outcome.lines() {
+            tell(context, token.as_ref(), Word::Line(line)).await;
         }
         outcome
     }
@@ -226,6 +250,26 @@ pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
         .is_none_or(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
+/// What becomes of a call, if it came to one.
+trait Finished {
+    /// What its component logged and its client hears once it is over.
+    fn lines(&mut self) -> Vec<Line>;
+}
+
+impl Finished for Option<Outcome> {
+    fn lines(&mut self) -> Vec<Line> {
+        let lines = self.as_mut().map(|outcome| &mut outcome.lines);
+        lines.map(std::mem::take).unwrap_or_default()
+    }
+}
+
+impl Finished for Result<Outcome, ErrorData> {
+    fn lines(&mut self) -> Vec<Line> {
+        let lines = self.as_mut().ok().map(|outcome| &mut outcome.lines);
+        lines.map(std::mem::take).unwrap_or_default()
+    }
+}
+
 /// Gives a call up when nobody waits for it any more.
 struct CancelOnDrop(Cancel);
 
@@ -240,8 +284,8 @@ async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken
     let sending = async {
         match (word, token) {
             (Word::Note(note), Some(token)) => {
-                let mut params =
-                    ProgressNotificationParam::new(token.clone(), note.done).with_message(note.message);
+                let mut params = ProgressNotificationParam::new(token.clone(), note.done);
+                params.message = Some(note.message).filter(|message| !message.is_empty());
                 params.total = note.total;
                 context.peer.notify_progress(params).await
             }

@@ -131,7 +131,7 @@ impl Handler {
             Some(Values::Words(words)) => words.clone(),
             Some(Values::Listed(source)) => {
                 let reply = self
-                    .look_up(context, &source.tool, source.arguments.clone())
+                    .look_up(context, pack, &source.tool, source.arguments.clone())
                     .await;
                 // Nothing to offer is no failure of what the user is about.
                 reply.map_or_else(Vec::new, |reply| listed_values(&reply.structured(), source))

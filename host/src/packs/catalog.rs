@@ -1,6 +1,6 @@
 //! The tools that exist, and those of them that are listed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -52,6 +52,8 @@ pub struct ToolEntry {
     /// The gate takes `envelope_id` out of its arguments. Tools that have an argument of that name
     /// themselves keep it.
     pub correlated: bool,
+    /// Arguments that its members have from it, if they do not name them themselves.
+    pub inherited: Vec<String>,
 }
 
 impl Default for Selection {
@@ -339,6 +341,7 @@ impl Catalog {
         {
             problems.push(format!("its tables could be those of pack `{other}`; rename it"));
         }
+        problems.extend(self.taken_addresses(pack));
         let excluded = globs(&pack.exclude);
         for tool in pack
             .manifest
@@ -358,6 +361,25 @@ impl Catalog {
         } else {
             Err(LoadError::new(name, &pack.origin, problems))
         }
+    }
+
+    /// The schemes of a pack's addresses that another pack answers for: a reader of one's address would get the
+    /// other's content.
+    fn taken_addresses(&self, pack: &Pack) -> Vec<String> {
+        let declared = pack.manifest.tools.iter().map(|spec| spec.clone());
+        let declared = declared.filter_map(|mut spec| resources::take(&pack.manifest.name, &mut spec).ok());
+        let bases: BTreeSet<String> = declared
+            .flat_map(|declared| declared.resources)
+            .map(|resource| resource.base)
+            .collect();
+        let taken = bases.into_iter().filter_map(|base| {
+            let holder = self.resources.iter().find(|resource| resource.base == base)?;
+            Some(format!(
+                "it has addresses that begin with {base}, which are those of pack `{}`; use another scheme",
+                holder.pack
+            ))
+        });
+        taken.collect()
     }
 
     /// The pack that declares a name and does not exclude it.
@@ -403,6 +425,7 @@ impl Catalog {
             arguments,
             meter: Arc::default(),
             correlated: false,
+            inherited: Vec::new(),
         };
         self.prompts.insert(spec.name.clone(), Arc::new(entry));
     }
@@ -435,6 +458,7 @@ impl Catalog {
             arguments,
             meter: Arc::default(),
             correlated,
+            inherited: declared.inherited,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
     }
@@ -483,8 +507,17 @@ fn check_schemas(pack: &Pack) -> Result<(), LoadError> {
                 spec.name
             ));
         }
-        let declared = resources::take(&pack.manifest.name, &mut spec.clone());
-        problems.extend(declared.err().into_iter().flatten());
+        match resources::take(&pack.manifest.name, &mut spec.clone()) {
+            Ok(declared) => {
+                let bad = |values: &Values| match values {
+                    Values::Listed(source) => resources::check_source(&pack.manifest.tools, source).err(),
+                    Values::Words(_) => None,
+                };
+                let bad = declared.values.iter().filter_map(|(name, values)| Some((name, bad(values)?)));
+                problems.extend(bad.map(|(name, why)| format!("tool {}: argument {name}: {why}", spec.name)));
+            }
+            Err(found) => problems.extend(found),
+        }
     }
     if problems.is_empty() {
         Ok(())

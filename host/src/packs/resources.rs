@@ -1,7 +1,8 @@
 //! Replies of tools that read, under addresses: what a tool's schema declares beside its arguments.
 //!
-//! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read, and
-//! `x-values` beside an argument names the tool that lists what can stand there. Lists show neither.
+//! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
+//! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
+//! of a tool that runs members says that members have it, too. Lists show none of them.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::manifest::{Effect, ToolSpec};
+use crate::core_tools;
 
 /// Where a schema has its addresses.
 const RESOURCES: &str = "x-resources";
 /// Where a property has what lists its values.
 const VALUES: &str = "x-values";
+/// Where a property of a tool that runs members says that they inherit it.
+const INHERITED: &str = "x-inherited";
 /// What every address begins with; the pack's name and a path follow.
 const SCHEME: &str = "tollgate://";
 /// Longest address that is looked at, in bytes.
@@ -46,7 +50,7 @@ pub struct Resource {
     /// Whose.
     pub pack: String,
     /// What its address begins with.
-    base: String,
+    pub(super) base: String,
     path: Vec<Segment>,
     query: Vec<String>,
     fixed: Map<String, Value>,
@@ -82,6 +86,8 @@ pub struct Source {
 pub(super) struct Declared {
     pub(super) resources: Vec<Resource>,
     pub(super) values: BTreeMap<String, Values>,
+    /// Arguments that members have from the call around them.
+    pub(super) inherited: Vec<String>,
 }
 
 /// One piece of a path between slashes.
@@ -119,6 +125,13 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
                 Ok(Some(values)) => drop(declared.values.insert(name.clone(), values)),
                 Ok(None) => {}
                 Err(err) => problems.push(format!("{VALUES} of {name}: {err}")),
+            }
+            match property.as_object_mut().and_then(|property| property.remove(INHERITED)) {
+                None => {}
+                Some(Value::Bool(true)) if spec.members.is_some() => declared.inherited.push(name.clone()),
+                Some(_) => problems.push(format!(
+                    "{INHERITED} of {name}: it is `true`, in a tool that names its members"
+                )),
             }
         }
     }
@@ -290,6 +303,26 @@ impl Resource {
     }
 }
 
+/// Whether a pack that has these tools may have a tool called to list values: a tool that reads and is its own, or
+/// one of the host's that is nobody's secret. Whoever lists or completes calls it, so anything else would let a
+/// component call tools in somebody's name.
+pub(super) fn check_source(tools: &[ToolSpec], source: &Source) -> Result<(), String> {
+    if core_tools::LISTING.contains(&source.tool.as_str()) {
+        return Ok(());
+    }
+    let own = tools.iter().find(|tool| tool.name == source.tool);
+    let named = crate::text::clean(crate::text::cut(&source.tool, 64));
+    let why = match own {
+        Some(tool) if tool.effect == Effect::Read => return Ok(()),
+        Some(_) => "does not only read",
+        None => "is no tool of the pack",
+    };
+    let allowed = core_tools::LISTING.join(", ");
+    Err(format!(
+        "{VALUES}: `{named}` {why}; name a tool of the pack that reads, or one of {allowed}"
+    ))
+}
+
 /// What an address begins with, and the path after it: the pack's own, unless the declaration has a
 /// scheme that is not the host's.
 fn based<'a>(pack: &str, declared: &'a str) -> Result<(String, &'a str), String> {
@@ -403,6 +436,37 @@ mod tests {
         assert_eq!(job.continued(&arguments, "cursor", &json!(2)), None);
         let text = job.arguments("tollgate://conductor/jobs/x.md?part=two").unwrap();
         assert_eq!(text["part"], "two", "the tool says what is wrong with it");
+    }
+
+    #[test]
+    fn values_are_listed_by_a_reader_of_the_pack_itself() {
+        let named = |name: &str, effect: Effect| ToolSpec {
+            name: name.to_owned(),
+            effect,
+            ..spec(json!({}))
+        };
+        let tools = [named("job_list", Effect::Read), named("job_start", Effect::Run)];
+        let check = |tool: &str| {
+            let source = json!({"tool": tool, "items": "jobs", "value": "id"});
+            check_source(&tools, &serde_json::from_value(source).unwrap())
+        };
+        assert_eq!((check("job_list"), check("envelope_list")), (Ok(()), Ok(())));
+        for tool in ["job_start", "task_list", "tool_call", "ledger_query", "envelope_open", ""] {
+            let why = check(tool).unwrap_err();
+            assert!(why.contains(tool) && why.contains("envelope_list"), "{why}");
+        }
+    }
+
+    #[test]
+    fn only_members_inherit() {
+        let schema = || json!({"type": "object", "properties": {"workspace": {"type": "string", "x-inherited": true}}});
+        let mut batch = ToolSpec {
+            members: Some("operations".to_owned()),
+            ..spec(schema())
+        };
+        assert_eq!(take("tasks", &mut batch).unwrap().inherited, ["workspace"]);
+        assert!(!Value::Object(batch.input_schema).to_string().contains("x-"));
+        assert!(take("tasks", &mut spec(schema())).is_err());
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub enum Decision {
 pub struct Question {
     /// What is about to happen.
     pub message: String,
+    /// Who asks.
+    pub policies: Vec<String>,
     /// What is answered without a yes.
     pub otherwise: ToolError,
 }
@@ -245,6 +247,7 @@ impl Hearing {
             None => Decision::Pass,
             Some(otherwise) => Decision::Ask(Question {
                 message: messages.join("\n"),
+                policies: askers(&self.questions),
                 otherwise,
             }),
         }
@@ -286,6 +289,7 @@ impl Hearing {
         let about = denial
             .as_ref()
             .or(question.as_ref().map(|asked| &asked.otherwise));
+        let is_excused = word == Word::Failed && member.fail_open;
         let verdict = Verdict {
             policy: member.name.clone(),
             phase,
@@ -294,11 +298,11 @@ impl Hearing {
             code: about.map(|denied| denied.code.clone()),
             cause: about.and_then(|denied| denied.cause),
             answer: None,
+            excused: is_excused,
             us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             times: 1,
         };
         verdict.add(&mut self.verdicts);
-        let is_excused = word == Word::Failed && member.fail_open;
         if member.mode == Mode::Audit || is_excused {
             return None;
         }
@@ -394,6 +398,16 @@ fn refusal(denials: &[Denied]) -> Option<ToolError> {
         err = err.blockers(denials.iter().take(MAX_DENIALS).map(Denied::blocker));
     }
     Some(err)
+}
+
+/// The policies that ask, each once.
+fn askers(questions: &[Asked]) -> Vec<String> {
+    let mut names: Vec<String> = questions
+        .iter()
+        .map(|asked| asked.otherwise.policy.clone())
+        .collect();
+    names.dedup();
+    names
 }
 
 fn line(said: &str) -> String {

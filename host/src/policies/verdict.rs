@@ -102,6 +102,9 @@ pub struct Verdict {
     /// What the client's user said to its question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<&'static str>,
+    /// The call went on though the policy did not judge it, because it fails open.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(super) excused: bool,
     /// How long it took, in microseconds.
     pub(super) us: u64,
     /// How often it said so, of the calls inside a call.
@@ -112,6 +115,11 @@ pub struct Verdict {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_one(times: &u32) -> bool {
     *times == 1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl Verdict {
@@ -137,7 +145,7 @@ impl Verdict {
     /// Whether it is why a call ended with this code.
     pub(crate) fn denies(&self, code: Option<&str>) -> bool {
         let can_deny = matches!(self.verdict, Word::Deny | Word::Ask | Word::Failed);
-        self.mode == Mode::Enforce && can_deny && self.code.as_deref() == code
+        self.mode == Mode::Enforce && can_deny && !self.excused && self.code.as_deref() == code
     }
 
     /// Notes what the client's user said to every question among verdicts.

@@ -143,6 +143,10 @@ const CORE: &[(&str, &str)] = &[
         "0006_anchor_guard",
         include_str!("../../../migrations/core/0006_anchor_guard.sql"),
     ),
+    (
+        "0009_consents",
+        include_str!("../../../migrations/core/0009_consents.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

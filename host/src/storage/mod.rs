@@ -9,6 +9,7 @@ mod anchors;
 mod artifacts;
 mod bounds;
 mod budgets;
+mod consents;
 mod definitions;
 mod envelopes;
 mod export;

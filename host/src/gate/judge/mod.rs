@@ -2,6 +2,7 @@
 //! committed.
 
 mod ask;
+mod leaving;
 mod review;
 mod trial;
 
@@ -66,10 +67,15 @@ impl Judging {
     }
 
     /// What a tool takes, made of an amendment by a policy, or why it does not take that. What was wrong
-    /// before the amendment is not held against it: the tool around a member may add what is missing.
-    fn accept(&self, tool: &ToolEntry, given: &str, json: &str) -> Result<String, String> {
+    /// before the amendment is not held against it: members are checked by the tool around them.
+    fn accept(&self, tool: &ToolEntry, is_member: bool, given: &str, json: &str) -> Result<String, String> {
         let amended: Map<String, Value> = serde_json::from_str(json).map_err(|err| err.to_string())?;
-        let amended = arguments::normalised(tool, amended);
+        let mut amended = if is_member {
+            let inherited = members::inheritance(&self.tool, &self.arguments);
+            Value::Object(members::completed(tool, amended, &inherited))
+        } else {
+            arguments::normalised(tool, amended)
+        };
         let text = arguments::text(&amended);
         if let Err(mut err) = arguments::check(tool, &amended, &text, &[]) {
             let given = serde_json::from_str(given).unwrap_or_default();
@@ -81,8 +87,12 @@ impl Judging {
                 return Err(told(&err));
             }
         }
-        members::find(&self.catalog, tool, &amended).map_err(|err| told(&err))?;
-        Ok(text)
+        let members = members::find(&self.catalog, tool, &mut amended).map_err(|err| told(&err))?;
+        Ok(if members.is_empty() {
+            text
+        } else {
+            arguments::text(&amended)
+        })
     }
 
     /// Makes amended arguments those of the call. The whole is checked again: its parts may have grown.
@@ -193,7 +203,7 @@ impl Court<'_> {
         let mut is_amended = false;
         if let Some(text) = self.before(judging, &tool, None, &mut request, hearing) {
             judging.arguments = serde_json::from_str(&text).unwrap_or_default();
-            let members = members::find(&judging.catalog, &tool, &judging.arguments);
+            let members = members::find(&judging.catalog, &tool, &mut judging.arguments);
             judging.members = members.unwrap_or_default();
             is_amended = true;
         }
@@ -271,7 +281,7 @@ impl Court<'_> {
                 judge.call_before_call(store, request)
             })
         };
-        let accept = |json: &str| judging.accept(tool, &given, json);
+        let accept = |json: &str| judging.accept(tool, place.is_some(), &given, json);
         let amended = judging.catalog.policies().before(hearing, subject, ask, accept);
         amend(request, amended.as_deref());
         amended

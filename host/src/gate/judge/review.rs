@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use super::super::guest::{Ended, GuestCall, Runtime};
 use super::ask::{Court, host_failed};
-use super::panicked;
+use super::{leaving, panicked};
+use crate::artifacts::CallArtifacts;
 use crate::packs::{Catalog, Effect};
 use crate::policies::{Answer, Decision, Hearing, Policy};
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -46,7 +47,7 @@ impl Runtime {
         session: Box<Session>,
         ended: &mut Ended,
     ) -> Option<Box<Session>> {
-        let outcome = outcome(ended, review.started);
+        let outcome = outcome(ended, &call.artifacts, review.started);
         let changes = session.take_changes();
         let reviewed = std::panic::catch_unwind(AssertUnwindSafe(|| {
             let mut court = self.court(call.cancel.clone(), session);
@@ -55,11 +56,14 @@ impl Runtime {
         }));
         let Ok((court, hearing)) = reviewed else {
             ended.result = Err(panicked(&call.context.op_id));
+            ended.withhold();
+            call.artifacts.forget();
             return None;
         };
         if let Decision::Deny(refusal) = hearing.decision() {
             ended.result = Err(refusal);
-            // What the call kept may hold what must not leave.
+            // What the call said and kept may hold what must not leave.
+            ended.withhold();
             call.artifacts.forget();
         }
         ended.verdicts = hearing.verdicts;
@@ -71,20 +75,17 @@ impl Runtime {
     }
 }
 
-fn outcome(ended: &Ended, started: Instant) -> wit::Outcome {
-    let refusal = match &ended.result {
-        Ok(reply) => reply.refusal.as_deref(),
-        Err(refusal) => Some(refusal),
+fn outcome(ended: &Ended, artifacts: &CallArtifacts, started: Instant) -> wit::Outcome {
+    let refusal = ended.refusal();
+    let body = match (refusal, &ended.result) {
+        (Some(err), _) | (None, Err(err)) => serde_json::json!({ "error": err }).to_string(),
+        (None, Ok(reply)) => reply.json.clone(),
     };
-    let reply = ended.result.as_ref().ok().filter(|_| refusal.is_none());
     wit::Outcome {
         success: refusal.is_none(),
         error_code: refusal.map(|err| err.code.clone()),
-        body: match (refusal, reply) {
-            (Some(err), _) => serde_json::json!({ "error": err }).to_string(),
-            (None, reply) => reply.map_or_else(String::new, |reply| reply.json.clone()),
-        },
-        text: reply.and_then(|reply| reply.text.clone()),
+        body,
+        text: leaving::text(ended, artifacts),
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     }
 }

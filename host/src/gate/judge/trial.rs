@@ -97,7 +97,7 @@ impl Trial {
 
     /// Asks the policies of a catalog about a call, and about those inside it.
     pub(crate) fn hear(&mut self, catalog: &Arc<Catalog>, request: wit::Request) -> rusqlite::Result<Heard> {
-        let arguments = serde_json::from_str(&request.arguments).unwrap_or(Value::Null);
+        let mut arguments = serde_json::from_str(&request.arguments).unwrap_or(Value::Null);
         let tool = catalog
             .find(&request.tool)
             .or_else(|| catalog.find_prompt(&request.tool));
@@ -107,7 +107,7 @@ impl Trial {
                 let mut judging = Judging {
                     catalog: Arc::clone(catalog),
                     tool: Arc::clone(tool),
-                    members: members::find(catalog, tool, &arguments).unwrap_or_default(),
+                    members: members::find(catalog, tool, &mut arguments).unwrap_or_default(),
                     arguments,
                 };
                 let (requests, is_amended) =

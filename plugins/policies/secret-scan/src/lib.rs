@@ -1,7 +1,10 @@
 //! The policy `secret-scan`: secrets stay out of arguments and results.
 //!
 //! In arguments a secret is denied, or cut out with `arguments = "redact"`. A result that holds one
-//! does not leave; what the call changed is undone. No message ever repeats a secret.
+//! does not leave, wherever in it: structured part, texts, embedded resources, questions, lines of the log, files.
+//! What the call changed is undone. No message ever repeats a secret.
+
+use std::borrow::Cow;
 
 use regex_lite::Regex;
 use schemars::JsonSchema;
@@ -12,20 +15,58 @@ use tollgate_sdk::policy::{
     CannotJudge, Denial, Outcome, Phase, Policy, PolicyCx, Problem, Request, Review, Verdict,
 };
 
-/// What is looked for, by name. Each pattern matches the secret alone.
-const KNOWN: &[(&str, &str)] = &[
-    (
-        "GitHub token",
-        r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
-    ),
-    ("AWS access key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    ("API key", r"\bsk-[A-Za-z0-9_-]{20,}"),
-    ("Slack token", r"\bxox[abprs]-[A-Za-z0-9-]{10,}"),
-    ("bearer token", r"(?i)\bbearer\s+[A-Za-z0-9._~+/-]{20,}=*"),
-    (
-        "private key",
-        r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-    ),
+/// What stands for a secret that was cut out.
+const REDACTED: &str = "[redacted]";
+
+/// A kind of secret.
+struct Known {
+    name: &'static str,
+    /// Each begins with one of these, so that only what follows them is looked at. All have one first letter.
+    begins: &'static [&'static str],
+    /// It begins where a word does.
+    is_word: bool,
+    /// Matches the secret alone.
+    pattern: &'static str,
+}
+
+/// What is looked for.
+const KNOWN: &[Known] = &[
+    Known {
+        name: "GitHub token",
+        begins: &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"],
+        is_word: true,
+        pattern: r"^(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
+    },
+    Known {
+        name: "AWS access key",
+        begins: &["AKIA", "ASIA"],
+        is_word: true,
+        pattern: r"^(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+    },
+    Known {
+        name: "API key",
+        begins: &["sk-"],
+        is_word: true,
+        pattern: r"^sk-[A-Za-z0-9_-]{20,}",
+    },
+    Known {
+        name: "Slack token",
+        begins: &["xox"],
+        is_word: true,
+        pattern: r"^xox[abprs]-[A-Za-z0-9-]{10,}",
+    },
+    Known {
+        name: "bearer token",
+        begins: &["bearer"],
+        is_word: true,
+        pattern: r"^(?i:bearer)\s+[A-Za-z0-9._~+/-]{20,}=*",
+    },
+    Known {
+        name: "private key",
+        begins: &["-----BEGIN "],
+        is_word: false,
+        pattern: r"^-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+    },
 ];
 
 /// Looks for secrets.
@@ -102,7 +143,7 @@ impl Policy for SecretScan {
         let mut found = Vec::new();
         scan(&mut outcome.body.clone(), "", &secrets, &mut found);
         if let Some((kind, _)) = outcome.text.as_deref().and_then(|text| redacted(text, &secrets)) {
-            found.push(format!("a {kind} in its text"));
+            found.push(format!("a {kind} in what leaves beside its structured part"));
         }
         if found.is_empty() {
             return Ok(Review::Pass);
@@ -118,16 +159,85 @@ impl Policy for SecretScan {
 export_policy!(SecretScan);
 
 /// A kind of secret and how it is found.
-type Secret<'a> = (&'a str, Regex);
+struct Secret<'a> {
+    name: &'a str,
+    /// Where to look, if that is known beforehand.
+    known: Option<&'static Known>,
+    regex: Regex,
+}
+
+impl Secret<'_> {
+    /// The text without any of its kind, if there was one.
+    fn cut_out(&self, text: &str) -> Option<String> {
+        let Some(known) = self.known else {
+            let is_there = self.regex.is_match(text);
+            return is_there.then(|| self.regex.replace_all(text, REDACTED).into_owned());
+        };
+        let mut clean = String::new();
+        let (mut copied, mut next) = (0, 0);
+        while let Some(start) = known.next(text, next) {
+            next = start + 1;
+            let is_inside = known.is_word && text.as_bytes().get(..start).is_some_and(ends_in_word);
+            let rest = text.get(start..).filter(|_| !is_inside);
+            if let Some(found) = rest.and_then(|rest| self.regex.find(rest)) {
+                clean.push_str(text.get(copied..start).unwrap_or_default());
+                clean.push_str(REDACTED);
+                copied = start + found.end();
+                next = copied;
+            }
+        }
+        if copied == 0 {
+            return None;
+        }
+        clean.push_str(text.get(copied..).unwrap_or_default());
+        Some(clean)
+    }
+}
+
+impl Known {
+    /// The next place where one may begin. Texts are long, so that bytes are looked at before anything else.
+    fn next(&self, text: &str, mut from: usize) -> Option<usize> {
+        let first = self.begins.first()?.bytes().next()?.to_ascii_lowercase();
+        loop {
+            let rest = text.as_bytes().get(from..)?;
+            let place = rest.iter().position(|byte| byte.to_ascii_lowercase() == first)?;
+            let rest = rest.get(place..)?;
+            if self.begins.iter().any(|begin| starts_with(rest, begin.as_bytes())) {
+                return Some(from + place);
+            }
+            from += place + 1;
+        }
+    }
+}
+
+/// Whether bytes begin with some ASCII, in whatever case.
+fn starts_with(bytes: &[u8], ascii: &[u8]) -> bool {
+    bytes
+        .get(..ascii.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(ascii))
+}
+
+fn ends_in_word(before: &[u8]) -> bool {
+    before
+        .last()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
 
 impl SecretScan {
     fn secrets(&self) -> Result<Vec<Secret<'_>>, regex_lite::Error> {
-        let own = self.patterns.iter().map(|pattern| ("secret", pattern.as_str()));
-        KNOWN
+        let known = KNOWN
             .iter()
-            .copied()
+            .map(|known| (known.name, Some(known), known.pattern));
+        let own = self
+            .patterns
+            .iter()
+            .map(|pattern| ("secret", None, pattern.as_str()));
+        known
             .chain(own)
-            .map(|(kind, pattern)| Ok((kind, Regex::new(pattern)?)))
+            .map(|(name, known, pattern)| {
+                let regex = Regex::new(pattern)?;
+                Ok(Secret { name, known, regex })
+            })
             .collect()
     }
 }
@@ -165,14 +275,14 @@ fn scan(value: &mut Value, at: &str, secrets: &[Secret<'_>], found: &mut Vec<Str
 /// The first kind that was found, and the text without any.
 fn redacted<'a>(text: &str, secrets: &[Secret<'a>]) -> Option<(&'a str, String)> {
     let mut first = None;
-    let mut clean = text.to_owned();
-    for (kind, regex) in secrets {
-        if regex.is_match(&clean) {
-            first = first.or(Some(*kind));
-            clean = regex.replace_all(&clean, "[redacted]").into_owned();
+    let mut clean = Cow::Borrowed(text);
+    for secret in secrets {
+        if let Some(without) = secret.cut_out(&clean) {
+            first = first.or(Some(secret.name));
+            clean = Cow::Owned(without);
         }
     }
-    first.map(|kind| (kind, clean))
+    first.map(|kind| (kind, clean.into_owned()))
 }
 
 #[cfg(test)]
@@ -236,6 +346,20 @@ mod tests {
         ] {
             assert!(!secret(text), "{text}");
         }
+    }
+
+    #[test]
+    fn all_secrets_of_a_kind_are_cut_out() {
+        let judge = Judge::<SecretScan>::new(r#"{"arguments": "redact"}"#).unwrap();
+        let text = format!("{TOKEN} xghp_ gh ghp_short é{TOKEN},BEARER abcdefghijklmnopqrst {TOKEN}");
+        let arguments = json!({ "text": text }).to_string();
+        let Verdict::Amend(amended) = judge.before(&Request::of("task_create", &arguments)).verdict else {
+            panic!("not amended");
+        };
+        assert_eq!(
+            amended["text"],
+            "[redacted] xghp_ gh ghp_short é[redacted],[redacted] [redacted]"
+        );
     }
 
     #[test]

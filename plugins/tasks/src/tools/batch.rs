@@ -20,6 +20,7 @@ const AMPLE: usize = 256 << 10;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Batch {
     /// The workspace, for operations that leave it out.
+    #[schemars(extend("x-inherited" = true))]
     workspace: Workspace,
     /// What to run, in order.
     #[schemars(length(min = 1, max = OPERATIONS))]
@@ -102,6 +103,7 @@ impl Tool for Batch {
             ahead -= u64::from(writes(tool));
             let cx = &cx.member(ahead);
             let mut arguments = operation.args;
+            // The gate wrote it down before it judged the operation. Without a gate it is added here.
             arguments
                 .entry("workspace")
                 .or_insert_with(|| json!(self.workspace));
