@@ -17,6 +17,7 @@ mod convergence;
 mod crash;
 mod envelopes;
 mod envelopes_page;
+mod fairness;
 mod forged;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]

@@ -158,6 +158,9 @@ impl Handler {
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller {
             identity: identity(context),
+            share: sender(context)
+                .map(|sender| sender.share.clone())
+                .unwrap_or_default(),
             client: context
                 .client_info()
                 .map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
@@ -175,8 +178,13 @@ impl Handler {
 
 /// Who sent a request, if its transport proved it.
 pub(super) fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
+    sender(context)?.identity.clone()
+}
+
+/// Who sent a request, if it came over HTTP.
+fn sender(context: &RequestContext<RoleServer>) -> Option<&Sender> {
     let parts = context.extensions.get::<axum::http::request::Parts>()?;
-    parts.extensions.get::<Sender>()?.0.clone()
+    parts.extensions.get::<Sender>()
 }
 
 /// Whether a request stands alone, as all do since 2026-07-28.

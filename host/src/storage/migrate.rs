@@ -99,6 +99,10 @@ const CORE: &[(&str, &str)] = &[
         "0006_anchor_guard",
         include_str!("../../../migrations/core/0006_anchor_guard.sql"),
     ),
+    (
+        "0010_artifact_holders",
+        include_str!("../../../migrations/core/0010_artifact_holders.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

@@ -1,12 +1,13 @@
 //! Connections: so many at once, none that dawdles over its requests, and an end in good order.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::extract::ConnectInfo;
+use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tower::service_fn;
+use tower::{Service, ServiceExt as _, service_fn};
 
 use super::answer;
 use super::door::Door;
@@ -84,8 +85,8 @@ async fn accept(listener: TcpListener, app: Router, caps: &Caps, graceful: &Grac
     let room = Arc::new(Semaphore::new(caps.connections));
     let told = Arc::new(Semaphore::new(TOLD));
     loop {
-        let connection = match listener.accept().await {
-            Ok((connection, _)) => connection,
+        let (connection, peer) = match listener.accept().await {
+            Ok((connection, peer)) => (connection, peer),
             Err(err) => {
                 tracing::warn!(%err, "a connection could not be accepted");
                 tokio::time::sleep(BREATH).await;
@@ -99,7 +100,7 @@ async fn accept(listener: TcpListener, app: Router, caps: &Caps, graceful: &Grac
         if let Ok(place) = Arc::clone(&room).try_acquire_owned() {
             let serving = builder(caps).serve_connection(
                 TokioIo::new(Lingering::new(connection)),
-                TowerToHyperService::new(app.clone()),
+                TowerToHyperService::new(from(app.clone(), peer)),
             );
             let serving = graceful.watch(serving);
             tokio::spawn(async move {
@@ -116,6 +117,23 @@ async fn accept(listener: TcpListener, app: Router, caps: &Caps, graceful: &Grac
             });
         }
     }
+}
+
+/// The same for requests of one connection, which say where they come from.
+fn from(
+    app: Router,
+    peer: SocketAddr,
+) -> impl Service<
+    Request<hyper::body::Incoming>,
+    Response = Response,
+    Error = std::convert::Infallible,
+    Future: Send,
+> + Clone
++ Send {
+    app.map_request(move |mut request: Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request
+    })
 }
 
 fn builder(caps: &Caps) -> http1::Builder {

@@ -1,6 +1,7 @@
 //! Many clients over streamable HTTP: who gets in, how much at once, and an orderly end.
 
 mod answer;
+mod bodies;
 mod door;
 mod limits;
 mod linger;
