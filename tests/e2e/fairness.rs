@@ -71,7 +71,11 @@ async fn sessions_of_one_identity_make_room_for_another_and_for_that_alone() {
         assert_eq!(status, 200);
         hers.push(id.unwrap());
     }
-    assert_eq!(initialize(&server, ADA).await.0, 503, "none makes room for its own");
+    assert_eq!(
+        initialize(&server, ADA).await.0,
+        503,
+        "none makes room for its own"
+    );
     for id in hers.iter().skip(1) {
         assert_eq!(list(&server, ADA, id).await, 200);
     }
@@ -137,7 +141,10 @@ async fn stalled_reads_of_one_identity_keep_nobody_elses_waiting() {
     for _ in 0..20 {
         assert_eq!(bob.ok("spinner_answer", json!({})).await["result"], "here");
     }
-    assert!(started.elapsed() < Duration::from_secs(60), "hers take ten minutes");
+    assert!(
+        started.elapsed() < Duration::from_secs(60),
+        "hers take ten minutes"
+    );
 }
 
 #[tokio::test]

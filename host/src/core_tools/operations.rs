@@ -97,7 +97,7 @@ impl Tool for Query {
             before: self.cursor,
             ..OperationFilter::default()
         };
-        let rest = window(cx.session, &mut filter).map_err(storage)?;
+        let rest = window(cx.session, &mut filter, WINDOW).map_err(storage)?;
         let mut operations = cx.session.operations(&filter, limit + 1).map_err(storage)?;
         let more = operations.len() > limit as usize;
         operations.truncate(limit as usize);
@@ -111,7 +111,7 @@ impl Tool for Query {
 
 /// Keeps a question that has no index to a stretch of the ledger, so that answering it takes the same time however old
 /// the ledger is. Returns where the next stretch begins, if there is one.
-fn window(session: &Session, filter: &mut OperationFilter) -> rusqlite::Result<Option<i64>> {
+fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> rusqlite::Result<Option<i64>> {
     let is_narrow = filter.pack.is_some() || filter.tool.is_some() || filter.actor.is_some();
     let has_index = filter.envelope_id.is_some()
         || filter.failure_fingerprint.is_some()
@@ -121,7 +121,7 @@ fn window(session: &Session, filter: &mut OperationFilter) -> rusqlite::Result<O
     }
     let head = session.head()?.seq;
     let before = filter.before.unwrap_or(i64::MAX).min(head.saturating_add(1));
-    let start = before.saturating_sub(WINDOW);
+    let start = before.saturating_sub(size);
     filter.after = Some(start.saturating_sub(1));
     filter.newest_first = true;
     let oldest = session.oldest_operation()?;
@@ -219,4 +219,46 @@ pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> rusqlite::
         changes: story.changes,
         text,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::fixture;
+
+    /// How many rows each page has of those that fit.
+    fn pages(session: &Session, filter: &OperationFilter, size: i64) -> Vec<usize> {
+        let (mut pages, mut before) = (Vec::new(), None);
+        loop {
+            let mut filter = OperationFilter {
+                before,
+                ..filter.clone()
+            };
+            before = window(session, &mut filter, size).unwrap();
+            pages.push(session.operations(&filter, 100).unwrap().len());
+            if before.is_none() {
+                return pages;
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_without_an_index_looks_at_a_stretch_of_the_ledger_and_says_where_it_stopped() {
+        let (_place, session) = fixture::ledger(&"y".repeat(25));
+        let by_tool = |tool: &str| OperationFilter {
+            tool: Some(tool.to_owned()),
+            ..OperationFilter::default()
+        };
+        let tool = session.operations(&OperationFilter::default(), 1).unwrap()[0]
+            .tool
+            .clone();
+        assert_eq!(pages(&session, &by_tool(&tool), 10), [10, 10, 5]);
+        assert_eq!(pages(&session, &by_tool("nothing"), 10), [0, 0, 0]);
+        assert_eq!(pages(&session, &by_tool("nothing"), 25), [0]);
+        let of_envelope = OperationFilter {
+            envelope_id: Some("env_none".to_owned()),
+            ..by_tool(&tool)
+        };
+        assert_eq!(pages(&session, &of_envelope, 10), [0], "an index leads to those");
+    }
 }

@@ -203,7 +203,7 @@ impl Mirrorer {
                 break;
             }
             // Rows that follow at once are written together.
-            let _ = self.committed.recv_deadline(std::time::Instant::now() + LINGER);
+            let _ = self.committed.recv_deadline(Instant::now() + LINGER);
         }
     }
 }

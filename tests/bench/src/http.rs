@@ -89,7 +89,7 @@ impl Connection {
     }
 
     /// Makes a call, and returns whether it went well.
-    pub(crate) fn call(&mut self, request: &Request) -> anyhow::Result<bool> {
+    pub(crate) fn attempt(&mut self, request: &Request) -> anyhow::Result<bool> {
         Ok(self.exchange(request.tool, &message(request))? == 200)
     }
 
@@ -101,13 +101,19 @@ impl Connection {
         let mut line = String::new();
         loop {
             line.clear();
-            anyhow::ensure!(self.stream.read_line(&mut line)? > 0, "the server closed the connection");
+            anyhow::ensure!(
+                self.stream.read_line(&mut line)? > 0,
+                "the server closed the connection"
+            );
             let text = line.trim().to_ascii_lowercase();
             if text.is_empty() {
                 break;
             }
             if let Some(rest) = text.strip_prefix("http/1.1 ") {
-                status = rest.get(..3).and_then(|code| code.parse().ok()).unwrap_or_default();
+                status = rest
+                    .get(..3)
+                    .and_then(|code| code.parse().ok())
+                    .unwrap_or_default();
             } else if let Some(rest) = text.strip_prefix("content-length:") {
                 length = rest.trim().parse().context("a length that is none")?;
             } else if text == "transfer-encoding: chunked" {
@@ -145,7 +151,9 @@ impl Tools for Connection {
     fn call(&mut self, request: &Request) -> anyhow::Result<Value> {
         self.time(request)?;
         let text = String::from_utf8_lossy(&self.body);
-        let events = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
+        let events = text
+            .lines()
+            .map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
         let answers = events.filter_map(|event| serde_json::from_str::<Value>(event).ok());
         let mut answer = answers.last().context("the server wrote no JSON")?;
         let structured = answer.pointer_mut("/result/structuredContent");

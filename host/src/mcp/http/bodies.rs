@@ -18,7 +18,7 @@ pub(super) struct Bodies {
 }
 
 /// Memory of one body. Dropping it makes room.
-struct Room {
+pub(super) struct Room {
     share: Share,
     bytes: usize,
     memory: Arc<Mutex<Holdings>>,
@@ -46,11 +46,7 @@ impl Bodies {
     }
 
     /// Reads a body. Its memory counts until what comes with it is dropped.
-    pub(super) async fn read(
-        &self,
-        body: Body,
-        share: &Share,
-    ) -> Result<(Bytes, impl Sized + use<>), Unread> {
+    pub(super) async fn read(&self, body: Body, share: &Share) -> Result<(Bytes, Room), Unread> {
         let mut parts = body.into_data_stream();
         let mut room = Room {
             share: share.clone(),

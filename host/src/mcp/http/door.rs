@@ -17,8 +17,9 @@ use http_body::{Frame, SizeHint};
 use serde::Deserialize;
 use tokio_util::task::TaskTracker;
 
-use super::bodies::{Bodies, Unread};
+use super::bodies::{Bodies, Room, Unread};
 use super::limits::{Full, InFlight, Rate};
+use super::pace::Pace;
 use super::sessions::{Place, Sessions, Use};
 use super::{answer, metadata};
 use crate::auth::{Doorkeeper, Identity};
@@ -48,6 +49,7 @@ pub(super) struct Door {
     /// Streams that wait for notifications.
     streams: InFlight,
     bodies: Bodies,
+    pace: Pace,
     rate: Option<Rate>,
     stopping: AtomicBool,
     /// Requests whose answers are not sent yet.
@@ -73,6 +75,7 @@ impl Door {
             in_flight: InFlight::new(caps.in_flight, caps.in_flight_per_client),
             streams: InFlight::new(caps.connections, caps.sessions),
             bodies: Bodies::new(caps.body),
+            pace: Pace::new(),
             rate: caps.requests_per_sec.map(Rate::new),
             stopping: AtomicBool::new(false),
             unanswered: TaskTracker::new(),
@@ -152,7 +155,7 @@ impl Door {
     }
 
     /// Reads a body, in its sender's share of the memory for bodies.
-    async fn body(&self, body: Body, share: &Share) -> Result<(Bytes, impl Sized + use<>), Response> {
+    async fn body(&self, body: Body, share: &Share) -> Result<(Bytes, Room), Response> {
         let limit = self.caps.body;
         if body.size_hint().lower() > limit as u64 {
             return Err(answer::too_large(limit));
@@ -249,6 +252,7 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
         .in_flight
         .take(share.as_str())
         .map_err(|full| door.full(full))?;
+    let pass = door.pace.enter(&share).await;
     let (body, room) = door.body(body, &share).await?;
     let place = door.place(&body, &share).await?;
     let body = wire::repair(&body).map_or(body, Bytes::from);
@@ -256,7 +260,7 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     let request = Request::from_parts(parts, Body::from(body));
     let response = Sessions::serving(identity, place, next.run(request)).await;
     drop(room);
-    Ok(held(response, (session, slot, unanswered)))
+    Ok(held(response, (session, slot, pass, unanswered)))
 }
 
 /// Who sent a request, for who serves it.

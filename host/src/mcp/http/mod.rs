@@ -7,6 +7,7 @@ mod limits;
 mod linger;
 mod listen;
 mod metadata;
+mod pace;
 mod sessions;
 
 use std::net::SocketAddr;

@@ -27,7 +27,12 @@ const LIMIT: f64 = 3.0;
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let dir = setup.fresh_dir()?;
     let tokens = dir.path().join("tokens");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&tokens)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&tokens)?;
     write!(file, "bob {BOB}\nada {ADA}\n")?;
     let mut config = NamedTempFile::with_suffix_in(".toml", &setup.place)?;
     write!(config, "{CONFIG_FILE}[server.auth]\ntoken_file = {tokens:?}\n")?;
@@ -36,7 +41,9 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
         let data = dir.path().join(other);
         let (alone, beside, calls) = reads(setup, config.path(), &data, other)?;
         let [alone, beside] = [alone, beside].map(|p99| Quantity(p99, Unit::Milliseconds));
-        report.text(&format!("  alone {alone}, beside {calls} {other} of another {beside}"));
+        report.text(&format!(
+            "  alone {alone}, beside {calls} {other} of another {beside}"
+        ));
         let most = alone.0 * LIMIT;
         report.add(Figure {
             name: format!("an identity's p99 beside {other} of another"),
@@ -76,7 +83,9 @@ fn reads(setup: &Setup, config: &Path, data: &Path, other: &str) -> anyhow::Resu
         over.store(true, Ordering::Relaxed);
         let mut calls = 0;
         for caller in busy {
-            calls += caller.join().map_err(|_| anyhow::anyhow!("a caller panicked"))??;
+            calls += caller
+                .join()
+                .map_err(|_| anyhow::anyhow!("a caller panicked"))??;
         }
         Ok((alone, beside?, calls))
     })
@@ -96,7 +105,7 @@ fn busy(server: &Server, seeded: &Seeded, what: &str, over: &AtomicBool) -> anyh
                 arguments: json!({"tool": "nothing"}),
             },
         };
-        calls += usize::from(ada.call(&request)?);
+        calls += usize::from(ada.attempt(&request)?);
         number += 1;
     }
     Ok(calls)
