@@ -113,39 +113,28 @@ impl Drop for Pass {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
+
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn many_requests_of_one_wait_for_each_other_only_while_another_calls() {
         let pace = Pace {
             most: 2,
             ..Pace::new()
         };
         let (ada, bob) = (Share::named("ada"), Share::named("bob"));
-        let begins = async |share: &Share| {
-            let asked = tokio::time::Instant::now();
-            let pass = pace.enter(share).await;
-            (pass, asked.elapsed())
-        };
-        let mut hers = Vec::new();
-        for _ in 0..4 {
-            let (pass, waited) = begins(&ada).await;
-            assert_eq!(waited, Duration::ZERO, "nobody else calls");
-            hers.push(pass);
-        }
-        let (_his, waited) = begins(&bob).await;
-        assert_eq!(waited, Duration::ZERO);
-        let (pass, waited) = begins(&ada).await;
-        assert!(waited >= PATIENCE, "what takes long holds up nobody for long");
-        drop(pass);
-        let waiting = tokio::spawn({
-            let (pace, ada) = (pace.clone(), ada.clone());
-            async move { pace.enter(&ada).await }
-        });
-        tokio::task::yield_now().await;
-        let asked = tokio::time::Instant::now();
+        let at_once = |share: &Share| pace.enter(share).now_or_never();
+        let mut hers: Vec<_> = (0..4)
+            .map(|_| at_once(&ada).expect("nobody else calls"))
+            .collect();
+        let _his = at_once(&bob).expect("one of few");
+        assert!(at_once(&ada).is_none());
+        hers.push(pace.enter(&ada).await);
+        // It waits for one of hers, and no longer than its patience.
+        let mut next = Box::pin(pace.enter(&ada));
+        assert!(next.as_mut().now_or_never().is_none());
         hers.pop();
-        drop(waiting.await.unwrap());
-        assert_eq!(asked.elapsed(), Duration::ZERO, "one that is done makes room");
+        assert!(next.as_mut().now_or_never().is_some());
     }
 }
