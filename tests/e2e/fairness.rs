@@ -46,19 +46,24 @@ async fn initialize(server: &HttpServer, token: &str) -> (u16, Option<String>) {
     (response.status().as_u16(), id)
 }
 
-/// What a session answers to a list of tools.
-async fn list(server: &HttpServer, token: &str, session: &str) -> u16 {
-    let response = reqwest::Client::new()
+/// Sends a message in a session.
+async fn send(server: &HttpServer, token: &str, session: &str, message: &Value) -> reqwest::Response {
+    reqwest::Client::new()
         .post(&server.url)
         .header("content-type", "application/json")
         .header("accept", "application/json, text/event-stream")
         .header("authorization", format!("Bearer {token}"))
         .header("mcp-session-id", session)
-        .body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#)
+        .body(message.to_string())
         .send()
         .await
-        .unwrap();
-    response.status().as_u16()
+        .unwrap()
+}
+
+/// What a session answers to a list of tools.
+async fn list(server: &HttpServer, token: &str, session: &str) -> u16 {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
+    send(server, token, session, &message).await.status().as_u16()
 }
 
 #[tokio::test]
@@ -114,17 +119,20 @@ async fn requests_in_flight_are_counted_over_all_sessions_of_an_identity() {
         guest("spinner")
     ));
     let server = place.serve_http(&[]);
+    let mut held = Vec::new();
     for _ in 0..4 {
-        let session = Session::over_http_as(&server, ADA).await;
-        begin(&session, 1, "spinner_spin_running");
-        until(async || {
-            let admitted = place.sql("SELECT count(*) FROM core_intents");
-            admitted[0].parse::<usize>().unwrap() > 0
-        })
-        .await;
-        std::mem::forget(session);
+        let (status, id) = initialize(&server, ADA).await;
+        assert_eq!(status, 200);
+        let id = id.unwrap();
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(send(&server, ADA, &id, &initialized).await.status().as_u16(), 202);
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "spinner_spin_running", "arguments": {}}});
+        let response = send(&server, ADA, &id, &call).await;
+        assert_eq!(response.status().as_u16(), 200);
+        held.push(response);
     }
-    until(async || initialize(&server, ADA).await.0 == 429).await;
+    assert_eq!(initialize(&server, ADA).await.0, 429);
     let bob = Session::over_http_as(&server, BOB).await;
     assert_eq!(bob.ok("spinner_answer", json!({})).await["result"], "here");
 }
