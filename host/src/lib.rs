@@ -30,6 +30,7 @@ pub mod process;
 pub mod progress;
 pub mod sandbox;
 pub mod scaffold;
+pub mod share;
 pub mod storage;
 pub mod telemetry;
 pub mod text;

@@ -19,6 +19,7 @@ mod crash;
 mod echoes;
 mod envelopes;
 mod envelopes_page;
+mod fairness;
 mod forged;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]

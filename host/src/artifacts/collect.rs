@@ -53,7 +53,8 @@ pub fn collect(
             return Ok(());
         }
     }
-    sweep(store, session)
+    sweep(store, session)?;
+    Ok(store.look()?)
 }
 
 /// Takes away files that no row names.
@@ -111,6 +112,11 @@ mod tests {
     impl Stage {
         /// An operation with an artifact of so many MiB that was made and expires so many days from now.
         fn keep(&self, number: usize, fill: u8, mib: usize, made: i64, expires: i64) {
+            self.keep_for("", number, fill, mib, (made, expires));
+        }
+
+        /// The same of somebody.
+        fn keep_for(&self, holder: &str, number: usize, fill: u8, mib: usize, (made, expires): (i64, i64)) {
             let content = vec![fill; mib << 20];
             self.store.put(&content).unwrap();
             let time = |days: i64| Timestamp::from_ms(NOW + days * DAY_MS).to_string();
@@ -119,6 +125,7 @@ mod tests {
                 id: format!("art_{number}"),
                 hash: sha256_hex(&content),
                 kind: ArtifactKind::Log,
+                holder: holder.to_owned(),
                 size: i64::try_from(content.len()).unwrap(),
                 total_size: 0,
                 created_at: time(made),
@@ -170,6 +177,19 @@ mod tests {
         }
         let left = ["art_1", "art_2", "art_3"].map(str::to_owned).to_vec();
         assert_eq!(stage.collect(), (left, 3));
+    }
+
+    #[test]
+    fn what_goes_is_of_the_holder_that_has_the_most() {
+        let stage = stage(4);
+        stage.keep_for("bob", 0, 0, 1, (-9, 1));
+        for number in 1..6 {
+            let made = i64::try_from(number).unwrap() - 7;
+            stage.keep_for("ada", number, u8::try_from(number).unwrap(), 1, (made, 1));
+        }
+        stage.keep_for("bob", 6, 6, 1, (-8, 1));
+        let left = ["art_0", "art_4", "art_5", "art_6"].map(str::to_owned).to_vec();
+        assert_eq!(stage.collect(), (left, 4), "both have the same now");
     }
 
     #[test]

@@ -29,11 +29,13 @@ impl CallArtifacts {
         let Some(store) = store else {
             return Ok(None);
         };
-        let artifact = store.describe(kind, &content);
+        let artifact = store.describe(kind, &content, &self.call.share);
+        if !self.promise(store, &artifact) {
+            return Ok(None);
+        }
         let id = artifact.id.clone();
         given.contents.push((id.clone(), content));
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push(artifact);
+        self.call.kept().push(artifact);
         Ok(Some(id))
     }
 
@@ -83,7 +85,7 @@ mod tests {
         let data = DataDir::open(place.path()).unwrap();
         let store = ArtifactStore::open(&data, settings, Arc::new(SystemClock)).unwrap();
         let store = Arc::new(store.unwrap());
-        let call = CallArtifacts::new(Some(Arc::clone(&store)));
+        let call = CallArtifacts::new(Some(Arc::clone(&store)), crate::share::Share::default());
         (place, store, call)
     }
 

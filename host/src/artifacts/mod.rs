@@ -21,13 +21,18 @@
 
 mod collect;
 mod given;
+mod room;
 mod store;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::hash::sha256_hex;
+use crate::share::Share;
 use given::Given;
 
 pub use collect::{Kept, collect};
@@ -130,6 +135,8 @@ pub struct Artifact {
     pub hash: String,
     /// What it is.
     pub kind: ArtifactKind,
+    /// Who shares the room for it.
+    pub holder: String,
     /// Bytes stored.
     pub size: i64,
     /// Bytes there were.
@@ -140,20 +147,72 @@ pub struct Artifact {
     pub expires_at: String,
 }
 
+/// What an artifact knows of its call.
+#[derive(Clone, Default)]
+struct Call {
+    share: Share,
+    kept: Arc<Mutex<Vec<Artifact>>>,
+    is_short: Arc<AtomicBool>,
+}
+
+impl Call {
+    fn kept(&self) -> MutexGuard<'_, Vec<Artifact>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that there was no room for something.
+    fn refuse(&self) {
+        self.is_short.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Room that was taken for content by its hash. What is not stored in the end gives its room back.
+#[derive(Default)]
+struct Promised {
+    store: Option<Arc<ArtifactStore>>,
+    share: Share,
+    contents: Mutex<HashMap<String, u64>>,
+}
+
+impl Promised {
+    fn contents(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Promised {
+    fn drop(&mut self) {
+        if let Some(store) = &self.store {
+            for bytes in self.contents().values() {
+                store.room.give_back(&self.share, *bytes);
+            }
+        }
+    }
+}
+
 /// What one call keeps.
 #[derive(Clone, Default)]
 pub struct CallArtifacts {
     store: Option<Arc<ArtifactStore>>,
-    kept: Arc<Mutex<Vec<Artifact>>>,
+    call: Call,
     given: Arc<Mutex<Given>>,
+    promised: Arc<Promised>,
 }
 
 impl CallArtifacts {
     /// For a call of a host with this store, if it has one.
-    pub fn new(store: Option<Arc<ArtifactStore>>) -> CallArtifacts {
+    pub fn new(store: Option<Arc<ArtifactStore>>, share: Share) -> CallArtifacts {
         CallArtifacts {
+            promised: Arc::new(Promised {
+                store: store.clone(),
+                share: share.clone(),
+                contents: Mutex::default(),
+            }),
             store,
-            kept: Arc::default(),
+            call: Call {
+                share,
+                ..Call::default()
+            },
             given: Arc::default(),
         }
     }
@@ -163,7 +222,7 @@ impl CallArtifacts {
     pub fn create(&self, kind: ArtifactKind) -> std::io::Result<Option<ArtifactWriter>> {
         match &self.store {
             Some(store) if store.settings().wants(kind) => {
-                ArtifactWriter::begin(Arc::clone(store), kind, Arc::clone(&self.kept)).map(Some)
+                ArtifactWriter::begin(Arc::clone(store), kind, self.call.clone()).map(Some)
             }
             _ => Ok(None),
         }
@@ -171,30 +230,61 @@ impl CallArtifacts {
 
     /// What the call kept so far.
     pub fn kept(&self) -> Vec<Artifact> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.call.kept().clone()
     }
 
     /// Forgets what the call kept, because it runs again or is taken back.
     pub fn forget(&self) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.call.kept().clear();
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Given::default();
     }
 
     /// An artifact whose content the host has in memory and will store once the call is over.
     pub(crate) fn announce(&self, kind: ArtifactKind, content: &str) -> Option<Artifact> {
         let store = self.store.as_ref()?;
-        store
-            .settings()
-            .wants(kind)
-            .then(|| store.describe(kind, content.as_bytes()))
+        if !store.settings().wants(kind) {
+            return None;
+        }
+        let artifact = store.describe(kind, content.as_bytes(), &self.call.share);
+        self.promise(store, &artifact).then_some(artifact)
     }
 
-    /// Stores what was announced.
+    /// Whether something of the call was not kept, or not all of it, for want of room.
+    pub(crate) fn is_short(&self) -> bool {
+        self.call.is_short.load(Ordering::Relaxed)
+    }
+
+    /// Takes room for content, once for all that is equal. `false` if there is none.
+    fn promise(&self, store: &ArtifactStore, artifact: &Artifact) -> bool {
+        let mut contents = self.promised.contents();
+        if contents.contains_key(&artifact.hash) {
+            return true;
+        }
+        let bytes = u64::try_from(artifact.size).unwrap_or_default();
+        let is_room = store.take_room(&self.call.share, bytes);
+        if is_room {
+            contents.insert(artifact.hash.clone(), bytes);
+        } else {
+            self.call.refuse();
+        }
+        is_room
+    }
+
+    /// Stores what was announced, if there was room for it.
     pub(crate) fn store(&self, content: &[u8]) {
-        if let Some(store) = &self.store
-            && let Err(err) = store.put(content)
-        {
-            tracing::warn!(%err, "an artifact could not be stored");
+        let Some(store) = &self.store else {
+            return;
+        };
+        let hash = sha256_hex(store.cut(content));
+        let Some(bytes) = self.promised.contents().remove(&hash) else {
+            return;
+        };
+        match store.put(content) {
+            Ok(()) => store.room.fill(bytes),
+            Err(err) => {
+                store.room.give_back(&self.call.share, bytes);
+                tracing::warn!(%err, "an artifact could not be stored");
+            }
         }
     }
 

@@ -111,9 +111,9 @@ pub struct Caps {
     pub sessions: usize,
     /// Requests that are not answered yet.
     pub in_flight: usize,
-    /// The same of one session, or of one identity without sessions.
+    /// The same of one identity, or of one address without one, whatever sessions it has.
     pub in_flight_per_client: usize,
-    /// Requests of one client in a second, if that is limited.
+    /// Requests of one identity in a second, if that is limited.
     pub requests_per_sec: Option<NonZeroU32>,
     /// Bytes of a request's body.
     pub body: usize,

@@ -12,6 +12,9 @@ use crate::ledger::report::{Changed, Refused, Repeated, Step, Story};
 use crate::packs::{Effect, Tier};
 use crate::storage::{Envelope, OperationFilter, Session, StoredOperation};
 
+/// Operations that are looked at for one page, when no index leads to those that are wanted.
+const WINDOW: i64 = 10_000;
+
 /// Look up past operations, newest first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +65,7 @@ fn addresses_of_query() -> Value {
 pub(super) struct Page {
     /// Newest first.
     operations: Vec<StoredOperation>,
-    /// Where the next page begins.
+    /// Where the next page begins. A page can be empty and not the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<i64>,
 }
@@ -82,7 +85,7 @@ impl Tool for Query {
             (Some(me), _) => Some(me.as_str().to_owned()),
             (None, actor) => actor,
         };
-        let filter = OperationFilter {
+        let mut filter = OperationFilter {
             envelope_id: self.envelope_id,
             pack: self.pack,
             tool: self.tool,
@@ -94,14 +97,35 @@ impl Tool for Query {
             before: self.cursor,
             ..OperationFilter::default()
         };
+        let rest = window(cx.session, &mut filter, WINDOW).map_err(storage)?;
         let mut operations = cx.session.operations(&filter, limit + 1).map_err(storage)?;
         let more = operations.len() > limit as usize;
         operations.truncate(limit as usize);
+        let last = operations.last().filter(|_| more).map(|operation| operation.seq);
         Ok(Page {
-            next_cursor: operations.last().filter(|_| more).map(|operation| operation.seq),
+            next_cursor: last.or(rest),
             operations,
         })
     }
+}
+
+/// Keeps a question that has no index to a stretch of the ledger, so that answering it takes the same time however old
+/// the ledger is. Returns where the next stretch begins, if there is one.
+fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> rusqlite::Result<Option<i64>> {
+    let is_narrow = filter.pack.is_some() || filter.tool.is_some() || filter.actor.is_some();
+    let has_index = filter.envelope_id.is_some()
+        || filter.failure_fingerprint.is_some()
+        || (filter.success == Some(false) && !is_narrow);
+    if has_index {
+        return Ok(None);
+    }
+    let head = session.head()?.seq;
+    let before = filter.before.unwrap_or(i64::MAX).min(head.saturating_add(1));
+    let start = before.saturating_sub(size);
+    filter.after = Some(start.saturating_sub(1));
+    filter.newest_first = true;
+    let oldest = session.oldest_operation()?;
+    Ok(oldest.filter(|&oldest| oldest < start).map(|_| start))
 }
 
 /// Tell what happened in an envelope: in what order, under what limits, with what effects.
@@ -195,4 +219,46 @@ pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> rusqlite::
         changes: story.changes,
         text,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::fixture;
+
+    /// How many rows each page has of those that fit.
+    fn pages(session: &Session, filter: &OperationFilter, size: i64) -> Vec<usize> {
+        let (mut pages, mut before) = (Vec::new(), None);
+        loop {
+            let mut filter = OperationFilter {
+                before,
+                ..filter.clone()
+            };
+            before = window(session, &mut filter, size).unwrap();
+            pages.push(session.operations(&filter, 100).unwrap().len());
+            if before.is_none() {
+                return pages;
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_without_an_index_looks_at_a_stretch_of_the_ledger_and_says_where_it_stopped() {
+        let (_place, session) = fixture::ledger(&"y".repeat(25));
+        let by_tool = |tool: &str| OperationFilter {
+            tool: Some(tool.to_owned()),
+            ..OperationFilter::default()
+        };
+        let tool = session.operations(&OperationFilter::default(), 1).unwrap()[0]
+            .tool
+            .clone();
+        assert_eq!(pages(&session, &by_tool(&tool), 10), [10, 10, 5]);
+        assert_eq!(pages(&session, &by_tool("nothing"), 10), [0, 0, 0]);
+        assert_eq!(pages(&session, &by_tool("nothing"), 25), [0]);
+        let of_envelope = OperationFilter {
+            envelope_id: Some("env_none".to_owned()),
+            ..by_tool(&tool)
+        };
+        assert_eq!(pages(&session, &of_envelope, 10), [0], "an index leads to those");
+    }
 }

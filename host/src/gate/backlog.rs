@@ -6,28 +6,44 @@ use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
 
 use super::writer::Job;
+use crate::share::{Holdings, Share};
 use crate::storage::Operation;
 
-/// Rows that wait before those who add to them have to wait too.
-const MAX_BACKLOG: usize = 8_192;
+/// Rows that wait at most. Identities share them; who has its share waits until they are written.
+const MAX_BACKLOG: u64 = 8_192;
 
 /// Rows of `read` calls, which commit with whatever comes next, or alone after a while.
 #[derive(Clone, Default)]
-pub(super) struct Backlog(Arc<Mutex<Vec<Operation>>>);
+pub(super) struct Backlog(Arc<Mutex<Rows>>);
+
+struct Rows {
+    rows: Vec<Operation>,
+    whose: Holdings,
+}
+
+impl Default for Rows {
+    fn default() -> Rows {
+        Rows {
+            rows: Vec::new(),
+            whose: Holdings::new(MAX_BACKLOG, MAX_BACKLOG),
+        }
+    }
+}
 
 impl Backlog {
     /// Adds a row. The writer is woken for the first one only, because a wake-up for each would cost
     /// more than the row.
-    pub(super) fn add(&self, operation: Operation, writer: &Sender<Job>) {
-        let waiting = {
-            let mut rows = self.rows();
-            rows.push(operation);
-            rows.len()
+    pub(super) fn add(&self, operation: Operation, share: &Share, writer: &Sender<Job>) {
+        let (is_first, is_full) = {
+            let mut waiting = self.rows();
+            waiting.rows.push(operation);
+            waiting.whose.take(share, 1);
+            (waiting.rows.len() == 1, !waiting.whose.allows(share, 1))
         };
-        if waiting == 1 {
+        if is_first {
             let _ = writer.send(Job::Backlog);
-        } else if waiting >= MAX_BACKLOG {
-            // The disk does not keep up: whoever reads waits with it.
+        } else if is_full {
+            // The disk does not keep up: whoever reads that much waits with it.
             let (done, flushed) = oneshot::channel();
             let _ = writer.send(Job::Flush(done));
             let _ = flushed.blocking_recv();
@@ -35,10 +51,12 @@ impl Backlog {
     }
 
     pub(super) fn take(&self) -> Vec<Operation> {
-        std::mem::take(&mut *self.rows())
+        let mut waiting = self.rows();
+        waiting.whose.clear();
+        std::mem::take(&mut waiting.rows)
     }
 
-    fn rows(&self) -> MutexGuard<'_, Vec<Operation>> {
+    fn rows(&self) -> MutexGuard<'_, Rows> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,6 +15,7 @@ use crate::budget::Budget;
 use crate::deadline::Cancel;
 use crate::envelope::Standing;
 use crate::progress::{Line, Progress};
+use crate::share::Share;
 use crate::telemetry::Parent;
 
 /// One call as it comes in.
@@ -63,6 +64,8 @@ pub enum Asked {
 pub struct Caller {
     /// Proven by the transport. Absent for who has the machine itself.
     pub identity: Option<Identity>,
+    /// With whom the caller shares what there is of readers, runners and turns to write.
+    pub share: Share,
     /// The client's own name.
     pub client: Option<String>,
     /// Which connection. Requests over HTTP that stand alone have one for each identity, or for each peer.
@@ -96,6 +99,8 @@ pub struct Outcome {
     pub mutation: Option<Mutation>,
     /// Why files in workspaces are not what the call wanted them to be, though it is committed.
     pub stale: Vec<String>,
+    /// Why content of the call is not kept, or not all of it, though the operator wants it.
+    pub not_kept: Option<ToolError>,
     /// What the client is to be asked, if that could change the outcome.
     pub asked: Option<Asked>,
     /// What its component logged and the client wants to hear, if that waited for those who judge the result.

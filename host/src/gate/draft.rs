@@ -13,12 +13,15 @@ use crate::envelope::Charge;
 use crate::hash;
 use crate::packs::ToolEntry;
 use crate::policies::Verdict;
+use crate::share::Share;
 use crate::storage::{OpType, Operation, claimed_actor};
 
 /// The row of a call whose end is not known yet.
 #[derive(Clone)]
 pub(super) struct Draft {
     pub(super) started: Instant,
+    /// Whose call it is, for lanes that are shared.
+    pub(super) share: Share,
     pub(super) charge: Charge,
     pub(super) operation: Operation,
     pub(super) recording: Recording,
@@ -59,9 +62,10 @@ impl Gate {
             .map(|identity| identity.as_str().to_owned());
         let mut draft = Draft {
             started: Instant::now(),
+            share: caller.share.clone(),
             charge: admission::charge(tool, &[]),
             recording: Recording {
-                artifacts: CallArtifacts::new(self.artifacts.clone()),
+                artifacts: CallArtifacts::new(self.artifacts.clone(), caller.share.clone()),
                 arguments: None,
             },
             verdicts: Vec::new(),
@@ -215,7 +219,8 @@ fn failure_class(code: &str) -> &'static str {
         | "UNKNOWN_ENVELOPE"
         | "MUTATION_BUDGET_EXHAUSTED"
         | "TEST_BUDGET_EXHAUSTED"
-        | "DURATION_EXCEEDED" => "refused",
+        | "DURATION_EXCEEDED"
+        | "TOO_MANY_CALLS" => "refused",
         _ => "tool_error",
     }
 }

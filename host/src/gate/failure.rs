@@ -5,7 +5,8 @@ use rusqlite::ffi::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC};
 use tollgate_sdk::ToolError;
 
 use super::Settled;
-use super::writer::{Job, Pending};
+use super::intake::Pending;
+use super::writer::Job;
 use crate::storage::obstacle;
 
 /// How a failure begins that says what is in the way.
@@ -19,7 +20,7 @@ pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
             Job::Admit { reply, .. } => {
                 let _ = reply.send(Err(Settled::refused(failure.clone())));
             }
-            Job::Record { operation, done } => {
+            Job::Record { operation, done, .. } => {
                 tracing::error!(
                     op_id = operation.op_id,
                     tool = operation.tool,
@@ -27,7 +28,7 @@ pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
                 );
                 let _ = done.send(Err(failure.clone()));
             }
-            Job::Interrupt { done, .. } | Job::Flush(done) => {
+            Job::Interrupt { done, .. } | Job::Flush(done) | Job::Pulse(done) => {
                 let _ = done.send(());
             }
             // Whoever asked hears that nothing was done.

@@ -13,6 +13,7 @@ use super::ask;
 use super::draft::Draft;
 use super::failure::lost_transaction;
 use super::judge::{Judging, Review};
+use super::outstanding::Ticket;
 use super::reply::{self, Reply};
 use super::{Equipment, Generation};
 use crate::additions::Additions;
@@ -56,6 +57,8 @@ pub(super) struct GuestCall {
     pub(super) judging: Option<Box<Judging>>,
     /// What judging its result wants to know, if anybody does.
     pub(super) review: Option<Box<Review>>,
+    /// Its place among the calls of its identity that are not over.
+    pub(super) _ticket: Option<Ticket>,
 }
 
 /// What guests run with.
@@ -215,6 +218,8 @@ impl Runtime {
         tool: &CoreTool,
         session: Box<Session>,
     ) -> (Box<Session>, Result<Reply, ToolError>) {
+        let deadline = Deadline::after(call.time, call.cancel.clone());
+        session.limit_time(&deadline);
         let cx = CoreCx {
             session: &session,
             now: self.now(),
@@ -235,6 +240,13 @@ impl Runtime {
                 content: Vec::new(),
             };
             reply::read(core_tools::PACK, said)
+        });
+        session.leave();
+        // A statement that was cut short fails as any other would.
+        let result = result.map_err(|err| match err.code.as_str() {
+            "STORAGE_FAILED" if deadline.is_cancelled() => cancelled(call),
+            "STORAGE_FAILED" if deadline.is_over() => late(call),
+            _ => err,
         });
         (session, result)
     }
@@ -382,7 +394,10 @@ fn late(call: &GuestCall) -> ToolError {
         "DEADLINE_EXCEEDED",
         "the call ran out of time; nothing was changed",
     )
-    .remediation("Ask for less at once; the operator can raise the pack's time limits.")
+    .remediation(match &call.body {
+        Body::Guest(_) => "Ask for less at once; the operator can raise the pack's time limits.",
+        Body::Core(_) => "Ask for less at once.",
+    })
     .context(
         "limit_ms",
         u64::try_from(call.time.as_millis()).unwrap_or(u64::MAX),

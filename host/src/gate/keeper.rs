@@ -1,7 +1,7 @@
 //! What goes on beside the calls: pruning, collecting artifacts, and mirroring the ledger.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use tokio::sync::oneshot;
@@ -17,6 +17,8 @@ use crate::storage::{Database, PruneError, Pruned, Retention, Session};
 
 /// How often it is looked whether something is over.
 const EVERY: Duration = Duration::from_secs(3_600);
+/// Least time between two looks whether there are too many artifacts.
+const PAUSE: Duration = Duration::from_millis(100);
 /// How long committed rows wait for company on their way into the mirror.
 const LINGER: Duration = Duration::from_millis(100);
 
@@ -61,20 +63,63 @@ impl Keeper {
 
     pub(super) fn work(self) {
         loop {
-            let now_ms = self.clock.now_ms();
-            let retention = self.keeping.settings.retention(now_ms);
-            // What one of them runs into does not keep the others from their work.
-            for (what, done) in [
-                ("pruning", self.prune(&retention, now_ms)),
-                ("collecting artifacts", self.collect(&retention, now_ms)),
-                ("thinning the mirror", self.thin_mirror(&retention)),
-            ] {
-                if let Err(err) = done {
-                    tracing::error!("{what} stopped early: {err:#}");
-                }
-            }
-            if self.stop.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+            self.tidy();
+            let due = crossbeam_channel::after(EVERY);
+            if !self.wait(&due) {
                 return;
+            }
+        }
+    }
+
+    /// Waits until it is time to look, and makes room for artifacts meanwhile as often as it is needed. `false` if the
+    /// host ends.
+    fn wait(&self, due: &Receiver<Instant>) -> bool {
+        let never = crossbeam_channel::never();
+        let called = self
+            .keeping
+            .artifacts
+            .as_ref()
+            .map_or(never, |store| store.called());
+        loop {
+            crossbeam_channel::select! {
+                recv(self.stop) -> _ => return false,
+                recv(due) -> _ => return true,
+                recv(called) -> _ => {}
+            }
+            let began = Instant::now();
+            if let Err(err) = self.make_room() {
+                tracing::error!("making room for artifacts stopped early: {err:#}");
+            }
+            let pause = PAUSE.max(began.elapsed() * 4);
+            if self.stop.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                return false;
+            }
+        }
+    }
+
+    /// Takes artifacts away if there are more than there may be.
+    fn make_room(&self) -> anyhow::Result<()> {
+        let Some(store) = &self.keeping.artifacts else {
+            return Ok(());
+        };
+        if store.is_crowded()? {
+            let now_ms = self.clock.now_ms();
+            self.collect(&self.keeping.settings.retention(now_ms), now_ms)?;
+        }
+        Ok(())
+    }
+
+    fn tidy(&self) {
+        let now_ms = self.clock.now_ms();
+        let retention = self.keeping.settings.retention(now_ms);
+        // What one of them runs into does not keep the others from their work.
+        for (what, done) in [
+            ("pruning", self.prune(&retention, now_ms)),
+            ("collecting artifacts", self.collect(&retention, now_ms)),
+            ("thinning the mirror", self.thin_mirror(&retention)),
+        ] {
+            if let Err(err) = done {
+                tracing::error!("{what} stopped early: {err:#}");
             }
         }
     }
@@ -158,7 +203,7 @@ impl Mirrorer {
                 break;
             }
             // Rows that follow at once are written together.
-            let _ = self.committed.recv_deadline(std::time::Instant::now() + LINGER);
+            let _ = self.committed.recv_deadline(Instant::now() + LINGER);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
@@ -14,6 +14,7 @@ use super::guest::{Ended, GuestCall, Runtime};
 use super::judge::Review;
 use super::keeper::{Keeper, Keeping, Mirrorer};
 use super::queue::Queue;
+use super::runners::Runners;
 use super::writer::{self, Job, Work};
 use super::{Draft, Mutation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
@@ -23,12 +24,14 @@ use crate::policies::{Decision, Question};
 use crate::sandbox::state::Transactions;
 use crate::storage::{Database, Session};
 
-/// Threads for `read` calls. More than the cores, so that stalled guests leave room for others.
-const READERS: usize = 8;
+/// Fewest threads for `read` calls, and most.
+const READERS: (usize, usize) = (8, 16);
 /// How long a `read` call waits before one more reader is woken for it.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// `run` calls at once.
-const RUNNERS: u32 = 8;
+/// `run` calls at once. Identities share them, so that one has half at most.
+const RUNNERS: u64 = 16;
+/// `run` calls at once of a caller that has the process to itself.
+const RUNNERS_ALONE: u64 = 8;
 
 struct ReadJob {
     guest: GuestCall,
@@ -75,7 +78,7 @@ impl Waiting {
 pub(super) struct Lanes {
     database: Database,
     runtime: Runtime,
-    runners: Arc<Semaphore>,
+    runners: Runners,
     reads: Arc<Queue<ReadJob>>,
     writes: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
@@ -96,7 +99,8 @@ impl Lanes {
         let (committed, mirrorer) = mirrorer.transpose()?.unzip();
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
-        let reads = Arc::new(Queue::new(READERS));
+        let readers = readers();
+        let reads = Arc::new(Queue::new(readers));
         let (projections, projector) = projector::start();
         let writer = writer::start(
             database.clone(),
@@ -107,7 +111,7 @@ impl Lanes {
             projections,
         )?;
         let mut threads = vec![writer, projector];
-        for number in 0..READERS {
+        for number in 0..readers {
             let reader = Reader {
                 database: database.clone(),
                 runtime: runtime.clone(),
@@ -124,7 +128,7 @@ impl Lanes {
         Ok(Lanes {
             database: database.clone(),
             runtime,
-            runners: Arc::new(Semaphore::new(RUNNERS as usize)),
+            runners: Runners::new(RUNNERS, RUNNERS_ALONE),
             reads,
             writes: Some(writes),
             threads,
@@ -136,7 +140,8 @@ impl Lanes {
     /// follows later; one that writes goes on to the writer if it may.
     pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Judged {
         let (reply, mut answer) = oneshot::channel();
-        self.reads.push(ReadJob { guest, draft, reply });
+        let share = draft.share.clone();
+        self.reads.push(share, ReadJob { guest, draft, reply });
         let answered = match tokio::time::timeout(PATIENCE, &mut answer).await {
             Ok(answered) => answered,
             Err(_) => {
@@ -167,10 +172,16 @@ impl Lanes {
         let runner = Runner {
             database: self.database.clone(),
             runtime: self.runtime.clone(),
-            running: Arc::clone(&self.runners),
+            running: self.runners.clone(),
             writes,
         };
-        tokio::spawn(runner.run(guest, draft))
+        let token = self.runners.announce();
+        let run = async move {
+            let settled = runner.run(guest, draft).await;
+            drop(token);
+            settled
+        };
+        tokio::spawn(run)
             .await
             .unwrap_or_else(|_| Settled::refused(stopping()))
     }
@@ -204,7 +215,7 @@ impl Lanes {
 
     /// Waits until runs are over and what was queued is on disk.
     pub(super) async fn flush(&self) {
-        let _all = self.runners.acquire_many(RUNNERS).await;
+        self.runners.idle().await;
         let (done, flushed) = oneshot::channel();
         self.send(Job::Flush(done));
         let _ = flushed.await;
@@ -212,9 +223,9 @@ impl Lanes {
 
     /// Whether the writer still takes jobs and finishes them.
     pub(super) async fn is_writing(&self) -> bool {
-        let (done, flushed) = oneshot::channel();
-        self.send(Job::Flush(done));
-        flushed.await.is_ok()
+        let (done, works) = oneshot::channel();
+        self.send(Job::Pulse(done));
+        works.await.is_ok()
     }
 
     fn send(&self, job: Job) {
@@ -236,10 +247,18 @@ impl Drop for Lanes {
     }
 }
 
+/// How many `read` calls run at once. Half of them are an identity's at most, which are more than the cores or as many,
+/// so that stalled guests leave room for others.
+fn readers() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.saturating_mul(2).clamp(READERS.0, READERS.1)
+}
+
 /// Records a call, and waits until its row is on disk. Fails if it cannot be put there.
 async fn record(writes: &Sender<Job>, draft: Draft, settled: &Settled) -> Result<(), ToolError> {
     let (done, recorded) = oneshot::channel();
     let _ = writes.send(Job::Record {
+        share: draft.share.clone(),
         operation: Box::new(draft.settle(settled)),
         done,
     });
@@ -262,13 +281,13 @@ fn stopping() -> ToolError {
 struct Runner {
     database: Database,
     runtime: Runtime,
-    running: Arc<Semaphore>,
+    running: Runners,
     writes: Sender<Job>,
 }
 
 impl Runner {
     async fn run(self, guest: GuestCall, draft: Draft) -> Settled {
-        let Ok(_permit) = self.running.acquire().await else {
+        let Some(_place) = self.running.enter(&draft.share).await else {
             return Settled::refused(stopping());
         };
         let (reply, admitted) = oneshot::channel();
@@ -356,7 +375,8 @@ struct Reader {
 impl Reader {
     fn work(self) {
         let mut spare: Option<Box<Session>> = None;
-        while let Some(ReadJob { guest, draft, reply }) = self.jobs.pop() {
+        let mut done = None;
+        while let Some((share, ReadJob { guest, draft, reply })) = self.jobs.pop(done.take()) {
             let judging = guest
                 .judging
                 .as_ref()
@@ -374,6 +394,7 @@ impl Reader {
             if let Some(catalog) = judging {
                 self.runtime.prepare_policies(&catalog);
             }
+            done = Some(share);
         }
     }
 
@@ -416,7 +437,8 @@ impl Reader {
         // The row is queued before the reply leaves, so a later call of the same client finds what
         // this one did to its envelope.
         if self.runtime.records_reads || settled.result.is_err() {
-            self.backlog.add(draft.settle(&settled), &self.writes);
+            let share = draft.share.clone();
+            self.backlog.add(draft.settle(&settled), &share, &self.writes);
         }
         (session, Judged::Settled(settled, recording))
     }

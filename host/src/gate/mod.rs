@@ -14,16 +14,20 @@ mod draft;
 mod failure;
 mod generation;
 mod guest;
+mod intake;
 mod judge;
 mod keeper;
 mod lanes;
 mod members;
 mod mutation;
+mod outstanding;
 mod projector;
 mod queue;
 mod relay;
 mod reply;
+mod runners;
 mod settled;
+mod turns;
 mod writer;
 
 use std::sync::Arc;
@@ -53,6 +57,7 @@ use generation::Reloads;
 use guest::{GuestCall, Runtime};
 use judge::Judging;
 use lanes::{Judged, Lanes};
+use outstanding::Outstanding;
 use settled::{Settled, answer};
 
 pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
@@ -87,6 +92,8 @@ pub struct Gate {
     stopping: Cancel,
     /// Calls that have not been answered yet.
     calls: TaskTracker,
+    /// Calls that are not over, by identity.
+    outstanding: Outstanding,
     lanes: Lanes,
     artifacts: Option<Arc<ArtifactStore>>,
     /// Seals what clients' users are asked.
@@ -129,6 +136,7 @@ impl Gate {
             connections: Connections::default(),
             stopping: Cancel::default(),
             calls: TaskTracker::new(),
+            outstanding: Outstanding::default(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
             session_id: uuid::Uuid::new_v4().to_string(),
             opened_ms: clock.now_ms(),
@@ -254,6 +262,7 @@ impl Gate {
             Err(refusal) => self.refuse(draft, refusal).await,
             Ok(guest) => self.let_through(guest, draft, consent).await,
         };
+        let artifacts = recording.artifacts.clone();
         self.store_content(recording, &settled.result).await;
         if let Some(connection) = connection {
             self.follow_envelopes(tool, &connection, &settled);
@@ -279,6 +288,7 @@ impl Gate {
             budgets: settled.budgets,
             mutation: settled.mutation,
             stale: settled.stale,
+            not_kept: artifacts.is_short().then(|| self.no_room()),
             asked,
             lines: settled.lines,
             result,
@@ -376,6 +386,20 @@ impl Gate {
         let _ = stored.await;
     }
 
+    /// Says that there is no room for more artifacts.
+    fn no_room(&self) -> ToolError {
+        let limit = self
+            .artifacts
+            .as_ref()
+            .map_or(0, |store| store.settings().max_mib);
+        ToolError::new(
+            "ARTIFACTS_FULL",
+            format!("artifacts of the call are not kept or not whole: there is twice as much as artifacts.max_mib = {limit} allows"),
+        )
+        .remediation("The call itself is done; do not repeat it. Room is made within seconds.")
+        .context("limit_mib", limit)
+    }
+
     /// Tells who listens that a call may have changed something.
     fn announce(&self, tool: &ToolEntry) {
         if self.changes.receiver_count() > 0 {
@@ -422,9 +446,10 @@ impl Gate {
         let checked = admission::first(&call.caller)
             .and(correlated)
             .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
-            .and_then(|()| members::find(&generation.catalog, tool, &mut arguments));
-        let members = match checked {
-            Ok(members) => members,
+            .and_then(|()| members::find(&generation.catalog, tool, &mut arguments))
+            .and_then(|members| Ok((members, self.outstanding.enter(&draft.share, text.len())?)));
+        let (members, ticket) = match checked {
+            Ok(checked) => checked,
             Err(refusal) => return (draft, Err(refusal)),
         };
         if !members.is_empty() {
@@ -469,6 +494,7 @@ impl Gate {
             artifacts: draft.recording.artifacts.clone(),
             judging: Judging::of(&generation.catalog, tool, arguments, members),
             review: None,
+            _ticket: ticket,
         };
         (draft, Ok(guest))
     }

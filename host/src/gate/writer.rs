@@ -4,18 +4,21 @@
 //! No reply leaves before the commit that holds its row. Some failures make SQLite give up the
 //! whole transaction; then the calls before the failing one run again, because nobody has been
 //! told of them yet.
+//!
+//! While more than one identity has calls, a commit holds few of them: see `intake`.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
 use super::guest::{Ended, GuestCall, Runtime};
+use super::intake::{Intake, Pending, Turn};
 use super::lanes::Waiting;
 use super::projector::{self, Work as Projection};
 use super::{Draft, Mutation, Reply, Settled, admission};
@@ -23,12 +26,8 @@ use crate::core_tools;
 use crate::envelope::{Charge, Standing, State};
 use crate::packs::{Body, Effect};
 use crate::sandbox::state::Transactions;
+use crate::share::Share;
 use crate::storage::{Admission, Database, OpenError, Operation, PAGE, Session};
-
-/// Most jobs of one commit.
-const MAX_BATCH: usize = 256;
-/// How long rows that nobody waits for may wait for company.
-const LINGER: Duration = Duration::from_millis(50);
 
 /// A change of the host's own. It may run more than once; only the last run counts.
 pub(super) type Work = Box<dyn Fn(&Session) -> rusqlite::Result<()> + Send>;
@@ -55,6 +54,7 @@ pub(super) enum Job {
     /// Record a call that ran elsewhere or was refused, and tell once its row is on disk, or why it cannot
     /// be put there.
     Record {
+        share: Share,
         operation: Box<Operation>,
         done: oneshot::Sender<Result<(), ToolError>>,
     },
@@ -67,12 +67,20 @@ pub(super) enum Job {
     Backlog,
     /// Commit what came before.
     Flush(oneshot::Sender<()>),
+    /// Say that the writer works, whoever waits.
+    Pulse(oneshot::Sender<()>),
 }
 
 impl Job {
-    /// Whether somebody waits for the commit.
-    fn is_urgent(&self) -> bool {
-        !matches!(self, Job::Backlog)
+    /// Whose turn it takes. What the host itself does comes in turn with the calls.
+    pub(super) fn share(&self) -> Share {
+        match self {
+            Job::Call { draft, .. } | Job::Admit { draft, .. } => draft.share.clone(),
+            Job::Record { share, .. } => share.clone(),
+            Job::Interrupt { .. } | Job::Maintain { .. } | Job::Backlog | Job::Flush(_) | Job::Pulse(_) => {
+                Share::default()
+            }
+        }
     }
 }
 
@@ -96,62 +104,12 @@ pub(super) fn start(
     Ok(std::thread::Builder::new()
         .name("writer".to_owned())
         .spawn(move || {
-            while let Some(batch) = next_batch(&jobs) {
-                writer.commit(batch, &backlog.take());
+            let mut intake = Intake::new(jobs);
+            while let Some(batch) = intake.next_batch() {
+                writer.commit(batch, &backlog.take(), &mut intake);
             }
         })
         .expect("a thread can be started"))
-}
-
-/// Waits for work. `None` once nobody can send any.
-fn next_batch(jobs: &Receiver<Job>) -> Option<Vec<Pending>> {
-    let mut batch = vec![Pending::new(jobs.recv().ok()?)];
-    let patience = Instant::now() + LINGER;
-    loop {
-        while batch.len() < MAX_BATCH
-            && let Ok(job) = jobs.try_recv()
-        {
-            batch.push(Pending::new(job));
-        }
-        if batch.len() == MAX_BATCH || batch.iter().any(|pending| pending.job.is_urgent()) {
-            return Some(batch);
-        }
-        match jobs.recv_deadline(patience) {
-            Ok(job) => batch.push(Pending::new(job)),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Some(batch),
-        }
-    }
-}
-
-/// A job and, once it ran, its result.
-pub(super) struct Pending {
-    pub(super) job: Job,
-    /// How the guest failed. That has no rows and stands even if the transaction is lost.
-    failure: Option<Ended>,
-    /// What is answered once it is committed.
-    settled: Option<Settled>,
-    /// Since when it was at work, and how that went.
-    maintained: Option<(Instant, rusqlite::Result<()>)>,
-}
-
-impl Pending {
-    fn new(job: Job) -> Pending {
-        Pending {
-            job,
-            failure: None,
-            settled: None,
-            maintained: None,
-        }
-    }
-
-    /// Lets a call be recorded as failed instead of run again.
-    fn fail(&mut self, failure: &ToolError) {
-        self.settled = None;
-        if matches!(self.job, Job::Call { .. }) {
-            let failed = || Ended::failed(failure.clone());
-            self.failure.get_or_insert_with(failed);
-        }
-    }
 }
 
 /// The transaction is gone, and with it what its members wrote.
@@ -176,10 +134,10 @@ struct Writer {
 
 impl Writer {
     /// Runs a batch, commits it, and answers.
-    fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation]) {
+    fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
         let mut failed = None;
         loop {
-            match self.attempt(&mut batch, rows) {
+            match self.attempt(&mut batch, rows, intake) {
                 Ok(Ok(())) => {
                     if let Some(committed) = &self.committed {
                         // One that was not heard yet is enough.
@@ -208,17 +166,32 @@ impl Writer {
         }
     }
 
-    fn attempt(&mut self, batch: &mut [Pending], rows: &[Operation]) -> rusqlite::Result<Result<(), Lost>> {
+    /// Runs the calls of a batch, as far as their turn goes, and commits them. The others are put back.
+    fn attempt(
+        &mut self,
+        batch: &mut Vec<Pending>,
+        rows: &[Operation],
+        intake: &mut Intake,
+    ) -> rusqlite::Result<Result<(), Lost>> {
         let now = self.runtime.now();
         let session = self.session()?;
         session.begin_write()?;
         for row in rows {
             record(session, row, &now)?;
         }
-        for pending in batch.iter_mut() {
+        let mut turn = Turn::begin();
+        let mut done = 0;
+        while let Some(pending) = batch.get_mut(done) {
+            if turn.is_over(pending, intake) {
+                intake.put_back(batch.split_off(done));
+                break;
+            }
+            let began = Instant::now();
             if self.process(pending)?.is_err() {
                 return Ok(Err(Lost));
             }
+            turn.took(pending, began, intake);
+            done += 1;
         }
         self.session()?.commit()?;
         Ok(Ok(()))
@@ -227,7 +200,7 @@ impl Writer {
     fn process(&mut self, pending: &mut Pending) -> rusqlite::Result<Result<(), Lost>> {
         let now = self.runtime.now();
         match &mut pending.job {
-            Job::Flush(_) | Job::Backlog => {}
+            Job::Flush(_) | Job::Pulse(_) | Job::Backlog => {}
             Job::Record { operation, .. } => {
                 let session = self.session()?;
                 record(session, operation, &now)?;
@@ -469,6 +442,7 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
             Job::Flush(done) => {
                 let _ = projector.send(Projection::Flush(done));
             }
+            Job::Pulse(done) => drop(done.send(())),
             Job::Backlog => {}
         }
     }

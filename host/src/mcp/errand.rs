@@ -205,6 +205,9 @@ impl Handler {
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller {
             identity: identity(context),
+            share: sender(context)
+                .map(|sender| sender.share.clone())
+                .unwrap_or_default(),
             client: context
                 .client_info()
                 .map(|info| crate::text::clean(crate::text::cut(&info.name, 100))),
@@ -223,8 +226,13 @@ impl Handler {
 
 /// Who sent a request, if its transport proved it.
 pub(super) fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
+    sender(context)?.identity.clone()
+}
+
+/// Who sent a request, if it came over HTTP.
+fn sender(context: &RequestContext<RoleServer>) -> Option<&Sender> {
     let parts = context.extensions.get::<axum::http::request::Parts>()?;
-    parts.extensions.get::<Sender>()?.0.clone()
+    parts.extensions.get::<Sender>()
 }
 
 /// A connection's name for requests over HTTP that stand alone. Each would be a connection of its own, and whatever counts

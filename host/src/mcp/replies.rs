@@ -86,6 +86,9 @@ pub(super) fn meta(outcome: &Outcome) -> MetaObject {
     if !outcome.stale.is_empty() {
         add("stale", json!({ "reasons": outcome.stale }));
     }
+    if let Some(why) = &outcome.not_kept {
+        add("not_kept", json!({ "error": why }));
+    }
     meta
 }
 

@@ -17,13 +17,17 @@ pub struct StoredArtifact {
     pub collected: bool,
 }
 
+/// Equal content is stored once, and is its newest artifact's.
+const CONTENTS: &str = "SELECT hash, size, holder, max(created_at) AS newest FROM core_artifacts
+    WHERE collected = 0 GROUP BY hash";
+
 impl Session {
     /// Adds an operation's artifact, in the operation's transaction.
     pub(super) fn add_artifact(&self, op_id: &str, artifact: &Artifact) -> rusqlite::Result<()> {
         self.db
             .prepare_cached(
-                "INSERT INTO core_artifacts (id, hash, kind, size, total_size, op_id, created_at, expires_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO core_artifacts (id, hash, kind, size, total_size, op_id, created_at, expires_at, holder)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?
             .execute(params![
                 artifact.id,
@@ -34,6 +38,7 @@ impl Session {
                 op_id,
                 artifact.created_at,
                 artifact.expires_at,
+                artifact.holder,
             ])
             .and_then(exactly_one)
     }
@@ -42,7 +47,7 @@ impl Session {
     pub fn artifact(&self, id: &str) -> rusqlite::Result<Option<StoredArtifact>> {
         self.db
             .prepare_cached(
-                "SELECT id, hash, kind, size, total_size, created_at, expires_at, op_id, collected
+                "SELECT id, hash, kind, size, total_size, created_at, expires_at, op_id, collected, holder
                  FROM core_artifacts WHERE id = ?1",
             )?
             .query_row([id], |row| {
@@ -57,6 +62,7 @@ impl Session {
                         total_size: row.get(4)?,
                         created_at: row.get(5)?,
                         expires_at: row.get(6)?,
+                        holder: row.get(9)?,
                     },
                     op_id: row.get(7)?,
                     collected: row.get(8)?,
@@ -65,8 +71,8 @@ impl Session {
             .optional()
     }
 
-    /// Ids and hashes of artifacts whose content must go: those that expired, and the oldest of what is
-    /// more than so many bytes.
+    /// Ids and hashes of artifacts whose content must go: those that expired, and if there are more than so many bytes,
+    /// the oldest of the holder that has the most, as far as it has more than the next.
     pub fn artifacts_over(
         &self,
         now: &str,
@@ -84,18 +90,50 @@ impl Session {
         if !expired.is_empty() {
             return Ok(expired);
         }
-        // Equal content is stored once, and counted with its newest artifact.
-        self.db
-            .prepare_cached(
-                "SELECT artifacts.id, artifacts.hash FROM core_artifacts AS artifacts
-                 JOIN (SELECT hash, sum(size) OVER (ORDER BY newest DESC, hash) AS up_to
-                       FROM (SELECT hash, max(size) AS size, max(created_at) AS newest FROM core_artifacts
-                             WHERE collected = 0 GROUP BY hash)) AS contents ON contents.hash = artifacts.hash
-                 WHERE artifacts.collected = 0 AND contents.up_to > ?1
-                 ORDER BY artifacts.created_at, artifacts.id LIMIT ?2",
-            )?
-            .query_map(params![most, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect()
+        let Some((holder, excess)) = self.excess(most)? else {
+            return Ok(Vec::new());
+        };
+        let hashes = self.oldest_of(&holder, excess, limit)?;
+        let mut of_hash = self
+            .db
+            .prepare_cached("SELECT id, hash FROM core_artifacts WHERE hash = ?1 AND collected = 0")?;
+        let mut over = Vec::new();
+        for hash in hashes {
+            let named = of_hash.query_map([hash], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            over.extend(named.collect::<rusqlite::Result<Vec<_>>>()?);
+        }
+        Ok(over)
+    }
+
+    /// Who has most, if there are more than so many bytes, and how many of those must go first.
+    fn excess(&self, most: i64) -> rusqlite::Result<Option<(String, i64)>> {
+        let mut statement = self.db.prepare_cached(&format!(
+            "SELECT holder, sum(size) AS bytes FROM ({CONTENTS}) GROUP BY holder ORDER BY bytes DESC, holder"
+        ))?;
+        let holders: Vec<(String, i64)> = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        let over = holders.iter().map(|(_, bytes)| bytes).sum::<i64>() - most;
+        let mut holders = holders.into_iter();
+        let first = holders.next().filter(|_| over > 0);
+        let next = holders.next().map_or(0, |(_, bytes)| bytes);
+        Ok(first.map(|(holder, bytes)| (holder, over.min(bytes - next).max(1))))
+    }
+
+    /// The hashes of a holder's oldest contents: as many as have so many bytes together.
+    fn oldest_of(&self, holder: &str, bytes: i64, limit: u32) -> rusqlite::Result<Vec<String>> {
+        let mut statement = self.db.prepare_cached(&format!(
+            "SELECT hash, size FROM ({CONTENTS}) WHERE holder = ?1 ORDER BY newest, hash LIMIT ?2"
+        ))?;
+        let mut rows = statement.query(params![holder, limit])?;
+        let (mut hashes, mut sum) = (Vec::new(), 0);
+        while sum < bytes
+            && let Some(row) = rows.next()?
+        {
+            hashes.push(row.get(0)?);
+            sum += row.get::<_, i64>(1)?;
+        }
+        Ok(hashes)
     }
 
     /// Notes that content was taken away.

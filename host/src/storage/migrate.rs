@@ -147,6 +147,10 @@ const CORE: &[(&str, &str)] = &[
         "0009_consents",
         include_str!("../../../migrations/core/0009_consents.sql"),
     ),
+    (
+        "0010_artifact_holders",
+        include_str!("../../../migrations/core/0010_artifact_holders.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

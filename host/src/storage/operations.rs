@@ -219,6 +219,13 @@ impl Session {
             .collect()
     }
 
+    /// The first place in the ledger that was not pruned.
+    pub fn oldest_operation(&self) -> rusqlite::Result<Option<i64>> {
+        self.db
+            .prepare_cached("SELECT min(seq) FROM core_operations")?
+            .query_row([], |row| row.get(0))
+    }
+
     /// Who called an operation.
     pub fn actor_of(&self, op_id: &str) -> rusqlite::Result<Option<String>> {
         self.db

@@ -173,6 +173,12 @@ impl Session {
         *lock(&self.state.changes) = changes;
     }
 
+    /// Prepares the host's own statements from now on, under a deadline.
+    pub fn limit_time(&self, deadline: &Deadline) {
+        *lock(&self.state.mode) = Mode::Host;
+        *lock(&self.state.deadline) = Some(deadline.clone());
+    }
+
     /// Prepares the host's own statements from now on, without a deadline.
     pub fn leave(&self) {
         *lock(&self.state.mode) = Mode::Host;

@@ -7,6 +7,7 @@ mod baseline;
 mod client;
 mod figure;
 mod gate_part;
+mod http;
 mod machine;
 mod native;
 mod page;
@@ -78,6 +79,7 @@ enum Part {
     Policy,
     Repository,
     Neighbour,
+    Fairness,
     Idle,
 }
 
@@ -96,6 +98,7 @@ impl Part {
             Part::Policy => figure::policy::measure(setup, report),
             Part::Repository => figure::repository::measure(setup, report),
             Part::Neighbour => figure::neighbour::measure(setup, report),
+            Part::Fairness => figure::fairness::measure(setup, report),
             Part::Idle => figure::idle::measure(setup, report),
         }
     }

@@ -1,5 +1,5 @@
 //! What every request of `/mcp` passes before it is read as MCP: who sends it, is there room, did its
-//! body come.
+//! body come. What there is room for is shared by identity, and by address without one.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,17 +14,19 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::TaskTracker;
 
+use super::bodies::{Bodies, Room, Unread};
 use super::limits::{Full, InFlight, Rate};
+use super::pace::Pace;
 use super::seats::{Seat, Work};
-use super::sessions::Sessions;
+use super::sessions::{Place, Sessions, Use};
 use super::{answer, metadata};
 use crate::auth::{Doorkeeper, Identity};
 use crate::config::Caps;
 use crate::gate::Gate;
 use crate::mcp::wire;
+use crate::share::Share;
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
@@ -44,6 +46,10 @@ pub(super) struct Door {
     pub(super) sessions: Arc<Sessions>,
     gate: Arc<Gate>,
     in_flight: InFlight,
+    /// Streams that wait for notifications.
+    streams: InFlight,
+    bodies: Bodies,
+    pace: Pace,
     rate: Option<Rate>,
     stopping: AtomicBool,
     /// Requests whose answers are not sent yet.
@@ -67,6 +73,9 @@ impl Door {
             sessions: Arc::new(Sessions::new(caps.sessions, caps.idle_session)),
             gate,
             in_flight: InFlight::new(caps.in_flight, caps.in_flight_per_client),
+            streams: InFlight::new(caps.connections, caps.sessions),
+            bodies: Bodies::new(caps.body),
+            pace: Pace::new(),
             rate: caps.requests_per_sec.map(Rate::new),
             stopping: AtomicBool::new(false),
             unanswered: TaskTracker::new(),
@@ -138,29 +147,36 @@ impl Door {
         })
     }
 
-    fn check_rate(&self, client: &str) -> Result<(), Response> {
+    fn check_rate(&self, share: &Share) -> Result<(), Response> {
         match &self.rate {
-            Some(rate) if !rate.allows(client, Instant::now()) => Err(answer::too_fast(rate.limit())),
+            Some(rate) if !rate.allows(share.as_str(), Instant::now()) => Err(answer::too_fast(rate.limit())),
             _ => Ok(()),
         }
     }
 
-    async fn body(&self, body: Body) -> Result<Bytes, Response> {
+    /// Reads a body, in its sender's share of the memory for bodies.
+    async fn body(&self, body: Body, share: &Share) -> Result<(Bytes, Room), Response> {
         let limit = self.caps.body;
         if body.size_hint().lower() > limit as u64 {
             return Err(answer::too_large(limit));
         }
-        let read = axum::body::to_bytes(body, limit);
+        let read = self.bodies.read(body, share);
         match tokio::time::timeout(self.caps.request, read).await {
             Err(_) => Err(answer::too_slow(self.caps.request)),
             Ok(Ok(body)) => Ok(body),
-            Ok(Err(err)) if is_too_long(&err) => Err(answer::too_large(limit)),
-            Ok(Err(_)) => Err(answer::broken_off()),
+            Ok(Err(Unread::TooLarge)) => Err(answer::too_large(limit)),
+            Ok(Err(Unread::NoRoom(most))) => Err(answer::too_many(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TOO_MANY_BYTES",
+                "bytes of requests that are being read",
+                most,
+            )),
+            Ok(Err(Unread::BrokenOff)) => Err(answer::broken_off()),
         }
     }
 
     /// A place for the session that a message begins, if it begins one.
-    fn place(&self, body: &[u8]) -> Result<Option<OwnedSemaphorePermit>, Response> {
+    async fn place(&self, body: &[u8], share: &Share) -> Result<Option<Place>, Response> {
         if !begins_session(body) {
             return Ok(None);
         }
@@ -172,15 +188,25 @@ impl Door {
                 self.caps.sessions,
             )
         };
-        self.sessions.place().map(Some).ok_or_else(full)
+        self.sessions.place(share).await.map(Some).ok_or_else(full)
     }
 
     fn full(&self, full: Full) -> Response {
         let (status, limit) = match full {
             Full::Server => (StatusCode::SERVICE_UNAVAILABLE, self.caps.in_flight),
             Full::Client => (StatusCode::TOO_MANY_REQUESTS, self.caps.in_flight_per_client),
+            Full::Share(held) => (StatusCode::TOO_MANY_REQUESTS, held),
         };
         answer::too_many(status, "TOO_MANY_IN_FLIGHT", "requests in flight", limit)
+    }
+
+    fn too_many_streams(&self, full: Full) -> Response {
+        let (status, limit) = match full {
+            Full::Server => (StatusCode::SERVICE_UNAVAILABLE, self.caps.connections),
+            Full::Client => (StatusCode::TOO_MANY_REQUESTS, self.caps.sessions),
+            Full::Share(held) => (StatusCode::TOO_MANY_REQUESTS, held),
+        };
+        answer::too_many(status, "TOO_MANY_STREAMS", "streams", limit)
     }
 }
 
@@ -199,41 +225,57 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     }
     let (mut parts, body) = request.into_parts();
     let identity = door.identify(&parts.headers).await?;
-    let named = parts.headers.get(SESSION).and_then(|value| value.to_str().ok());
-    let session = named.and_then(|id| door.sessions.use_by(id, identity.as_ref()));
-    let client = match (&session, &identity) {
-        (Some(_), _) => format!("session {}", named.unwrap_or_default()),
-        (None, Some(identity)) => identity.to_string(),
-        (None, None) => String::new(),
-    };
-    door.check_rate(&client)?;
     let seat = parts.extensions.get::<Arc<Seat>>().cloned();
+    let share = Share::of(identity.as_ref(), seat.as_ref().map(|seat| seat.peer));
+    door.check_rate(&share)?;
+    let purpose = if parts.method == Method::POST {
+        Use::Call
+    } else {
+        Use::Stream
+    };
+    let named = parts.headers.get(SESSION).and_then(|value| value.to_str().ok());
+    let session = named.and_then(|id| door.sessions.use_by(id, identity.as_ref(), purpose));
     let busy = |work| seat.as_ref().map(|seat| seat.let_in(identity.as_ref(), work));
-    parts.extensions.insert(Sender(identity.clone()));
+    parts.extensions.insert(Sender {
+        identity: identity.clone(),
+        share: share.clone(),
+    });
     if parts.method != Method::POST {
         // A stream that waits for notifications is nothing to wait for at the end.
         drop(unanswered);
+        let slot = door.streams.take(share.as_str());
+        let slot = slot.map_err(|full| door.too_many_streams(full))?;
         let busy = busy(Work::Stream);
         let request = Request::from_parts(parts, body);
         let response = Sessions::serving(identity, None, next.run(request)).await;
-        return Ok(held(response, (session, busy)));
+        return Ok(held(response, (session, slot, busy)));
     }
-    let slot = door.in_flight.take(&client).map_err(|full| door.full(full))?;
+    let slot = door
+        .in_flight
+        .take(share.as_str())
+        .map_err(|full| door.full(full))?;
     // Who has not said who it is has to send all of it before its connection is kept for it.
     let known = identity.as_ref().and_then(|_| busy(Work::Call));
-    let body = door.body(body).await?;
+    let pass = door.pace.enter(&share).await;
+    let (body, room) = door.body(body, &share).await?;
     let busy = known.or_else(|| busy(Work::Call));
-    let place = door.place(&body)?;
+    let place = door.place(&body, &share).await?;
     let body = wire::repair(&body).map_or(body, Bytes::from);
     parts.headers.remove(header::CONTENT_LENGTH);
     let request = Request::from_parts(parts, Body::from(body));
     let response = Sessions::serving(identity, place, next.run(request)).await;
-    Ok(held(response, (session, slot, unanswered, busy)))
+    drop(room);
+    Ok(held(response, (session, slot, pass, unanswered, busy)))
 }
 
 /// Who sent a request, for who serves it.
 #[derive(Debug, Clone)]
-pub(crate) struct Sender(pub(crate) Option<Identity>);
+pub(crate) struct Sender {
+    /// Proven by a token.
+    pub(crate) identity: Option<Identity>,
+    /// With whom it shares.
+    pub(crate) share: Share,
+}
 
 /// Whether a message is `initialize`.
 fn begins_session(message: &[u8]) -> bool {
@@ -243,18 +285,6 @@ fn begins_session(message: &[u8]) -> bool {
     }
     serde_json::from_slice::<Method>(message)
         .is_ok_and(|message| message.method.as_deref() == Some("initialize"))
-}
-
-/// Whether a body is too long, rather than broken off.
-fn is_too_long(err: &axum::Error) -> bool {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(err);
-    while let Some(err) = source {
-        if err.to_string().contains("length limit exceeded") {
-            return true;
-        }
-        source = err.source();
-    }
-    false
 }
 
 /// A response that holds something until it is sent or given up.

@@ -15,6 +15,8 @@ pub(super) enum Full {
     Server,
     /// As many as one client may have are in flight.
     Client,
+    /// So many of a client are in flight, and what is left is for others.
+    Share(usize),
 }
 
 /// Counts requests that are not answered yet.
@@ -44,12 +46,17 @@ impl InFlight {
     /// Takes a slot for a client's request.
     pub(super) fn take(&self, client: &str) -> Result<Slot, Full> {
         let mut counts = lock(&self.counts);
-        if counts.values().sum::<usize>() >= self.all {
+        let free = self.all.saturating_sub(counts.values().sum());
+        if free == 0 {
             return Err(Full::Server);
         }
         let count = counts.entry(client.to_owned()).or_default();
         if *count >= self.of_client {
             return Err(Full::Client);
+        }
+        // So that others find room before anybody is done.
+        if *count >= free {
+            return Err(Full::Share(*count));
         }
         *count += 1;
         Ok(Slot {
@@ -141,6 +148,17 @@ mod tests {
         let four = in_flight.take("a").unwrap();
         drop(four);
         assert_eq!(lock(&in_flight.counts).len(), 2);
+    }
+
+    #[test]
+    fn one_client_leaves_half_to_others_and_those_leave_some_to_the_next() {
+        let in_flight = InFlight::new(8, 64);
+        let fill = |client: &str| std::iter::from_fn(|| in_flight.take(client).ok()).collect::<Vec<_>>();
+        let slots = [fill("a"), fill("b"), fill("c"), fill("d")];
+        assert_eq!(slots.each_ref().map(Vec::len), [4, 2, 1, 1]);
+        assert_eq!(in_flight.take("e").unwrap_err(), Full::Server);
+        drop(slots);
+        assert!(lock(&in_flight.counts).is_empty());
     }
 
     #[test]

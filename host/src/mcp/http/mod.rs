@@ -1,12 +1,14 @@
 //! Many clients over streamable HTTP: who gets in, how much at once, and an orderly end.
 
 mod answer;
+mod bodies;
 mod door;
 mod hosts;
 mod limits;
 mod linger;
 mod listen;
 mod metadata;
+mod pace;
 mod pulse;
 mod seats;
 mod sessions;

@@ -40,7 +40,7 @@ struct Taken {
 #[derive(Debug)]
 pub(super) struct Seat {
     /// The peer's address; of IPv6, the network that one customer has.
-    peer: IpAddr,
+    pub(super) peer: IpAddr,
     /// The address that the connection came to.
     pub(super) local: IpAddr,
     opened: Instant,

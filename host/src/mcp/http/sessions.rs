@@ -1,5 +1,8 @@
 //! Sessions of clients that begin with `initialize`: each belongs to who began it, there are so many at
 //! most, and one that nobody uses ends.
+//!
+//! Identities share the places. When all are taken, one that has fewer than another gets a place of the one that has
+//! the most: that of the session which was idle for longest, or of one that only waits for notifications.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +14,12 @@ use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
 };
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::Identity;
+use crate::share::Share;
+
+/// How often a place is made that somebody else takes.
+const ATTEMPTS: usize = 8;
 
 tokio::task_local! {
     /// The request that is being served. Outside of one, the host itself is at work.
@@ -23,35 +29,82 @@ tokio::task_local! {
 /// Who sends a request, and the place for a session that it may begin.
 struct Requester {
     identity: Option<Identity>,
-    place: Mutex<Option<OwnedSemaphorePermit>>,
+    place: Mutex<Option<Place>>,
 }
 
 /// The sessions of a server.
 pub(super) struct Sessions {
     local: LocalSessionManager,
     owned: Mutex<HashMap<SessionId, Owned>>,
-    places: Arc<Semaphore>,
+    most: usize,
+    places: Places,
     idle: Duration,
 }
 
+/// How many places each share has.
+type Places = Arc<Mutex<HashMap<Share, usize>>>;
+
 struct Owned {
     owner: Option<Identity>,
-    /// Requests and streams that use it now.
-    users: usize,
+    /// Requests that use it now.
+    calls: usize,
+    /// Streams that wait for notifications now.
+    streams: usize,
     last_used: Instant,
-    _place: Option<OwnedSemaphorePermit>,
+    place: Option<Place>,
+}
+
+impl Owned {
+    fn users(&mut self, purpose: Use) -> &mut usize {
+        match purpose {
+            Use::Call => &mut self.calls,
+            Use::Stream => &mut self.streams,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.calls == 0 && self.streams == 0
+    }
+}
+
+/// A place for a session. Dropping it makes room.
+pub(super) struct Place {
+    share: Share,
+    places: Places,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = lock(&self.places);
+        if let Some(count) = places.get_mut(&self.share) {
+            *count -= 1;
+            if *count == 0 {
+                places.remove(&self.share);
+            }
+        }
+    }
+}
+
+/// What a request does with a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It calls something.
+    Call,
+    /// It waits for notifications, or ends the session.
+    Stream,
 }
 
 /// A session in use. Dropping it begins its idle time.
 pub(super) struct InUse {
     id: SessionId,
+    purpose: Use,
     sessions: Arc<Sessions>,
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
         if let Some(owned) = self.sessions.owned().get_mut(&self.id) {
-            owned.users -= 1;
+            *owned.users(self.purpose) -= 1;
             owned.last_used = Instant::now();
         }
     }
@@ -65,20 +118,68 @@ impl Sessions {
         Sessions {
             local,
             owned: Mutex::default(),
-            places: Arc::new(Semaphore::new(most)),
+            most,
+            places: Places::default(),
             idle,
         }
     }
 
-    /// A place for one more session, if there is one.
-    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).try_acquire_owned().ok()
+    /// A place for one more session. If there is none, a session ends of the share that has the most, unless that has
+    /// hardly more than this one.
+    pub(super) async fn place(&self, share: &Share) -> Option<Place> {
+        // Whoever comes at the same time may take the place that was made.
+        for _ in 0..ATTEMPTS {
+            let holder = match self.take(share) {
+                Ok(place) => return Some(place),
+                Err(holder) => holder?,
+            };
+            let id = self.dispensable(&holder)?;
+            tracing::debug!(session = &*id, %holder, "a session ends to make room for another identity");
+            if let Err(err) = self.close(&id).await {
+                tracing::debug!(%err, "a session that was to make room was over already");
+            }
+        }
+        None
+    }
+
+    /// Takes a place, or says who has most, if that is so many that one of them is due to this share.
+    fn take(&self, share: &Share) -> Result<Place, Option<Share>> {
+        let mut places = lock(&self.places);
+        if places.values().sum::<usize>() >= self.most {
+            let own = places.get(share).copied().unwrap_or_default();
+            let most = places.iter().max_by_key(|(_, count)| **count);
+            let holder = most.filter(|(_, count)| **count >= own + 2);
+            return Err(holder.map(|(holder, _)| holder.clone()));
+        }
+        *places.entry(share.clone()).or_default() += 1;
+        Ok(Place {
+            share: share.clone(),
+            places: Arc::clone(&self.places),
+        })
+    }
+
+    /// The session of a share that is missed least: idle for longest, or else one that only waits. One that works goes
+    /// only if its share has more than it would have if all had the same.
+    fn dispensable(&self, holder: &Share) -> Option<SessionId> {
+        let (count, shares) = {
+            let places = lock(&self.places);
+            (places.get(holder).copied().unwrap_or_default(), places.len() + 1)
+        };
+        let has_more = count * shares > self.most;
+        let owned = self.owned();
+        let theirs = owned.iter().filter(|(_, owned)| {
+            let place = owned.place.as_ref().filter(|place| place.share == *holder);
+            place.is_some() && (owned.calls == 0 || has_more)
+        });
+        theirs
+            .min_by_key(|(_, owned)| (owned.calls > 0, owned.streams > 0, owned.last_used))
+            .map(|(id, _)| id.clone())
     }
 
     /// Serves a request as its sender's. `place` is for the session that it begins.
     pub(super) async fn serving<T>(
         identity: Option<Identity>,
-        place: Option<OwnedSemaphorePermit>,
+        place: Option<Place>,
         request: impl Future<Output = T>,
     ) -> T {
         let place = Mutex::new(place);
@@ -86,15 +187,21 @@ impl Sessions {
     }
 
     /// Marks a session as used, if it is its sender's.
-    pub(super) fn use_by(self: &Arc<Self>, id: &str, identity: Option<&Identity>) -> Option<InUse> {
+    pub(super) fn use_by(
+        self: &Arc<Self>,
+        id: &str,
+        identity: Option<&Identity>,
+        purpose: Use,
+    ) -> Option<InUse> {
         let id: SessionId = id.into();
         let mut map = self.owned();
         let owned = map
             .get_mut(&id)
             .filter(|owned| owned.owner.as_ref() == identity)?;
-        owned.users += 1;
+        *owned.users(purpose) += 1;
         Some(InUse {
             id,
+            purpose,
             sessions: Arc::clone(self),
         })
     }
@@ -102,7 +209,7 @@ impl Sessions {
     /// Ends the sessions that nobody used for long. Returns when the next may be due.
     pub(super) async fn end_idle(&self) -> Duration {
         let now = Instant::now();
-        let idle = |owned: &Owned| owned.users == 0 && now.duration_since(owned.last_used) >= self.idle;
+        let idle = |owned: &Owned| owned.is_idle() && now.duration_since(owned.last_used) >= self.idle;
         let ended: Vec<SessionId> = {
             let owned = self.owned();
             let ended = owned.iter().filter(|(_, owned)| idle(owned));
@@ -132,7 +239,7 @@ impl Sessions {
     }
 
     fn owned(&self) -> MutexGuard<'_, HashMap<SessionId, Owned>> {
-        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.owned)
     }
 }
 
@@ -142,16 +249,14 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.local.create_session().await?;
-        let taken = REQUEST.try_with(|request| {
-            let mut place = request.place.lock().unwrap_or_else(PoisonError::into_inner);
-            (request.identity.clone(), place.take())
-        });
+        let taken = REQUEST.try_with(|request| (request.identity.clone(), lock(&request.place).take()));
         let (owner, place) = taken.unwrap_or_default();
         let owned = Owned {
             owner,
-            users: 0,
+            calls: 0,
+            streams: 0,
             last_used: Instant::now(),
-            _place: place,
+            place,
         };
         self.owned().insert(id.clone(), owned);
         Ok((id, transport))
@@ -202,5 +307,87 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         self.local.resume(id, last_event_id).await
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Begins a session of somebody, if there is a place.
+    async fn begin(sessions: &Sessions, name: &str) -> Option<SessionId> {
+        let place = sessions.place(&Share::named(name)).await?;
+        let begun = Sessions::serving(None, Some(place), sessions.create_session()).await;
+        let (id, transport) = begun.unwrap();
+        drop(transport);
+        Some(id)
+    }
+
+    fn counts(sessions: &Sessions) -> [usize; 3] {
+        let places = lock(&sessions.places);
+        ["a", "b", "c"].map(|name| places.get(&Share::named(name)).copied().unwrap_or_default())
+    }
+
+    #[tokio::test]
+    async fn a_newcomer_gets_a_place_of_the_one_that_has_most() {
+        let sessions = Arc::new(Sessions::new(6, Duration::from_secs(60)));
+        for _ in 0..6 {
+            assert!(begin(&sessions, "a").await.is_some());
+        }
+        assert!(
+            begin(&sessions, "a").await.is_none(),
+            "nobody makes room for itself"
+        );
+        for _ in 0..9 {
+            begin(&sessions, "b").await;
+            begin(&sessions, "a").await;
+        }
+        assert_eq!(
+            counts(&sessions),
+            [3, 3, 0],
+            "they come to have the same, and stay so"
+        );
+        assert!(begin(&sessions, "c").await.is_some());
+        assert!(begin(&sessions, "c").await.is_some());
+        assert!(begin(&sessions, "c").await.is_none());
+        assert_eq!(counts(&sessions), [2, 2, 2]);
+        assert_eq!(sessions.owned().len(), 6);
+    }
+
+    #[tokio::test]
+    async fn the_session_that_was_idle_for_longest_goes_and_one_that_works_stays() {
+        let sessions = Arc::new(Sessions::new(3, Duration::from_secs(60)));
+        let works = begin(&sessions, "a").await.unwrap();
+        let listens = begin(&sessions, "a").await.unwrap();
+        let idle = begin(&sessions, "a").await.unwrap();
+        let _call = sessions.use_by(&works, None, Use::Call).unwrap();
+        let _stream = sessions.use_by(&listens, None, Use::Stream).unwrap();
+        let left = |sessions: &Sessions| {
+            let owned = sessions.owned();
+            [&works, &listens, &idle].map(|id| owned.contains_key(id))
+        };
+        assert!(begin(&sessions, "b").await.is_some());
+        assert_eq!(left(&sessions), [true, true, false]);
+        assert!(begin(&sessions, "c").await.is_some());
+        assert_eq!(left(&sessions), [true, false, false]);
+        assert!(begin(&sessions, "d").await.is_none());
+        assert_eq!(left(&sessions), [true, false, false]);
+    }
+
+    #[tokio::test]
+    async fn sessions_that_all_work_are_no_way_to_keep_others_out() {
+        let sessions = Arc::new(Sessions::new(4, Duration::from_secs(60)));
+        let mut calls = Vec::new();
+        for _ in 0..4 {
+            let id = begin(&sessions, "a").await.unwrap();
+            calls.push(sessions.use_by(&id, None, Use::Call).unwrap());
+        }
+        assert!(begin(&sessions, "b").await.is_some());
+        assert!(begin(&sessions, "b").await.is_some());
+        assert_eq!(counts(&sessions), [2, 2, 0]);
     }
 }

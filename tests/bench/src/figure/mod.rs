@@ -1,6 +1,7 @@
 //! The figures, and what they share.
 
 pub(crate) mod durable;
+pub(crate) mod fairness;
 pub(crate) mod idle;
 pub(crate) mod in_process;
 pub(crate) mod ledger;

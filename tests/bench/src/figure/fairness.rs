@@ -1,0 +1,112 @@
+//! What an identity that calls as fast as it can costs another one that calls beside it.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+use tempfile::NamedTempFile;
+
+use super::Setup;
+use crate::http::Server;
+use crate::report::{Figure, Quantity, Report, Target, Unit};
+use crate::sample::Sample;
+use crate::workload::{self, CONFIG_FILE, Kind, Request, Seeded};
+
+/// Tokens of the one that is measured, and of the one that takes what it gets.
+const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
+const ADA: &str = "ada-0123456789abcdef0123456789abcdef";
+/// Connections of the one that takes what it gets.
+const CONNECTIONS: usize = 32;
+/// How many times as long a read may take at the 99th percentile.
+const LIMIT: f64 = 3.0;
+
+/// Measures one identity's reads alone, and beside reads, writes and reads of the ledger of another.
+pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
+    let dir = setup.fresh_dir()?;
+    let tokens = dir.path().join("tokens");
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&tokens)?;
+    write!(file, "bob {BOB}\nada {ADA}\n")?;
+    let mut config = NamedTempFile::with_suffix_in(".toml", &setup.place)?;
+    write!(config, "{CONFIG_FILE}[server.auth]\ntoken_file = {tokens:?}\n")?;
+    report.text("\nan identity's reads over HTTP, one after another, at the 99th percentile");
+    for other in ["reads", "writes", "reads of the ledger"] {
+        let data = dir.path().join(other);
+        let (alone, beside, calls) = reads(setup, config.path(), &data, other)?;
+        let [alone, beside] = [alone, beside].map(|p99| Quantity(p99, Unit::Milliseconds));
+        report.text(&format!(
+            "  alone {alone}, beside {calls} {other} of another {beside}"
+        ));
+        let most = alone.0 * LIMIT;
+        report.add(Figure {
+            name: format!("an identity's p99 beside {other} of another"),
+            value: beside,
+            baseline: "alone",
+            baseline_value: alone,
+            target: Some(Target::at_most("takes", beside, most)),
+        });
+    }
+    Ok(())
+}
+
+/// The 99th percentile of an identity's reads alone and beside another's calls, in milliseconds, and how many calls
+/// that one made.
+fn reads(setup: &Setup, config: &Path, data: &Path, other: &str) -> anyhow::Result<(f64, f64, usize)> {
+    let mut command = setup.tollgate_with(config, data);
+    command.args(["--tier", "full"]);
+    let server = Server::start(command)?;
+    let mut bob = server.connect(BOB)?;
+    let seeded = workload::seed(&mut bob)?;
+    let mut p99 = || -> anyhow::Result<f64> {
+        let times = (0..setup.effort.reads).map(|number| {
+            let took = bob.time(&Kind::Get.request(&seeded, number))?;
+            Ok(took.as_secs_f64() * 1e3)
+        });
+        let times: Vec<f64> = times.collect::<anyhow::Result<_>>()?;
+        Ok(Sample::of(times).percentile(0.99))
+    };
+    p99()?;
+    let alone = p99()?;
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let busy: Vec<_> = (0..CONNECTIONS)
+            .map(|_| scope.spawn(|| busy(&server, &seeded, other, &over)))
+            .collect();
+        let beside = p99();
+        over.store(true, Ordering::Relaxed);
+        let mut calls = 0;
+        for caller in busy {
+            calls += caller
+                .join()
+                .map_err(|_| anyhow::anyhow!("a caller panicked"))??;
+        }
+        Ok((alone, beside?, calls))
+    })
+}
+
+/// Calls one after another until it is over, and counts what went well.
+fn busy(server: &Server, seeded: &Seeded, what: &str, over: &AtomicBool) -> anyhow::Result<usize> {
+    let mut ada = server.connect(ADA)?;
+    let mut calls = 0;
+    let mut number = 0;
+    while !over.load(Ordering::Relaxed) {
+        let request = match what {
+            "reads" => Kind::Get.request(seeded, number),
+            "writes" => Kind::Create.request(seeded, number),
+            _ => Request {
+                tool: "ledger_query",
+                arguments: json!({"tool": "nothing"}),
+            },
+        };
+        calls += usize::from(ada.attempt(&request)?);
+        number += 1;
+    }
+    Ok(calls)
+}

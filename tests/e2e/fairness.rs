@@ -1,0 +1,234 @@
+//! One identity that takes whatever it gets, and another that calls beside it.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{HttpServer, Session, guest, params, until};
+use crate::http_auth::{ADA, BOB, place_with_tokens};
+
+const TOKENS: &str = "[server.auth]\ntoken_file = \"tokens\"\n";
+
+/// A place whose spinner spins for this long, for Ada and Bob.
+fn spinning(limits: &str) -> crate::harness::Place {
+    place_with_tokens(&format!(
+        "{TOKENS}[packs.spinner]\nsource = {:?}\nlimits = {{ {limits} }}\n",
+        guest("spinner")
+    ))
+}
+
+/// Makes calls whose answers nobody waits for.
+fn begin(session: &Session, calls: usize, tool: &'static str) {
+    for _ in 0..calls {
+        let client = session.client().peer().clone();
+        tokio::spawn(async move {
+            let _ = client.call_tool(params(tool, json!({}))).await;
+        });
+    }
+}
+
+/// Begins a session: the status of the answer, and the session's id.
+async fn initialize(server: &HttpServer, token: &str) -> (u16, Option<String>) {
+    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}});
+    let response = reqwest::Client::new()
+        .post(&server.url)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("authorization", format!("Bearer {token}"))
+        .body(message.to_string())
+        .send()
+        .await
+        .unwrap();
+    let id = response.headers().get("mcp-session-id");
+    let id = id.map(|id| id.to_str().unwrap().to_owned());
+    (response.status().as_u16(), id)
+}
+
+/// Sends a message in a session.
+async fn send(server: &HttpServer, token: &str, session: &str, message: &Value) -> reqwest::Response {
+    reqwest::Client::new()
+        .post(&server.url)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("authorization", format!("Bearer {token}"))
+        .header("mcp-session-id", session)
+        .body(message.to_string())
+        .send()
+        .await
+        .unwrap()
+}
+
+/// What a session answers to a list of tools.
+async fn list(server: &HttpServer, token: &str, session: &str) -> u16 {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
+    send(server, token, session, &message).await.status().as_u16()
+}
+
+#[tokio::test]
+async fn sessions_of_one_identity_make_room_for_another_and_for_that_alone() {
+    let place = place_with_tokens(&format!("[server.limits]\nmax_sessions = 4\n{TOKENS}"));
+    let server = place.serve_http(&[]);
+    let mut hers = Vec::new();
+    for _ in 0..4 {
+        let (status, id) = initialize(&server, ADA).await;
+        assert_eq!(status, 200);
+        hers.push(id.unwrap());
+    }
+    assert_eq!(
+        initialize(&server, ADA).await.0,
+        503,
+        "none makes room for its own"
+    );
+    for id in hers.iter().skip(1) {
+        assert_eq!(list(&server, ADA, id).await, 200);
+    }
+    let (status, his) = initialize(&server, BOB).await;
+    assert_eq!(status, 200);
+    assert_eq!(list(&server, BOB, &his.unwrap()).await, 200);
+    // The one that she used last goes last.
+    assert_eq!(list(&server, ADA, &hers[0]).await, 404);
+    for id in hers.iter().skip(1) {
+        assert_eq!(list(&server, ADA, id).await, 200);
+    }
+    assert_eq!(initialize(&server, BOB).await.0, 200);
+    assert_eq!(initialize(&server, BOB).await.0, 503, "half is his");
+}
+
+#[tokio::test]
+async fn a_rate_holds_for_an_identity_however_many_sessions_it_has() {
+    let place = place_with_tokens(&format!("[server.limits]\nrequests_per_sec = 5\n{TOKENS}"));
+    let server = place.serve_http(&[]);
+    let mut sessions = Vec::new();
+    until(async || {
+        let (status, id) = initialize(&server, ADA).await;
+        sessions.extend(id);
+        status == 429
+    })
+    .await;
+    let session = sessions.first().unwrap();
+    until(async || list(&server, ADA, session).await == 429).await;
+    assert_eq!(initialize(&server, BOB).await.0, 200);
+}
+
+#[tokio::test]
+async fn requests_in_flight_are_counted_over_all_sessions_of_an_identity() {
+    let place = place_with_tokens(&format!(
+        "[server.limits]\nmax_in_flight_per_client = 4\n{TOKENS}[packs.spinner]\nsource = {:?}\nlimits = {{ run_ms = 600000 }}\n",
+        guest("spinner")
+    ));
+    let server = place.serve_http(&[]);
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let (status, id) = initialize(&server, ADA).await;
+        assert_eq!(status, 200);
+        let id = id.unwrap();
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(send(&server, ADA, &id, &initialized).await.status().as_u16(), 202);
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "spinner_spin_running", "arguments": {}}});
+        let response = send(&server, ADA, &id, &call).await;
+        assert_eq!(response.status().as_u16(), 200);
+        held.push(response);
+    }
+    assert_eq!(initialize(&server, ADA).await.0, 429);
+    let bob = Session::over_http_as(&server, BOB).await;
+    assert_eq!(bob.ok("spinner_answer", json!({})).await["result"], "here");
+}
+
+#[tokio::test]
+async fn stalled_reads_of_one_identity_keep_nobody_elses_waiting() {
+    let place = spinning("read_ms = 600000");
+    let server = place.serve_http(&[]);
+    let ada = Session::over_http_as(&server, ADA).await;
+    let bob = Session::over_http_as(&server, BOB).await;
+    begin(&ada, 60, "spinner_spin");
+    begin(&ada, 3, "spinner_spin_in_sql");
+    let started = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(bob.ok("spinner_answer", json!({})).await["result"], "here");
+    }
+    assert!(
+        started.elapsed() < Duration::from_secs(60),
+        "hers take ten minutes"
+    );
+}
+
+#[tokio::test]
+async fn long_runs_of_one_identity_leave_room_for_anothers_run() {
+    let place = spinning("run_ms = 600000");
+    let server = place.serve_http(&[]);
+    let ada = Session::over_http_as(&server, ADA).await;
+    let bob = Session::over_http_as(&server, BOB).await;
+    begin(&ada, 40, "spinner_spin_running");
+    let started = |who: &str| {
+        let count = format!("SELECT count(*) FROM core_intents WHERE operation LIKE '%token:{who}%'");
+        place.sql(&count)[0].parse::<usize>().unwrap()
+    };
+    until(async || started("ada") == 8).await;
+    begin(&bob, 1, "spinner_spin_running");
+    until(async || started("bob") == 1).await;
+    assert_eq!(started("ada"), 8);
+}
+
+#[tokio::test]
+async fn slow_writes_of_one_identity_take_turns_with_anothers() {
+    let place = spinning("write_ms = 500");
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Session::over_http_as(&server, ADA).await;
+    let bob = Session::over_http_as(&server, BOB).await;
+    begin(&ada, 50, "spinner_spin_writing");
+    let hers = || {
+        let count = "SELECT count(*) FROM core_operations WHERE actor = 'token:ada'";
+        place.sql(count)[0].parse::<usize>().unwrap()
+    };
+    until(async || hers() >= 1).await;
+    let before = hers();
+    for number in 0..3 {
+        bob.ok("task_create", task(&format!("T{number}"))).await;
+    }
+    let between = hers() - before;
+    // One that runs when his comes, and one between two of his.
+    assert!(between <= 9, "{between} of hers came before three of his");
+}
+
+fn task(title: &str) -> Value {
+    json!({"title": title, "spec_markdown": "# Goal\ng", "workspace": "w", "initial_phase": "spec_draft",
+        "actor": "bob", "actor_role": "orchestrator"})
+}
+
+#[tokio::test]
+async fn artifacts_never_take_twice_what_they_may_and_the_calls_say_so() {
+    let place = place_with_tokens(&format!(
+        "{TOKENS}[artifacts]\nenabled = true\nmax_mib = 8\n[packs.hoarder]\nsource = {:?}\ngrants.artifacts = true\n",
+        guest("hoarder")
+    ));
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Session::over_http_as(&server, ADA).await;
+    let bob = Session::over_http_as(&server, BOB).await;
+    let size = || {
+        let files = std::fs::read_dir(place.data().join("artifacts")).unwrap();
+        let sizes = files.filter_map(|file| file.unwrap().metadata().ok());
+        sizes.map(|metadata| metadata.len()).sum::<u64>()
+    };
+    let mut was_refused = false;
+    for number in 0..20 {
+        // Content of its own in each call.
+        let sizes: Vec<usize> = (0..8).map(|_| (1 << 20) - number).collect();
+        let result = ada.call_raw("hoarder_write", json!({"sizes": sizes})).await;
+        assert_ne!(result.is_error, Some(true), "{result:?}");
+        let meta = result.meta.unwrap();
+        if let Some(why) = meta.0.get("tollgate/not_kept") {
+            assert_eq!(why["error"]["code"], "ARTIFACTS_FULL");
+            was_refused = true;
+        }
+        assert!(size() <= 16 << 20, "{} bytes", size());
+    }
+    assert!(was_refused, "there was room for all of it");
+    let his = bob.call_raw("hoarder_write", json!({"sizes": [100]})).await;
+    assert!(!his.meta.unwrap().0.contains_key("tollgate/not_kept"));
+    until(async || size() <= 8 << 20).await;
+    let left = "SELECT count(*) FROM core_artifacts WHERE collected = 0 AND holder = 'token:bob'";
+    assert_eq!(place.sql(left), ["1"], "it is the least, and stays");
+}
