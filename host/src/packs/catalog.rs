@@ -333,7 +333,9 @@ impl Catalog {
         let mut others: Vec<&str> = loaded.map(String::as_str).collect();
         if !pack.is_builtin() {
             others.extend(known.iter().map(String::as_str));
-            others.extend(builtin::names());
+            for name in builtin::names() {
+                others.push(name);
+            }
         }
         if let Some(other) = others
             .into_iter()
