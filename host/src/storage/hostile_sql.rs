@@ -239,13 +239,16 @@ fn planning_ends_at_the_deadline_too() {
 fn no_straight_line_of_long_values_passes_the_deadline() {
     let place = place();
     for term in ["?1 = ?2 COLLATE NOCASE", "CAST(?1 AS REAL) = ?2", "length(?1) = ?2", "?1 || ?1 = ?2"] {
-        let terms = (0..2_500).map(|at| term.replace("= ", &format!("= {at} || ")));
+        let terms = (0..1_500).map(|at| term.replace("= ", &format!("= {at} || ")));
         let sql = format!("SELECT {}", pairs(terms.collect(), "OR"));
         let params = [text("0".repeat(900_000)), text("0".repeat(900_000))];
         let session = place.call(Duration::from_millis(200));
         let started = Instant::now();
         let done = session.query(&shop(), &sql, &params);
-        assert!(matches!(done, Err(SqlError::TooLarge(_))), "{term}: {done:?}");
+        let Err(SqlError::TooLarge(said)) = done else {
+            panic!("{term}: {done:?}");
+        };
+        assert!(said.contains("this many terms"), "{term}: {said}");
         assert!(started.elapsed() < PATIENCE, "{term}: {:?}", started.elapsed());
         drop(session);
         // Short values are as welcome as ever, and the next statement has its length back.
@@ -274,43 +277,13 @@ fn pairs(mut terms: Vec<String>, by: &str) -> String {
 fn sorting_within_the_budget_takes_no_time() {
     let place = place();
     let session = place.call(Duration::from_secs(60));
-    for (rows, by) in [(4_000, "?1 || (i * 7919 % 8000) COLLATE NOCASE"), (60_000, "?1 <> '' AND i * 7919 % 60000")] {
+    for (rows, by) in [(2_500, "?1 || (i * 7919 % 8000) COLLATE NOCASE"), (60_000, "?1 <> '' AND i * 7919 % 60000")] {
         let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {rows})");
         let sql = format!("{numbers} SELECT i FROM n ORDER BY {by} LIMIT 1 OFFSET {}", rows - 2);
         let started = Instant::now();
         let done = session.query(&shop(), &sql, &[text("x".repeat(1_000))]);
         assert!(done.is_ok(), "{by}: {done:?}");
         assert!(started.elapsed() < PATIENCE, "{by}: {:?}", started.elapsed());
-    }
-}
-
-#[test]
-#[ignore]
-fn zz_measure() {
-    let place = place();
-    let session = place.call(Duration::from_secs(60));
-    for rows in [50_000, 100_000, 150_000, 200_000, 300_000, 400_000] {
-        let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {rows})");
-        for sql in [
-            format!("{numbers} SELECT count(*) FROM (SELECT i FROM n ORDER BY i * 7919 % {rows} LIMIT 10000000)"),
-            format!("{numbers} SELECT max(i) FROM n"),
-            format!("{numbers} SELECT count(*) FROM (SELECT DISTINCT i * 7919 % {rows} FROM n)"),
-        ] {
-            let started = Instant::now();
-            let done = session.query(&shop(), &sql, &[]);
-            eprintln!("{rows} {:?} {} {}", started.elapsed(), done.is_ok(), &sql[90..]);
-        }
-    }
-    for term in ["?1 = ?2 COLLATE NOCASE", "CAST(?1 AS REAL) = 7.5", "?1 + 1", "length(?1)", "?1 = ?2", "?1 || ?2", "substr(?1, 899999, 1)", "?1 OR 0", "abs(?1)", "round(?1, 30)"] {
-        for letter in ["0", "ä", " "] {
-            let sql = format!("SELECT count({term}) FROM n");
-            let sql = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100) {}", sql.replace("?1", "(CASE WHEN i > 0 THEN ?1 END)"));
-            let used = if sql.contains("?2") { 2 } else { 1 };
-            let params = [text(letter.repeat(900_000 / letter.len())), text(letter.repeat(900_000 / letter.len()))];
-            let started = Instant::now();
-            let done = session.query(&shop(), &sql, &params[..used]);
-            eprintln!("100 times {term} {letter}: {:?} {}", started.elapsed(), done.is_ok());
-        }
     }
 }
 
