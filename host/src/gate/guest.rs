@@ -11,6 +11,7 @@ use wasmtime::{Store, Trap};
 
 use super::ask;
 use super::draft::Draft;
+use super::failure::lost_transaction;
 use super::judge::{Judging, Review};
 use super::reply::{self, Reply};
 use super::{Equipment, Generation};
@@ -114,6 +115,10 @@ impl Runtime {
         match (&call.review, session) {
             (Some(review), Some(session)) if !ended.cut_short && session.in_transaction() => {
                 (self.review(call, review, session, &mut ended), ended)
+            }
+            // SQLite gave the transaction up, so nobody can judge what the guest says in it. Nothing of that leaves.
+            (Some(_), Some(session)) if !ended.cut_short && transactions == Transactions::WholeCall => {
+                (Some(session), Ended::failed(lost_transaction()))
             }
             (_, session) => (session, ended),
         }

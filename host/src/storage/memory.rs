@@ -146,9 +146,7 @@ pub(super) fn denied() -> Option<Denial> {
 
 /// Runs `body` without a budget: its few allocations have no way to fail.
 pub(super) fn exempt<T>(body: impl FnOnce() -> T) -> T {
-    let _armed = Armed {
-        before: ARMED.take(),
-    };
+    let _armed = Armed { before: ARMED.take() };
     body()
 }
 

@@ -66,10 +66,7 @@ impl Session {
 impl Drop for Narrow<'_> {
     fn drop(&mut self) {
         // It was this before, so it cannot be refused.
-        let _ = self
-            .session
-            .db
-            .set_limit(Limit::SQLITE_LIMIT_LENGTH, self.before);
+        let _ = self.session.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, self.before);
     }
 }
 
