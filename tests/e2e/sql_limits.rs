@@ -39,7 +39,11 @@ async fn no_sql_function_stalls_a_call_or_its_neighbours_past_the_deadline() {
             );
             assert_eq!(refused["code"], "DEADLINE_EXCEEDED", "{call}: {refused:#}");
             assert_eq!(noted["result"], "noted");
-            assert!(started.elapsed() < PATIENCE, "{call} in {tool}: {:?}", started.elapsed());
+            assert!(
+                started.elapsed() < PATIENCE,
+                "{call} in {tool}: {:?}",
+                started.elapsed()
+            );
         }
     }
     session.close().await;
@@ -105,5 +109,8 @@ fn a_migration_that_does_not_end_is_refused_and_so_is_its_check() {
     let said = String::from_utf8_lossy(&said).into_owned();
     assert!(said.contains("did not end within 10 s"), "{said}");
     assert!(started.elapsed() < 12 * PATIENCE, "{:?}", started.elapsed());
-    assert_eq!(place.sql("SELECT count(*) FROM sqlite_master WHERE name LIKE 'migrant%'"), ["0"]);
+    assert_eq!(
+        place.sql("SELECT count(*) FROM sqlite_master WHERE name LIKE 'migrant%'"),
+        ["0"]
+    );
 }

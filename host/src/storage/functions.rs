@@ -60,7 +60,12 @@ impl Ends {
 }
 
 /// What is left of `text` without the characters of `set` at its ends.
-pub(super) fn trim<'t>(text: &'t [u8], set: &[u8], ends: Ends, meter: &mut Meter<'_>) -> Result<&'t [u8], Late> {
+pub(super) fn trim<'t>(
+    text: &'t [u8],
+    set: &[u8],
+    ends: Ends,
+    meter: &mut Meter<'_>,
+) -> Result<&'t [u8], Late> {
     // SQLite reads the set up to its first NUL.
     let set = until_nul(set);
     meter.spend(set.len() + 1)?;
@@ -300,7 +305,8 @@ pub(super) fn like(
                     return Ok(false);
                 };
                 let next = (from < text.len()).then(|| read(text, from).1);
-                let Some(from) = next.and_then(|next| candidate(pattern, after, text, next, wildcards)) else {
+                let Some(from) = next.and_then(|next| candidate(pattern, after, text, next, wildcards))
+                else {
                     return Ok(false);
                 };
                 retry = Some((after, from));
@@ -355,7 +361,11 @@ fn candidate(pattern: &[u8], after: usize, text: &[u8], from: usize, wildcards: 
     let special = [wildcards.many, wildcards.one, wildcards.escape];
     match u8::try_from(wanted) {
         Ok(byte) if byte.is_ascii() && !special.contains(&Some(wanted)) => {
-            let found = memchr2(byte.to_ascii_lowercase(), byte.to_ascii_uppercase(), &text[from..])?;
+            let found = memchr2(
+                byte.to_ascii_lowercase(),
+                byte.to_ascii_uppercase(),
+                &text[from..],
+            )?;
             Some(from + found)
         }
         _ => Some(from),

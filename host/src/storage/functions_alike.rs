@@ -38,22 +38,33 @@ const CALLS: &[&str] = &[
 fn alike(params: &[Value]) {
     let own = nowhere().unwrap();
     let original = Connection::open_in_memory().unwrap();
-    for limit in [Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, Limit::SQLITE_LIMIT_LENGTH] {
+    for limit in [
+        Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH,
+        Limit::SQLITE_LIMIT_LENGTH,
+    ] {
         let own = own.db.limit(limit).unwrap();
         original.set_limit(limit, own).unwrap();
     }
     for call in CALLS {
         // As a blob, so that ill-formed text can be compared.
         for sql in [format!("SELECT {call}"), format!("SELECT CAST({call} AS BLOB)")] {
-            let used = (1..=3).filter(|number| sql.contains(&format!("?{number}"))).count();
+            let used = (1..=3)
+                .filter(|number| sql.contains(&format!("?{number}")))
+                .count();
             let expected = outcome(&original, &sql, &params[..used]);
-            assert_eq!(outcome(&own.db, &sql, &params[..used]), expected, "{sql} of {params:.100?}");
+            assert_eq!(
+                outcome(&own.db, &sql, &params[..used]),
+                expected,
+                "{sql} of {params:.100?}"
+            );
         }
     }
 }
 
 /// Few letters, so that they meet: both cases, wildcards, letters of two to four bytes, spaces, NUL.
-const LETTERS: &[&str] = &["a", "A", "b", "%", "_", "\\", "ä", "Ä", "€", "𝄞", " ", "\0", "1", "."];
+const LETTERS: &[&str] = &[
+    "a", "A", "b", "%", "_", "\\", "ä", "Ä", "€", "𝄞", " ", "\0", "1", ".",
+];
 
 fn text(longest: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(LETTERS), 0..longest).prop_map(|letters| letters.concat())
@@ -62,7 +73,8 @@ fn text(longest: usize) -> impl Strategy<Value = String> {
 /// Bytes that are parts of characters as often as characters.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let some = prop::sample::select(vec![
-        b'a', b'A', b'%', b'_', b' ', 0, 0x80, 0xa4, 0xbf, 0xc0, 0xc1, 0xc3, 0xe2, 0xed, 0xf0, 0xf8, 0xfc, 0xff,
+        b'a', b'A', b'%', b'_', b' ', 0, 0x80, 0xa4, 0xbf, 0xc0, 0xc1, 0xc3, 0xe2, 0xed, 0xf0, 0xf8, 0xfc,
+        0xff,
     ]);
     prop::collection::vec(some, 0..12)
 }
@@ -109,8 +121,16 @@ fn own_functions_give_what_those_of_sqlite_give_at_the_edges() {
         [text(&long), text("%a%b%"), text("c")],
         [text(&long), text(&"a".repeat(257)), text("c")],
         [text(&long), text("aa"), text(&long)],
-        [Value::Blob(vec![0xe4, 0xa4, 0xa4]), Value::Blob(vec![0xa4]), Value::Blob(vec![0xe4])],
-        [Value::Blob(vec![0xa4, 0xa4]), Value::Blob(vec![0xa4]), Value::Null],
+        [
+            Value::Blob(vec![0xe4, 0xa4, 0xa4]),
+            Value::Blob(vec![0xa4]),
+            Value::Blob(vec![0xe4]),
+        ],
+        [
+            Value::Blob(vec![0xa4, 0xa4]),
+            Value::Blob(vec![0xa4]),
+            Value::Null,
+        ],
         [Value::Real(1e300), Value::Integer(0), Value::Real(-0.5)],
         [Value::Null, Value::Null, Value::Null],
     ] {

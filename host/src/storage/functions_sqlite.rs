@@ -42,11 +42,7 @@ const fn function(
     arguments: c_int,
     run: fn(&mut Cx<'_>) -> Result<(), Failure>,
 ) -> Function {
-    Function {
-        name,
-        arguments,
-        run,
-    }
+    Function { name, arguments, run }
 }
 
 /// One registered function, as SQLite keeps it.
@@ -91,7 +87,11 @@ unsafe extern "C" fn forget(registered: *mut c_void) {
     drop(unsafe { Box::from_raw(registered.cast::<Registered>()) });
 }
 
-unsafe extern "C" fn call(context: *mut ffi::sqlite3_context, count: c_int, values: *mut *mut ffi::sqlite3_value) {
+unsafe extern "C" fn call(
+    context: *mut ffi::sqlite3_context,
+    count: c_int,
+    values: *mut *mut ffi::sqlite3_value,
+) {
     let count = usize::try_from(count).unwrap_or(0);
     // SAFETY: SQLite calls with what was registered, and with as many values as it says.
     let (registered, arguments) = unsafe {
@@ -258,9 +258,8 @@ fn like(cx: &mut Cx<'_>) -> Result<(), Failure> {
         2 => Wildcards::PLAIN,
         _ => match cx.text(2)? {
             None => return Ok(()),
-            Some(escape) => Wildcards::escaped_by(escape).ok_or(Failure::Message(
-                c"ESCAPE expression must be a single character",
-            ))?,
+            Some(escape) => Wildcards::escaped_by(escape)
+                .ok_or(Failure::Message(c"ESCAPE expression must be a single character"))?,
         },
     };
     if let (Some(pattern), Some(text)) = (pattern, cx.text(1)?) {

@@ -77,7 +77,8 @@ fn no_function_takes_a_call_past_its_deadline() {
     for (call, one, two) in cases {
         let session = place.call(Duration::from_millis(200));
         let started = Instant::now();
-        let sql = format!("{NUMBERS} SELECT max({call} + i) FROM n WHERE ?2 <> ''").replace("LIMIT 2000000", "");
+        let sql =
+            format!("{NUMBERS} SELECT max({call} + i) FROM n WHERE ?2 <> ''").replace("LIMIT 2000000", "");
         let done = session.query(&shop(), &sql, &[text(one.clone()), text(two.clone())]);
         assert!(matches!(done, Err(SqlError::Interrupted)), "{call}: {done:?}");
         assert!(started.elapsed() < PATIENCE, "{call}: {:?}", started.elapsed());
@@ -110,7 +111,10 @@ fn no_statement_takes_more_memory_than_a_call_has() {
             assert!(said.contains("15 MiB"), "{said}");
             let most = super::memory::take_peak() - before;
             assert!(most <= SQL_MEMORY.cast_signed() + (2 << 20), "{sql}: {most}");
-            assert!(session.in_transaction(), "an interrupted query costs nothing else");
+            assert!(
+                session.in_transaction(),
+                "an interrupted query costs nothing else"
+            );
         }
         // The session goes on as before, and so does the host in it.
         let insert = "INSERT INTO shop_items (id, name) VALUES (1, 'a')";
@@ -128,9 +132,14 @@ fn a_single_allocation_past_the_budget_undoes_the_call_and_nothing_before_it() {
     for round in 0..20 {
         session.begin_write().unwrap();
         session.savepoint().unwrap();
-        session.enter(&shop(), &Deadline::after(Duration::from_secs(60), Cancel::default()));
+        session.enter(
+            &shop(),
+            &Deadline::after(Duration::from_secs(60), Cancel::default()),
+        );
         let insert = "INSERT INTO shop_items (id, name) VALUES (?1, 'a')";
-        session.execute(&shop(), insert, &[Value::Integer(round)]).unwrap();
+        session
+            .execute(&shop(), insert, &[Value::Integer(round)])
+            .unwrap();
         // A hundred long values side by side, without a jump between them.
         let columns: Vec<String> = (0..99).map(|column| format!("?1 || {column}")).collect();
         let sql = format!("SELECT {}", columns.join(", "));
@@ -144,8 +153,13 @@ fn a_single_allocation_past_the_budget_undoes_the_call_and_nothing_before_it() {
         session.end_turn();
     }
     session.begin_write().unwrap();
-    session.enter(&shop(), &Deadline::after(Duration::from_secs(60), Cancel::default()));
-    let rows = session.query(&shop(), "SELECT count(*) FROM shop_items", &[]).unwrap();
+    session.enter(
+        &shop(),
+        &Deadline::after(Duration::from_secs(60), Cancel::default()),
+    );
+    let rows = session
+        .query(&shop(), "SELECT count(*) FROM shop_items", &[])
+        .unwrap();
     assert!(matches!(rows[0][0], Value::Integer(0)), "{rows:?}");
     session.leave();
     session.rollback().unwrap();
@@ -156,13 +170,20 @@ fn rows_on_their_way_count_as_memory() {
     let place = place();
     let session = place.call(Duration::from_secs(60));
     let nulls = vec!["NULL"; 99].join(", ");
-    let sql = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9999) SELECT i, {nulls} FROM n");
+    let sql = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9999) SELECT i, {nulls} FROM n"
+    );
     let done = session.query(&shop(), &sql, &[]);
-    assert!(matches!(done, Err(SqlError::TooLarge(_) | SqlError::Memory)), "{done:?}");
+    assert!(
+        matches!(done, Err(SqlError::TooLarge(_) | SqlError::Memory)),
+        "{done:?}"
+    );
     // What came back before is no longer there.
     for _ in 0..20 {
         let sql = format!("{NUMBERS} SELECT ?1 || i FROM n LIMIT 30");
-        let rows = session.query(&shop(), &sql, &[text("x".repeat(100_000))]).unwrap();
+        let rows = session
+            .query(&shop(), &sql, &[text("x".repeat(100_000))])
+            .unwrap();
         assert_eq!(rows.len(), 30);
     }
 }
@@ -171,8 +192,13 @@ fn rows_on_their_way_count_as_memory() {
 fn a_call_may_change_more_rows_than_fit_into_its_memory() {
     let place = place();
     let session = place.call(Duration::from_secs(60));
-    let insert = format!("INSERT INTO shop_items {} SELECT i, ?1 FROM n", NUMBERS.replace("2000000", "9000"));
-    session.execute(&shop(), &insert, &[text("x".repeat(3_000))]).unwrap();
+    let insert = format!(
+        "INSERT INTO shop_items {} SELECT i, ?1 FROM n",
+        NUMBERS.replace("2000000", "9000")
+    );
+    session
+        .execute(&shop(), &insert, &[text("x".repeat(3_000))])
+        .unwrap();
     session.leave();
     session.release().unwrap();
     session.commit().unwrap();
@@ -188,7 +214,13 @@ fn a_call_may_change_more_rows_than_fit_into_its_memory() {
         session.commit().unwrap();
     }
     let session = place.call(Duration::from_secs(60));
-    let rows = session.query(&shop(), "SELECT count(*) FROM shop_items WHERE name LIKE 'x%'", &[]).unwrap();
+    let rows = session
+        .query(
+            &shop(),
+            "SELECT count(*) FROM shop_items WHERE name LIKE 'x%'",
+            &[],
+        )
+        .unwrap();
     assert!(matches!(rows[0][0], Value::Integer(9_000)), "{rows:?}");
 }
 
@@ -222,8 +254,14 @@ fn planning_ends_at_the_deadline_too() {
     let equal: Vec<String> = (1..60)
         .map(|table| format!("t{table}.id = t{}.id AND t{table}.name = t0.name", table - 1))
         .collect();
-    let join = format!("SELECT count(*) FROM {} WHERE {}", tables.join(", "), equal.join(" AND "));
-    let ors: Vec<String> = (0..2_500).map(|term| format!("(id = {term} AND name = '{term}')")).collect();
+    let join = format!(
+        "SELECT count(*) FROM {} WHERE {}",
+        tables.join(", "),
+        equal.join(" AND ")
+    );
+    let ors: Vec<String> = (0..2_500)
+        .map(|term| format!("(id = {term} AND name = '{term}')"))
+        .collect();
     let or = format!("SELECT count(*) FROM shop_items WHERE {}", pairs(ors, "OR"));
     let values: Vec<String> = (0..12_000).map(|row| format!("({row})")).collect();
     let values = format!("SELECT count(*) FROM (VALUES {})", values.join(", "));
@@ -231,28 +269,44 @@ fn planning_ends_at_the_deadline_too() {
         let session = place.call(Duration::from_millis(200));
         let started = Instant::now();
         let _ = session.query(&shop(), &sql, &[]);
-        assert!(started.elapsed() < PATIENCE, "{:?}: {}", started.elapsed(), &sql[..60]);
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{:?}: {}",
+            started.elapsed(),
+            &sql[..60]
+        );
     }
 }
 
 #[test]
 fn no_straight_line_of_long_values_passes_the_deadline() {
     let place = place();
-    for term in ["?1 = ?2 COLLATE NOCASE", "CAST(?1 AS REAL) = ?2", "length(?1) = ?2", "?1 || ?1 = ?2"] {
-        let terms = (0..2_500).map(|at| term.replace("= ", &format!("= {at} || ")));
+    for term in [
+        "?1 = ?2 COLLATE NOCASE",
+        "CAST(?1 AS REAL) = ?2",
+        "length(?1) = ?2",
+        "?1 || ?1 = ?2",
+    ] {
+        let terms = (0..1_500).map(|at| term.replace("= ", &format!("= {at} || ")));
         let sql = format!("SELECT {}", pairs(terms.collect(), "OR"));
         let params = [text("0".repeat(900_000)), text("0".repeat(900_000))];
         let session = place.call(Duration::from_millis(200));
         let started = Instant::now();
         let done = session.query(&shop(), &sql, &params);
-        assert!(matches!(done, Err(SqlError::TooLarge(_))), "{term}: {done:?}");
+        let Err(SqlError::TooLarge(said)) = done else {
+            panic!("{term}: {done:?}");
+        };
+        assert!(said.contains("this many terms"), "{term}: {said}");
         assert!(started.elapsed() < PATIENCE, "{term}: {:?}", started.elapsed());
         drop(session);
         // Short values are as welcome as ever, and the next statement has its length back.
         let session = place.call(PATIENCE);
         let short = [text("0"), text("1")];
         assert!(session.query(&shop(), &sql, &short).is_ok(), "{term}");
-        assert!(session.query(&shop(), "SELECT ?1 = ?2", &params).is_ok(), "{term}");
+        assert!(
+            session.query(&shop(), "SELECT ?1 = ?2", &params).is_ok(),
+            "{term}"
+        );
     }
 }
 
@@ -274,43 +328,19 @@ fn pairs(mut terms: Vec<String>, by: &str) -> String {
 fn sorting_within_the_budget_takes_no_time() {
     let place = place();
     let session = place.call(Duration::from_secs(60));
-    for (rows, by) in [(4_000, "?1 || (i * 7919 % 8000) COLLATE NOCASE"), (60_000, "?1 <> '' AND i * 7919 % 60000")] {
+    for (rows, by) in [
+        (2_500, "?1 || (i * 7919 % 8000) COLLATE NOCASE"),
+        (60_000, "?1 <> '' AND i * 7919 % 60000"),
+    ] {
         let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {rows})");
-        let sql = format!("{numbers} SELECT i FROM n ORDER BY {by} LIMIT 1 OFFSET {}", rows - 2);
+        let sql = format!(
+            "{numbers} SELECT i FROM n ORDER BY {by} LIMIT 1 OFFSET {}",
+            rows - 2
+        );
         let started = Instant::now();
         let done = session.query(&shop(), &sql, &[text("x".repeat(1_000))]);
         assert!(done.is_ok(), "{by}: {done:?}");
         assert!(started.elapsed() < PATIENCE, "{by}: {:?}", started.elapsed());
-    }
-}
-
-#[test]
-#[ignore]
-fn zz_measure() {
-    let place = place();
-    let session = place.call(Duration::from_secs(60));
-    for rows in [50_000, 100_000, 150_000, 200_000, 300_000, 400_000] {
-        let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {rows})");
-        for sql in [
-            format!("{numbers} SELECT count(*) FROM (SELECT i FROM n ORDER BY i * 7919 % {rows} LIMIT 10000000)"),
-            format!("{numbers} SELECT max(i) FROM n"),
-            format!("{numbers} SELECT count(*) FROM (SELECT DISTINCT i * 7919 % {rows} FROM n)"),
-        ] {
-            let started = Instant::now();
-            let done = session.query(&shop(), &sql, &[]);
-            eprintln!("{rows} {:?} {} {}", started.elapsed(), done.is_ok(), &sql[90..]);
-        }
-    }
-    for term in ["?1 = ?2 COLLATE NOCASE", "CAST(?1 AS REAL) = 7.5", "?1 + 1", "length(?1)", "?1 = ?2", "?1 || ?2", "substr(?1, 899999, 1)", "?1 OR 0", "abs(?1)", "round(?1, 30)"] {
-        for letter in ["0", "ä", " "] {
-            let sql = format!("SELECT count({term}) FROM n");
-            let sql = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100) {}", sql.replace("?1", "(CASE WHEN i > 0 THEN ?1 END)"));
-            let used = if sql.contains("?2") { 2 } else { 1 };
-            let params = [text(letter.repeat(900_000 / letter.len())), text(letter.repeat(900_000 / letter.len()))];
-            let started = Instant::now();
-            let done = session.query(&shop(), &sql, &params[..used]);
-            eprintln!("100 times {term} {letter}: {:?} {}", started.elapsed(), done.is_ok());
-        }
     }
 }
 
@@ -335,7 +365,9 @@ fn a_batch_that_runs_out_of_memory_leaves_nothing() {
     }
     session.end_turn();
     let session = place.call(Duration::from_secs(60));
-    let rows = session.query(&shop(), "SELECT count(*) FROM shop_items", &[]).unwrap();
+    let rows = session
+        .query(&shop(), "SELECT count(*) FROM shop_items", &[])
+        .unwrap();
     assert!(matches!(rows[0][0], Value::Integer(0)), "{rows:?}");
 }
 
@@ -344,7 +376,9 @@ const DIGITS: &str = "CREATE TABLE shop_digits (d BIGINT PRIMARY KEY);
 
 /// All pairs, triples and so on of digits: a table of 10 to the power of `places` rows.
 fn many(places: usize) -> String {
-    let tables: Vec<String> = (0..places).map(|place| format!("shop_digits AS d{place}")).collect();
+    let tables: Vec<String> = (0..places)
+        .map(|place| format!("shop_digits AS d{place}"))
+        .collect();
     tables.join(", ")
 }
 
@@ -360,7 +394,10 @@ fn rows_of_all() -> String {
 fn migrated(bounds: Bounds, sql: &str) -> (Place, Result<(), MigrationError>) {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::open(&dir.path().join("t.db")).unwrap();
-    let done = database.migrate(&shop().bounded(bounds), &[step(&format!("{TABLES}; {DIGITS}; {sql}"))]);
+    let done = database.migrate(
+        &shop().bounded(bounds),
+        &[step(&format!("{TABLES}; {DIGITS}; {sql}"))],
+    );
     (Place { _dir: dir, database }, done)
 }
 
@@ -374,7 +411,10 @@ fn bounds(storage: u64) -> Bounds {
 #[test]
 fn a_migration_keeps_to_its_storage_quota() {
     let (place, done) = migrated(bounds(1 << 20), &rows_of_all());
-    assert!(matches!(done, Err(MigrationError::OutOfStorage { mib: 1, .. })), "{done:?}");
+    assert!(
+        matches!(done, Err(MigrationError::OutOfStorage { mib: 1, .. })),
+        "{done:?}"
+    );
     assert!(done.unwrap_err().to_string().contains("limits.storage_mib"));
     // Nothing was changed, and the next one may.
     place.database.migrate(&shop(), &[step(TABLES)]).unwrap();
@@ -387,18 +427,30 @@ fn a_migration_keeps_to_its_storage_quota() {
 fn a_migration_keeps_to_its_memory() {
     let greedy = format!("{} ORDER BY (d0.d * 7 + d3.d * 3 + d6.d) % 10", rows_of_all());
     let (place, done) = migrated(bounds(1 << 30), &greedy);
-    assert!(matches!(done, Err(MigrationError::OutOfMemory { mib: 16, .. })), "{done:?}");
+    assert!(
+        matches!(done, Err(MigrationError::OutOfMemory { mib: 16, .. })),
+        "{done:?}"
+    );
     place.database.migrate(&shop(), &[step(TABLES)]).unwrap();
 }
 
 #[test]
 fn a_migration_ends_and_another_host_writes_after_it() {
-    let endless = format!("{DIGITS}; DELETE FROM shop_digits WHERE d < (SELECT count(*) FROM {})", many(13));
+    let endless = format!(
+        "{DIGITS}; DELETE FROM shop_digits WHERE d < (SELECT count(*) FROM {})",
+        many(13)
+    );
     let place = place();
     let neighbour = place.database.write_session().unwrap();
     std::thread::scope(|scope| {
         let migrating = scope.spawn(|| {
-            let steps = [step(TABLES), Step { name: "0002_endless".to_owned(), sql: endless }];
+            let steps = [
+                step(TABLES),
+                Step {
+                    name: "0002_endless".to_owned(),
+                    sql: endless,
+                },
+            ];
             place.database.try_migrate(&shop(), &steps)
         });
         while !migrating.is_finished() {
@@ -406,6 +458,9 @@ fn a_migration_ends_and_another_host_writes_after_it() {
             neighbour.commit().unwrap();
         }
         let done = migrating.join().unwrap();
-        assert!(matches!(done, Err(MigrationError::OutOfTime { seconds: 10, .. })), "{done:?}");
+        assert!(
+            matches!(done, Err(MigrationError::OutOfTime { seconds: 10, .. })),
+            "{done:?}"
+        );
     });
 }

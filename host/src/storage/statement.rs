@@ -67,7 +67,8 @@ impl Session {
 
     /// Runs a component's statement and returns how many rows it changed.
     pub fn execute(&self, namespace: &Namespace, sql: &str, params: &[Value]) -> Result<u64, SqlError> {
-        let changed = self.with_statement(namespace, sql, |statement| Ok(statement.execute(bind(params))?))?;
+        let changed =
+            self.with_statement(namespace, sql, |statement| Ok(statement.execute(bind(params))?))?;
         Ok(changed as u64)
     }
 

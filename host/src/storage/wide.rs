@@ -9,11 +9,12 @@ use rusqlite::{CachedStatement, StatementStatus};
 use super::session::Session;
 
 /// Bytes of a prepared statement that cannot have many steps.
-const SMALL: i32 = 12 << 10;
+const SMALL: i32 = 8 << 10;
 /// Steps of a statement that works on values of any length.
-const FREE_STEPS: usize = 256;
-/// Bytes that all steps of a statement may look at together, if each looks at the longest value.
-const LOOKED_AT: usize = 256 << 20;
+const FREE_STEPS: usize = 100;
+/// Bytes that all steps of a statement may look at together, if each looks at the longest value: about a tenth of
+/// a second.
+const LOOKED_AT: usize = 100_000_000;
 /// What every statement works on.
 const SHORTEST: usize = 16 << 10;
 
@@ -65,10 +66,7 @@ impl Session {
 impl Drop for Narrow<'_> {
     fn drop(&mut self) {
         // It was this before, so it cannot be refused.
-        let _ = self
-            .session
-            .db
-            .set_limit(Limit::SQLITE_LIMIT_LENGTH, self.before);
+        let _ = self.session.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, self.before);
     }
 }
 

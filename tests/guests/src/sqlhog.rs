@@ -84,8 +84,7 @@ impl Tool for Hold {
     }
 }
 
-const ENDLESS: &str =
-    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
 
 fn spin() -> ! {
     let mut count = 0_u64;
