@@ -291,6 +291,10 @@ impl Running {
             let ready = self.wait(TICK)?;
             self.stdout.take(ready.0, sink)?;
             self.stderr.take(ready.1, sink)?;
+            if !ready.0 && !ready.1 {
+                // The socket has ended, so nothing was waited for: somebody was given a pipe and is no descendant.
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
         Ok(())
     }
