@@ -226,7 +226,7 @@ impl Running {
                 // The supervisor takes the end of its input for the end of the program's time.
                 self.socket.shutdown(Shutdown::Write)?;
             }
-            let is_held = || look % LOOKS == 0 && children::is_held(self.supervisor.id());
+            let is_held = || look.is_multiple_of(LOOKS) && children::is_held(self.supervisor.id());
             if asked_to_end.is_some_and(|asked| now >= asked + PATIENCE) || is_held() {
                 return Ok((None, late));
             }
