@@ -470,7 +470,7 @@ fn may_take(count: usize, directory: &str, go_on: &dyn Fn() -> bool) -> Result<(
             "`{directory}` has more than {MAX_SCANNED} entries"
         )));
     }
-    if count % STEP == 0 && !go_on() {
+    if count.is_multiple_of(STEP) && !go_on() {
         return Err(WorkspaceError::TooLarge(format!(
             "`{directory}` could not be listed in the time that was left"
         )));

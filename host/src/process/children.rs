@@ -90,6 +90,7 @@ pub(super) fn end_orphans(until: Instant) -> bool {
         }
         if end_those_there() {
             quiet = 0;
+            std::thread::yield_now();
         } else {
             quiet += 1;
             std::thread::sleep(PAUSE);
@@ -122,7 +123,9 @@ impl Known {
         if is_known(&self.own) || self.strangers.as_ref().is_none_or(is_known) {
             return false;
         }
-        let is_alone = self.strangers.as_ref().is_some_and(BTreeSet::is_empty);
+        // The orphans of a container's other processes come to its first one.
+        let is_first = rustix::process::getpid() == Pid::INIT;
+        let is_alone = !is_first && self.strangers.as_ref().is_some_and(BTreeSet::is_empty);
         is_alone || is_marked(number)
     }
 }
