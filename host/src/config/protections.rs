@@ -133,7 +133,8 @@ fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<Stri
     for (name, value) in table {
         path.push(name);
         // A table without keys says nothing, but for a policy's own, which is one with its defaults.
-        let is_said = value.as_table().is_none_or(|table| !table.is_empty()) || matches!(path[..], ["policies", _]);
+        let is_said =
+            value.as_table().is_none_or(|table| !table.is_empty()) || matches!(path[..], ["policies", _]);
         if is_said && is_below(path, PROTECTING) && !is_below(path, GIVING) {
             found.insert(path.join("/"));
         }
