@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Wire};
 
-fn call(wire: &mut Wire, arguments: &str) -> Value {
+fn call(wire: &mut Wire, id: usize, arguments: &str) -> Value {
     let message = format!(
-        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"task_create","arguments":{arguments}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"task_create","arguments":{arguments}}}}}"#
     );
     wire.send(message.as_bytes());
     let reply = wire.receive();
-    assert_eq!(reply["id"], 7);
+    assert_eq!(reply["id"], id);
     reply
 }
 
@@ -41,8 +41,8 @@ fn each_mistake_is_a_typed_refusal_with_one_row() {
         (deep, "ARGUMENTS_TOO_DEEP"),
         (deeper, "MALFORMED_ARGUMENTS"),
     ];
-    for (arguments, code) in &cases {
-        let reply = call(&mut wire, arguments);
+    for (id, (arguments, code)) in cases.iter().enumerate() {
+        let reply = call(&mut wire, id + 10, arguments);
         assert_eq!(
             error(&reply)["code"],
             *code,

@@ -29,7 +29,7 @@ fn a_client_of_the_older_era_is_asked_meanwhile() {
         "capabilities": {"elicitation": {}}, "clientInfo": {"name": "wire", "version": "1"}}});
     wire.ask(&hello);
     wire.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    for (tool, answer, code) in [
+    for (id, (tool, answer, code)) in [
         (
             "task_list",
             json!({"action": "accept", "content": {"allow": true}}),
@@ -47,8 +47,11 @@ fn a_client_of_the_older_era_is_asked_meanwhile() {
         ),
         ("task_list", json!({"action": "accept"}), Some("NOT_ALLOWED")),
         ("task_list", json!({"action": "decline"}), Some("NOT_ALLOWED")),
-    ] {
-        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let call = json!({"jsonrpc": "2.0", "id": id + 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
         let question = wire.ask(&call);
         assert_eq!(question["method"], "elicitation/create", "{question:#}");
         assert_eq!(question["params"]["message"], "Really look?");

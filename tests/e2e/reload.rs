@@ -105,6 +105,10 @@ async fn no_call_fails_while_sets_are_replaced() {
         } else {
             write(&place, &format!("[packs.gsd]\nenabled = {}\n", number == 4));
         }
+        if number == 3 {
+            // A pack that was switched off comes back only if somebody says so.
+            hang_up(server.pid());
+        }
         until(async || {
             let taken = format!("tollgate_reloads_total{{outcome=\"taken\"}} {number}\n");
             metrics(&server).await.contains(&taken)

@@ -132,7 +132,10 @@ fn tables(value: Option<&Value>) -> impl Iterator<Item = (&String, &Table)> {
 fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<String>) {
     for (name, value) in table {
         path.push(name);
-        if is_below(path, PROTECTING) && !is_below(path, GIVING) {
+        // A table without keys says nothing, but for a policy's own, which is one with its defaults.
+        let is_said =
+            value.as_table().is_none_or(|table| !table.is_empty()) || matches!(path[..], ["policies", _]);
+        if is_said && is_below(path, PROTECTING) && !is_below(path, GIVING) {
             found.insert(path.join("/"));
         }
         if let Value::Table(table) = value {
@@ -313,7 +316,7 @@ mod tests {
         let weaker = |text: &str| {
             let other = protections(text);
             assert!(
-                other.contains("policies.a") && !enforced.is_subset(&other),
+                other.contains("policies/a") && !enforced.is_subset(&other),
                 "{text}"
             );
         };

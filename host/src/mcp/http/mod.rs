@@ -163,7 +163,10 @@ fn router(
         .layer(middleware::from_fn_with_state(Arc::clone(&door), door::pass));
     Router::new()
         .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(async move |State(door)| readiness(door, &pulse).await))
+        .route(
+            "/readyz",
+            get(async move |State(door)| readiness(door, &pulse).await),
+        )
         .route("/metrics", get(metrics))
         .route(metadata::ADDRESS, get(metadata::show))
         .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
