@@ -145,7 +145,7 @@ mod tests {
         let _three = in_flight.take("b").unwrap();
         assert_eq!(in_flight.take("b").unwrap_err(), Full::Server);
         drop(one);
-        let four = in_flight.take("a").unwrap();
+        let four = in_flight.take("c").unwrap();
         drop(four);
         assert_eq!(lock(&in_flight.counts).len(), 2);
     }
