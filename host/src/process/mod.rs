@@ -4,6 +4,7 @@
 //! program, down to processes that left its group, when the program ends, when its time is up, when
 //! the call is cancelled, and when the host is gone.
 
+mod alone;
 mod environment;
 mod supervisor;
 mod wire;
@@ -50,6 +51,10 @@ pub struct Job<'a> {
     pub dir: &'a Dir,
     /// Program and arguments.
     pub argv: Vec<String>,
+    /// Variables beside those that every program of its name gets.
+    pub variables: Vec<(String, String)>,
+    /// It may start no programs itself.
+    pub alone: bool,
     /// What it reads.
     pub stdin: Vec<u8>,
     /// How long it may take.
@@ -103,7 +108,8 @@ impl Launcher {
         let task = Task {
             program,
             arguments: job.argv[1..].to_vec(),
-            environment: self.environment.of(&job.argv[0]),
+            environment: self.environment.of(&job.argv[0], &job.variables),
+            alone: job.alone,
             umask: self.umask,
         };
         let watched = wire::send(&running.socket, &task, &job.stdin)
@@ -120,6 +126,11 @@ impl Launcher {
             stderr: running.stderr.capture.finish(),
             artifact_id: None,
         })
+    }
+
+    /// A variable that programs get.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.variable(name)
     }
 
     /// A program's path. A name is looked up in the host's own PATH, never in the workspace.

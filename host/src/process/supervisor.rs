@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use rustix::fs::Mode;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
 
+use super::alone;
 use super::wire::{self, Said, Task};
 
 /// The hidden subcommand that runs [`run_child`].
@@ -66,13 +67,17 @@ fn prepare(task: &Task) -> anyhow::Result<()> {
 }
 
 fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
-    let mut child = Command::new(&task.program)
+    let mut command = Command::new(&task.program);
+    command
         .args(&task.arguments)
         .env_clear()
         .envs(task.environment.iter().map(|(name, value)| (name, value)))
         .process_group(0)
-        .stdin(Stdio::piped())
-        .spawn()?;
+        .stdin(Stdio::piped());
+    if task.alone {
+        alone::confine(&mut command)?;
+    }
+    let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read its input is no failure.
         std::thread::spawn(move || drop(stdin.write_all(&input)));
