@@ -271,7 +271,7 @@ impl Reader<'_> {
             Some(b'=') => self.value()?,
             Some(_) => return None,
         };
-        let key = format!("{}.{name}", section?);
+        let key = section.map_or_else(|| name.clone(), |section| format!("{section}.{name}"));
         Some(Setting { key, value })
     }
 
