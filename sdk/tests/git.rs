@@ -189,7 +189,7 @@ fn run_all(place: &Place, session: &Session) -> Vec<String> {
 #[test]
 fn no_setting_of_a_repository_starts_a_program() {
     let refused = [
-        "filter \"f\"|clean", "filter \"f\"|smudge", "filter \"f\"|process", "diff|external", "diff \"f\"|textconv", "diff \"f\"|command",
+        "filter \"f\"|clean", "filter \"f\"|smudge", "filter \"f\"|process",
         "merge \"f\"|driver", "trailer \"a\"|cmd", "trailer \"a\"|command", "man \"f\"|cmd", "browser \"f\"|cmd", "gpg|program",
         "gpg \"openpgp\"|program", "gpg \"ssh\"|program", "gpg \"ssh\"|defaultKeyCommand", "core|gitProxy", "core|alternateRefsCommand",
         "hook \"f\"|command", "remote \"f\"|uploadpack", "remote \"f\"|vcs", "core|attributesFile", "core|excludesFile", "mailmap|file",
@@ -212,9 +212,10 @@ fn no_setting_of_a_repository_starts_a_program() {
 fn what_is_switched_off_starts_no_program() {
     let place = Place::new();
     let evil = place.evil();
+    place.commit(".gitattributes", "* diff=f\n");
     for name in [
         "core|fsmonitor", "core|pager", "core|editor", "core|sshCommand", "core|askPass", "pager|log", "pager|status", "sequence|editor",
-        "credential|helper", "interactive|diffFilter", "alias|status", "difftool \"f\"|cmd", "uploadpack|packObjectsHook",
+        "diff|external", "diff \"f\"|textconv", "diff \"f\"|command", "credential|helper", "interactive|diffFilter", "alias|status", "difftool \"f\"|cmd", "uploadpack|packObjectsHook",
     ] {
         let (section, name) = name.split_once('|').unwrap();
         place.configure(&format!("[{section}]\n{name} = {evil}\n"));

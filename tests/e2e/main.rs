@@ -18,6 +18,7 @@ mod crash;
 mod envelopes;
 mod envelopes_page;
 mod forged;
+mod git;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]
 mod harness;

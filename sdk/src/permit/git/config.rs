@@ -20,7 +20,7 @@ const SECTIONS: &[&str] = &[
 ];
 
 /// Settings of other sections of git that may be there, `*` standing for any name in the middle. What
-/// some of them would start is switched off by the environment.
+/// some of them would start is switched off by the environment, or by options that git always gets.
 const SETTINGS: &[&str] = &[
     "blame.blankboundary blame.coloring blame.date blame.markignoredlines blame.markunblamablelines blame.showemail \
      blame.showroot commit.cleanup commit.gpgsign commit.status commit.verbose",
@@ -34,10 +34,10 @@ const SETTINGS: &[&str] = &[
      core.sharedrepository core.sparsecheckout core.sparsecheckoutcone core.splitindex core.sshcommand core.symlinks \
      core.trustctime core.untrackedcache core.usereplacerefs core.warnambiguousrefs core.whitespace",
     "diff.algorithm diff.autorefreshindex diff.colormoved diff.colormovedws diff.context diff.dirstat diff.dstprefix \
-     diff.guitool diff.ignoresubmodules diff.indentheuristic diff.interhunkcontext diff.mnemonicprefix diff.nodiff \
+     diff.external diff.guitool diff.ignoresubmodules diff.indentheuristic diff.interhunkcontext diff.mnemonicprefix diff.nodiff \
      diff.noindex diff.noprefix diff.relative diff.renamelimit diff.renames diff.srcprefix diff.statgraphwidth \
      diff.statnamewidth diff.submodule diff.suppressblankempty diff.tool diff.trustexitcode diff.wordregex \
-     diff.wserrorhighlight diff.*.algorithm diff.*.binary diff.*.cachetextconv diff.*.funcname diff.*.trustexitcode \
+     diff.wserrorhighlight diff.*.algorithm diff.*.binary diff.*.cachetextconv diff.*.command diff.*.funcname diff.*.textconv diff.*.trustexitcode \
      diff.*.wordregex diff.*.xfuncname",
     "extensions.compatobjectformat extensions.noop extensions.noop-v1 extensions.objectformat extensions.partialclone \
      extensions.preciousobjects extensions.refstorage extensions.relativeworktrees extensions.worktreeconfig",
@@ -365,8 +365,7 @@ mod tests {
             [gitflow \"branch\"]\nmaster = main\n[alias]\nst = status\n[lfs]\nrepositoryformatversion = 0\n";
         assert_eq!(refused("status", &[], usual), "");
         for key in [
-            "filter.f.clean", "filter.f.smudge", "filter.f.process", "diff.d.textconv", "diff.d.command",
-            "diff.external", "merge.m.driver", "trailer.t.cmd", "trailer.t.command", "man.x.cmd", "browser.x.cmd",
+            "filter.f.clean", "filter.f.smudge", "filter.f.process", "merge.m.driver", "trailer.t.cmd", "trailer.t.command", "man.x.cmd", "browser.x.cmd",
             "gpg.program", "gpg.ssh.program", "gpg.ssh.defaultkeycommand", "core.worktree", "core.attributesfile",
             "core.excludesfile", "core.gitproxy", "core.alternaterefscommand", "hook.x.command", "include.path",
             "includeif.gitdir:/.path", "remote.r.vcs", "remote.r.uploadpack", "mailmap.file", "diff.orderfile",
