@@ -24,7 +24,7 @@ fn place(more: &str) -> Place {
     let place = Place::new();
     let config = format!(
         "[workspaces.main]\npath = \"main\"\nwrite = [\".\"]\n{more}\n\
-         [packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"git\"] }}\n",
+         [packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
         guest("meddler")
     );
     std::fs::write(place.config(), config).unwrap();
@@ -101,7 +101,7 @@ async fn configuration_that_names_programs_is_refused_unless_the_operator_accept
 }
 
 #[tokio::test]
-async fn git_starts_no_program_even_where_no_list_knows_of_it() {
+async fn a_repository_inside_the_work_tree_is_not_entered() {
     let place = place("");
     let main = place.path().join("main");
     // A repository in the work tree that `ls-files` and others may look into, and that has a filter.

@@ -34,6 +34,12 @@ pub(super) fn confine(command: &mut Command) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Calls that make a process without flags, where the system has them.
+#[cfg(target_arch = "x86_64")]
+const OLD: &[libc::c_long] = &[libc::SYS_fork, libc::SYS_vfork];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: &[libc::c_long] = &[];
+
 fn is_absent(err: &std::io::Error) -> bool {
     matches!(err.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS))
 }
@@ -49,10 +55,7 @@ fn filters() -> Result<[BpfProgram; 2], seccompiler::BackendError> {
         0,
     )?;
     let mut processes = BTreeMap::from([(libc::SYS_clone, vec![SeccompRule::new(vec![no_thread])?])]);
-    #[cfg(target_arch = "x86_64")]
-    for call in [libc::SYS_fork, libc::SYS_vfork] {
-        processes.insert(call, Vec::new());
-    }
+    processes.extend(OLD.iter().map(|&call| (call, Vec::new())));
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     Ok([
         filter(processes, libc::EPERM.unsigned_abs())?,
