@@ -373,6 +373,9 @@ fn link_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<bo
         path.extend_from_slice(name);
         let found = match kind {
             FileType::Symlink => true,
+            // Objects one by one: who could lead to another's would have to know its hash, and it takes
+            // longer than git.
+            FileType::Directory if path[..length].ends_with(b"/objects") && name.len() == 2 => false,
             FileType::Directory => match dir.open_dir_nofollow(OsStr::from_bytes(name)) {
                 Ok(below) => link_below(&below, path, depth + 1)?,
                 // It vanished, or nobody may look: git may not either.
