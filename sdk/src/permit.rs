@@ -116,12 +116,14 @@ pub fn command(info: &WorkspaceInfo, programs: &[String], command: &Command) -> 
 #[must_use]
 pub fn is_git_name(name: &str) -> bool {
     // Names that HFS+ ignores, and endings that NTFS does.
-    let ignored = |c: char| {
-        matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
-    };
+    let ignored = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let plain: String = name.chars().filter(|&c| !ignored(c)).collect();
     plain.split('\\').any(|name| {
-        let name = name.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']);
+        let name = name
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches([' ', '.']);
         name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case("git~1")
     })
 }

@@ -74,7 +74,11 @@ const PACK: Pack = Pack {
     name: "hand",
     version: "0.1.0",
     summary: "Runs git.",
-    wants: &[Want::WorkspaceRead("*"), Want::WorkspaceWrite("."), Want::Git(GitAccess::Write)],
+    wants: &[
+        Want::WorkspaceRead("*"),
+        Want::WorkspaceWrite("."),
+        Want::Git(GitAccess::Write),
+    ],
     tools: tools![Git, Write],
     ..Pack::EMPTY
 };
@@ -143,11 +147,19 @@ fn git_in(directory: &Path, arguments: &[&str]) {
         .current_dir(directory)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{arguments:?} {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{arguments:?} {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 fn run(session: &Session, arguments: &[&str], stdin: &str) -> String {
-    said(session, "hand_git", &serde_json::json!({"arguments": arguments, "stdin": stdin}))
+    said(
+        session,
+        "hand_git",
+        &serde_json::json!({"arguments": arguments, "stdin": stdin}),
+    )
 }
 
 fn said(session: &Session, tool: &str, arguments: &serde_json::Value) -> String {
@@ -158,18 +170,77 @@ fn said(session: &Session, tool: &str, arguments: &serde_json::Value) -> String 
 
 /// One line for each way to call a subcommand. What writes comes last.
 const COMMANDS: &[&str] = &[
-    "status", "status -sb --ignored", "status -v", "status --help", "diff", "diff HEAD", "diff --cached --stat", "diff --word-diff HEAD~1",
-    "diff --ext-diff", "diff --textconv", "diff-files -p", "diff-index -p HEAD", "diff-tree -p HEAD~1 HEAD", "log -p", "log --stat --graph",
-    "log --cc -m -p", "log -p --diff-merges=separate", "log --show-signature", "log --format=%G?", "log --remerge-diff", "log --format=%H%n%B",
-    "log --format=%(describe)", "show HEAD", "show HEAD:a.txt", "blame a.txt", "blame HEAD -- a.txt", "cat-file -p HEAD", "cat-file --batch",
-    "cat-file --filters HEAD:a.txt", "check-ignore -v a.txt", "describe --always", "describe --dirty --always", "for-each-ref",
-    "for-each-ref --format=%(signature)", "hash-object a.txt", "hash-object --no-filters a.txt", "ls-files -m -o --eol", "ls-files -s",
-    "ls-tree -r HEAD", "merge-base main side", "name-rev HEAD", "rev-list --objects HEAD", "rev-parse --show-toplevel", "shortlog -ns HEAD",
-    "show-ref", "version --build-options", "config --list --name-only", "branch -vv", "branch new", "tag -l", "tag -v v0",
-    "tag -am text v1", "tag -s -m text v2", "add -A", "add -p", "commit -qam x --allow-empty", "commit -S -m x --allow-empty",
-    "commit --trailer a:b -m x --allow-empty", "commit --amend --no-edit", "commit --allow-empty", "commit -v -m x --allow-empty",
-    "switch -c other", "switch side", "switch main", "restore --staged .", "restore .", "reset", "reset --hard", "rm --cached a.txt",
-    "rm -f docs/b.md", "stash",
+    "status",
+    "status -sb --ignored",
+    "status -v",
+    "status --help",
+    "diff",
+    "diff HEAD",
+    "diff --cached --stat",
+    "diff --word-diff HEAD~1",
+    "diff --ext-diff",
+    "diff --textconv",
+    "diff-files -p",
+    "diff-index -p HEAD",
+    "diff-tree -p HEAD~1 HEAD",
+    "log -p",
+    "log --stat --graph",
+    "log --cc -m -p",
+    "log -p --diff-merges=separate",
+    "log --show-signature",
+    "log --format=%G?",
+    "log --remerge-diff",
+    "log --format=%H%n%B",
+    "log --format=%(describe)",
+    "show HEAD",
+    "show HEAD:a.txt",
+    "blame a.txt",
+    "blame HEAD -- a.txt",
+    "cat-file -p HEAD",
+    "cat-file --batch",
+    "cat-file --filters HEAD:a.txt",
+    "check-ignore -v a.txt",
+    "describe --always",
+    "describe --dirty --always",
+    "for-each-ref",
+    "for-each-ref --format=%(signature)",
+    "hash-object a.txt",
+    "hash-object --no-filters a.txt",
+    "ls-files -m -o --eol",
+    "ls-files -s",
+    "ls-tree -r HEAD",
+    "merge-base main side",
+    "name-rev HEAD",
+    "rev-list --objects HEAD",
+    "rev-parse --show-toplevel",
+    "shortlog -ns HEAD",
+    "show-ref",
+    "version --build-options",
+    "config --list --name-only",
+    "branch -vv",
+    "branch new",
+    "tag -l",
+    "tag -v v0",
+    "tag -am text v1",
+    "tag -s -m text v2",
+    "add -A",
+    "add -p",
+    "commit -qam x --allow-empty",
+    "commit -S -m x --allow-empty",
+    "commit --trailer a:b -m x --allow-empty",
+    "commit --amend --no-edit",
+    "commit --allow-empty",
+    "commit -v -m x --allow-empty",
+    "switch -c other",
+    "switch side",
+    "switch main",
+    "restore --staged .",
+    "restore .",
+    "reset",
+    "reset --hard",
+    "rm --cached a.txt",
+    "rm -f docs/b.md",
+    "stash",
 ];
 
 fn run_all(place: &Place, session: &Session) -> Vec<String> {
@@ -189,11 +260,30 @@ fn run_all(place: &Place, session: &Session) -> Vec<String> {
 #[test]
 fn no_setting_of_a_repository_starts_a_program() {
     let refused = [
-        "filter \"f\"|clean", "filter \"f\"|smudge", "filter \"f\"|process",
-        "merge \"f\"|driver", "trailer \"a\"|cmd", "trailer \"a\"|command", "man \"f\"|cmd", "browser \"f\"|cmd", "gpg|program",
-        "gpg \"openpgp\"|program", "gpg \"ssh\"|program", "gpg \"ssh\"|defaultKeyCommand", "core|gitProxy", "core|alternateRefsCommand",
-        "hook \"f\"|command", "remote \"f\"|uploadpack", "remote \"f\"|vcs", "core|attributesFile", "core|excludesFile", "mailmap|file",
-        "core|worktree", "diff|orderFile", "include|path", "includeIf \"gitdir:/\"|path",
+        "filter \"f\"|clean",
+        "filter \"f\"|smudge",
+        "filter \"f\"|process",
+        "merge \"f\"|driver",
+        "trailer \"a\"|cmd",
+        "trailer \"a\"|command",
+        "man \"f\"|cmd",
+        "browser \"f\"|cmd",
+        "gpg|program",
+        "gpg \"openpgp\"|program",
+        "gpg \"ssh\"|program",
+        "gpg \"ssh\"|defaultKeyCommand",
+        "core|gitProxy",
+        "core|alternateRefsCommand",
+        "hook \"f\"|command",
+        "remote \"f\"|uploadpack",
+        "remote \"f\"|vcs",
+        "core|attributesFile",
+        "core|excludesFile",
+        "mailmap|file",
+        "core|worktree",
+        "diff|orderFile",
+        "include|path",
+        "includeIf \"gitdir:/\"|path",
     ];
     for key in refused {
         let place = Place::new();
@@ -202,8 +292,13 @@ fn no_setting_of_a_repository_starts_a_program() {
         place.configure(&format!("[{section}]\n{name} = {}\n", place.evil()));
         let session = Session::new(&PACK).workspace(place.workspace().write("."));
         for said in run_all(&place, &session) {
-            let harmless = ["rev-parse", "config", "version"].iter().any(|name| said.starts_with(name));
-            assert!(said.contains(": no: ") || (harmless && !key.starts_with("include")), "{key}: {said}");
+            let harmless = ["rev-parse", "config", "version"]
+                .iter()
+                .any(|name| said.starts_with(name));
+            assert!(
+                said.contains(": no: ") || (harmless && !key.starts_with("include")),
+                "{key}: {said}"
+            );
         }
     }
 }
@@ -214,8 +309,22 @@ fn what_is_switched_off_starts_no_program() {
     let evil = place.evil();
     place.commit(".gitattributes", "* diff=f\n");
     for name in [
-        "core|fsmonitor", "core|pager", "core|editor", "core|sshCommand", "core|askPass", "pager|log", "pager|status", "sequence|editor",
-        "diff|external", "diff \"f\"|textconv", "diff \"f\"|command", "credential|helper", "interactive|diffFilter", "alias|status", "difftool \"f\"|cmd", "uploadpack|packObjectsHook",
+        "core|fsmonitor",
+        "core|pager",
+        "core|editor",
+        "core|sshCommand",
+        "core|askPass",
+        "pager|log",
+        "pager|status",
+        "sequence|editor",
+        "diff|external",
+        "diff \"f\"|textconv",
+        "diff \"f\"|command",
+        "credential|helper",
+        "interactive|diffFilter",
+        "alias|status",
+        "difftool \"f\"|cmd",
+        "uploadpack|packObjectsHook",
     ] {
         let (section, name) = name.split_once('|').unwrap();
         place.configure(&format!("[{section}]\n{name} = {evil}\n"));
@@ -225,8 +334,16 @@ fn what_is_switched_off_starts_no_program() {
     for hooks in ["main/.githooks", "main/.git/hooks"] {
         std::fs::create_dir_all(place.at(hooks)).unwrap();
         for hook in [
-            "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout", "post-index-change", "reference-transaction",
-            "fsmonitor-watchman", "post-rewrite", "pre-auto-gc",
+            "pre-commit",
+            "prepare-commit-msg",
+            "commit-msg",
+            "post-commit",
+            "post-checkout",
+            "post-index-change",
+            "reference-transaction",
+            "fsmonitor-watchman",
+            "post-rewrite",
+            "pre-auto-gc",
         ] {
             symlink(place.at("evil"), place.at(hooks).join(hook)).unwrap();
         }
@@ -234,8 +351,18 @@ fn what_is_switched_off_starts_no_program() {
     place.configure("[user]\nname = Ada\nemail = ada@example.org\n");
     let session = Session::new(&PACK).workspace(place.workspace().write("."));
     let said = run_all(&place, &session);
-    for worked in ["status: 0", "log -p: 0", "commit -qam x --allow-empty: 0", "tag -am text v1: 0", "switch -c other: 0", "reset --hard: 0"] {
-        assert!(said.iter().any(|said| said.starts_with(worked)), "{worked} {said:#?}");
+    for worked in [
+        "status: 0",
+        "log -p: 0",
+        "commit -qam x --allow-empty: 0",
+        "tag -am text v1: 0",
+        "switch -c other: 0",
+        "reset --hard: 0",
+    ] {
+        assert!(
+            said.iter().any(|said| said.starts_with(worked)),
+            "{worked} {said:#?}"
+        );
     }
 }
 
@@ -252,14 +379,26 @@ fn a_repository_inside_the_work_tree_is_not_entered() {
     place.git(&["commit", "-qm", "nested"]);
     std::fs::write(nested.join(".gitattributes"), "* filter=f\n").unwrap();
     git_in(&nested, &["config", "filter.f.clean", &place.evil()]);
-    std::fs::write(place.at("main/.gitmodules"), "[submodule \"n\"]\npath = nested\nurl = x\nignore = none\n").unwrap();
+    std::fs::write(
+        place.at("main/.gitmodules"),
+        "[submodule \"n\"]\npath = nested\nurl = x\nignore = none\n",
+    )
+    .unwrap();
     let session = Session::new(&PACK).workspace(place.workspace());
-    for line in COMMANDS.iter().filter(|line| ["status", "diff", "log", "show", "ls-"].iter().any(|name| line.starts_with(name))) {
+    for line in COMMANDS.iter().filter(|line| {
+        ["status", "diff", "log", "show", "ls-"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    }) {
         std::fs::write(nested.join("f"), line).unwrap();
         let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
         assert!(!place.is_marked(), "{line}: {said}");
     }
-    for line in ["diff --ignore-submodules=none", "diff --submodule=diff", "status --ignore-submodules=none"] {
+    for line in [
+        "diff --ignore-submodules=none",
+        "diff --submodule=diff",
+        "status --ignore-submodules=none",
+    ] {
         let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
         assert!(said.starts_with("no: "), "{line}: {said}");
     }
@@ -270,7 +409,11 @@ fn files_that_look_like_a_repository_are_none() {
     let place = Place::new();
     std::fs::remove_dir_all(place.at("main/.git")).unwrap();
     let session = Session::new(&PACK).workspace(place.workspace().write("."));
-    let config = format!("[core]\nbare = false\nworktree = {0}\n[filter \"y\"]\nclean = {1}\n", place.at("main").display(), place.evil());
+    let config = format!(
+        "[core]\nbare = false\nworktree = {0}\n[filter \"y\"]\nclean = {1}\n",
+        place.at("main").display(),
+        place.evil()
+    );
     for (path, content) in [
         ("HEAD", "ref: refs/heads/main\n"),
         ("objects/x", ""),
@@ -278,15 +421,37 @@ fn files_that_look_like_a_repository_are_none() {
         ("config", config.as_str()),
         (".gitattributes", "* filter=y\n"),
     ] {
-        assert_eq!(said(&session, "hand_write", &serde_json::json!({"path": path, "content": content})), "ok");
+        assert_eq!(
+            said(
+                &session,
+                "hand_write",
+                &serde_json::json!({"path": path, "content": content})
+            ),
+            "ok"
+        );
     }
     for line in COMMANDS {
         let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "HEAD\n");
         assert!(!place.is_marked(), "{line}: {said}");
-        assert!(said.starts_with("128 fatal: not a git repository") || said.starts_with("no: "), "{line}: {said}");
+        assert!(
+            said.starts_with("128 fatal: not a git repository") || said.starts_with("no: "),
+            "{line}: {said}"
+        );
     }
-    for path in [".git", ".GIT/config", "sub/.git/config", ".git./config", "git~1/config", ".g\u{200c}it/config", "a\\.git/x"] {
-        let said = said(&session, "hand_write", &serde_json::json!({"path": path, "content": "x"}));
+    for path in [
+        ".git",
+        ".GIT/config",
+        "sub/.git/config",
+        ".git./config",
+        "git~1/config",
+        ".g\u{200c}it/config",
+        "a\\.git/x",
+    ] {
+        let said = said(
+            &session,
+            "hand_write",
+            &serde_json::json!({"path": path, "content": "x"}),
+        );
         assert!(said.contains("belongs to git"), "{path}: {said}");
     }
 }
@@ -337,15 +502,28 @@ fn nothing_outside_of_the_workspace_is_shown() {
         ("cat-file -p HEAD:link", ""),
     ] {
         let said = run(&session, &line.split(' ').collect::<Vec<_>>(), stdin);
-        assert!(!said.contains("SECRET") && !said.contains(&secret), "{line}: {said}");
+        assert!(
+            !said.contains("SECRET") && !said.contains(&secret),
+            "{line}: {said}"
+        );
     }
 }
 
 #[test]
 fn links_below_git_are_not_followed() {
     for name in [
-        "COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "rebase-merge/head-name", "info/exclude", "index", "logs/HEAD", "objects/ab", "packed-refs",
-        "refs/heads/x", "config.worktree", "worktrees/x/gitdir",
+        "COMMIT_EDITMSG",
+        "MERGE_MSG",
+        "SQUASH_MSG",
+        "rebase-merge/head-name",
+        "info/exclude",
+        "index",
+        "logs/HEAD",
+        "objects/ab",
+        "packed-refs",
+        "refs/heads/x",
+        "config.worktree",
+        "worktrees/x/gitdir",
     ] {
         let place = Place::new();
         let link = place.at("main/.git").join(name);
@@ -355,9 +533,16 @@ fn links_below_git_are_not_followed() {
         let session = Session::new(&PACK).workspace(place.workspace().write("."));
         for line in ["status", "commit -qam new", "log -p", "rev-parse HEAD"] {
             let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
-            assert!(said.starts_with("no: ") && said.contains(".git/") && said.contains("is a link"), "{name} {line}: {said}");
+            assert!(
+                said.starts_with("no: ") && said.contains(".git/") && said.contains("is a link"),
+                "{name} {line}: {said}"
+            );
         }
-        assert_eq!(std::fs::read_to_string(place.at("outside/secret")).unwrap(), "SECRET\n", "{name}");
+        assert_eq!(
+            std::fs::read_to_string(place.at("outside/secret")).unwrap(),
+            "SECRET\n",
+            "{name}"
+        );
     }
 }
 
@@ -380,7 +565,11 @@ fn another_repository_is_used_only_where_the_operator_named_it() {
     std::fs::remove_dir_all(link.at("main/.git")).unwrap();
     symlink(&git, link.at("main/.git")).unwrap();
     let borrows = Place::new();
-    std::fs::write(borrows.at("main/.git/objects/info/alternates"), format!("{git}/objects\n")).unwrap();
+    std::fs::write(
+        borrows.at("main/.git/objects/info/alternates"),
+        format!("{git}/objects\n"),
+    )
+    .unwrap();
     let common = Place::new();
     std::fs::write(common.at("main/.git/commondir"), format!("{git}\n")).unwrap();
     let at = |path: PathBuf| Workspace::new("main", &path).git(GitAccess::Read);
@@ -395,7 +584,10 @@ fn another_repository_is_used_only_where_the_operator_named_it() {
         let session = Session::new(&PACK).workspace(workspace);
         for line in ["log -p", "show HEAD:secret", "status", "rev-parse HEAD"] {
             let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
-            assert!(said.starts_with("no: ") && !said.contains("SECRET"), "{line}: {said}");
+            assert!(
+                said.starts_with("no: ") && !said.contains("SECRET"),
+                "{line}: {said}"
+            );
         }
     }
     for workspace in [at(file.at("main")), at(private.join("sub"))] {
@@ -410,22 +602,47 @@ fn files_that_git_writes_are_below_the_prefixes() {
     let place = Place::new();
     place.commit("docs/b.md", "three\n");
     let session = Session::new(&PACK).workspace(place.workspace().write("docs/"));
-    let refused = ["restore a.txt", "restore .", "restore docs/../a.txt", "reset --hard", "reset --hard HEAD~1", "rm a.txt", "rm -r .",
-        "mv docs/b.md a.txt", "stash", "switch --orphan x", "restore :(top)a.txt", "restore *.txt", "switch -c x HEAD~2 --discard-changes"];
+    let refused = [
+        "restore a.txt",
+        "restore .",
+        "restore docs/../a.txt",
+        "reset --hard",
+        "reset --hard HEAD~1",
+        "rm a.txt",
+        "rm -r .",
+        "mv docs/b.md a.txt",
+        "stash",
+        "switch --orphan x",
+        "restore :(top)a.txt",
+        "restore *.txt",
+        "switch -c x HEAD~2 --discard-changes",
+    ];
     std::fs::write(place.at("main/a.txt"), "changed\n").unwrap();
     for line in refused {
         let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
         assert!(said.starts_with("no: "), "{line}: {said}");
     }
-    assert_eq!(std::fs::read_to_string(place.at("main/a.txt")).unwrap(), "changed\n");
+    assert_eq!(
+        std::fs::read_to_string(place.at("main/a.txt")).unwrap(),
+        "changed\n"
+    );
     std::fs::write(place.at("main/docs/b.md"), "changed\n").unwrap();
     assert_eq!(run(&session, &["restore", "docs"], ""), "0 ");
-    assert_eq!(std::fs::read_to_string(place.at("main/docs/b.md")).unwrap(), "three\n");
+    assert_eq!(
+        std::fs::read_to_string(place.at("main/docs/b.md")).unwrap(),
+        "three\n"
+    );
     assert_eq!(run(&session, &["switch", "side"], ""), "0 ", "only docs/ differs");
     assert!(!place.at("main/docs/b.md").exists());
     place.git(&["restore", "."]);
     place.commit("a.txt", "elsewhere\n");
     let said = run(&session, &["switch", "main"], "");
-    assert!(said.contains("would write a.txt") && said.contains("docs/"), "{said}");
-    assert_eq!(std::fs::read_to_string(place.at("main/a.txt")).unwrap(), "elsewhere\n");
+    assert!(
+        said.contains("would write a.txt") && said.contains("docs/"),
+        "{said}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(place.at("main/a.txt")).unwrap(),
+        "elsewhere\n"
+    );
 }

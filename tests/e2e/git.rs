@@ -16,7 +16,11 @@ fn git(directory: &Path, arguments: &[&str]) {
         .current_dir(directory)
         .output()
         .unwrap();
-    assert!(done.status.success(), "{arguments:?} {}", String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{arguments:?} {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
 }
 
 /// A place whose workspace `main` is a repository with one commit, with `more` about it in the configuration.
@@ -35,14 +39,26 @@ fn place(more: &str) -> Place {
     git(&main, &["add", "-A"]);
     git(&main, &["commit", "-qm", "one"]);
     let evil = place.path().join("evil");
-    std::fs::write(&evil, format!("#!/bin/sh\ntouch {}\ncat\n", place.path().join("marker").display())).unwrap();
+    std::fs::write(
+        &evil,
+        format!(
+            "#!/bin/sh\ntouch {}\ncat\n",
+            place.path().join("marker").display()
+        ),
+    )
+    .unwrap();
     std::fs::set_permissions(&evil, std::fs::Permissions::from_mode(0o755)).unwrap();
     place
 }
 
 async fn run(session: &Session, line: &str) -> String {
     let arguments: Vec<&str> = line.split(' ').collect();
-    result(session, "meddler_run", json!({"program": "git", "arguments": arguments, "output_limit": 65536})).await
+    result(
+        session,
+        "meddler_run",
+        json!({"program": "git", "arguments": arguments, "output_limit": 65536}),
+    )
+    .await
 }
 
 #[tokio::test]
@@ -61,8 +77,17 @@ async fn a_repository_of_plain_files_runs_nothing() {
         {"path": "config", "content": config}, {"path": ".gitattributes", "content": "* filter=y\n"},
         {"path": ".GIT/config", "content": "x"}, {"path": "sub/git~1/config", "content": "x"}, {"path": ".g\u{200d}it/config", "content": "x"}
     ]);
-    for arguments in [json!(["hash-object", "a"]), json!(["status"]), json!(["diff", "a", "config"])] {
-        let said = result(&session, "meddler_run", json!({"program": "git", "arguments": arguments, "files": files})).await;
+    for arguments in [
+        json!(["hash-object", "a"]),
+        json!(["status"]),
+        json!(["diff", "a", "config"]),
+    ] {
+        let said = result(
+            &session,
+            "meddler_run",
+            json!({"program": "git", "arguments": arguments, "files": files}),
+        )
+        .await;
         assert!(said.contains("not a git repository"), "{said}");
         assert_eq!(said.matches("belongs to git").count(), 3, "{said}");
     }
@@ -84,10 +109,15 @@ async fn configuration_that_names_programs_is_refused_unless_the_operator_accept
     let session = refused.serve(&["--tier", "full"]).await;
     for line in ["status", "diff", "hash-object a", "log -p"] {
         let said = run(&session, line).await;
-        assert!(said.contains("filter.f.clean") && said.contains("`git_config = [\"filter.f.clean\"]`"), "{said}");
+        assert!(
+            said.contains("filter.f.clean") && said.contains("`git_config = [\"filter.f.clean\"]`"),
+            "{said}"
+        );
     }
     assert!(run(&session, "rev-parse HEAD").await.starts_with("Exited(0)"));
-    let refusal = session.refused("mutation_record", json!({"workspace": "main"})).await;
+    let refusal = session
+        .refused("mutation_record", json!({"workspace": "main"}))
+        .await;
     assert_eq!(refusal["code"], "PROCESS_DENIED", "{refusal:#}");
     assert!(!refused.path().join("marker").exists());
     session.close().await;
@@ -112,12 +142,31 @@ async fn a_repository_inside_the_work_tree_is_not_entered() {
     git(&nested, &["add", "-A"]);
     git(&nested, &["commit", "-qm", "x"]);
     git(&main, &["add", "nested"]);
-    git(&nested, &["config", "filter.f.clean", place.path().join("evil").to_str().unwrap()]);
+    git(
+        &nested,
+        &[
+            "config",
+            "filter.f.clean",
+            place.path().join("evil").to_str().unwrap(),
+        ],
+    );
     std::fs::write(nested.join(".gitattributes"), "* filter=f\n").unwrap();
     std::fs::write(nested.join("f"), "y\n").unwrap();
-    std::fs::write(main.join(".gitmodules"), "[submodule \"n\"]\npath = nested\nurl = x\nignore = none\n").unwrap();
+    std::fs::write(
+        main.join(".gitmodules"),
+        "[submodule \"n\"]\npath = nested\nurl = x\nignore = none\n",
+    )
+    .unwrap();
     let session = place.serve(&["--tier", "full"]).await;
-    for line in ["status", "diff", "diff HEAD", "diff-files -p", "diff-index HEAD", "ls-files -m", "describe --always"] {
+    for line in [
+        "status",
+        "diff",
+        "diff HEAD",
+        "diff-files -p",
+        "diff-index HEAD",
+        "ls-files -m",
+        "describe --always",
+    ] {
         let said = run(&session, line).await;
         assert!(said.starts_with("Exited(0)"), "{line}: {said}");
     }
@@ -134,7 +183,11 @@ async fn another_repository_needs_the_operators_word() {
     git(&private, &["init", "-q"]);
     git(&private, &["commit", "-q", "--allow-empty", "-m", "SECRET"]);
     std::fs::remove_dir_all(main.join(".git")).unwrap();
-    std::fs::write(main.join(".git"), format!("gitdir: {}\n", private.join(".git").display())).unwrap();
+    std::fs::write(
+        main.join(".git"),
+        format!("gitdir: {}\n", private.join(".git").display()),
+    )
+    .unwrap();
     let session = place.serve(&["--tier", "full"]).await;
     assert!(run(&session, "log --format=%s").await.contains("SECRET"));
     session.close().await;
@@ -144,7 +197,10 @@ async fn another_repository_needs_the_operators_word() {
     let session = place.serve(&["--tier", "full"]).await;
     for line in ["log --format=%s", "rev-parse HEAD", "status"] {
         let said = run(&session, line).await;
-        assert!(said.contains("`repository = ") && said.contains("[workspaces.main]") && !said.contains("SECRET"), "{said}");
+        assert!(
+            said.contains("`repository = ") && said.contains("[workspaces.main]") && !said.contains("SECRET"),
+            "{said}"
+        );
     }
     session.close().await;
 }
@@ -156,9 +212,17 @@ async fn no_link_leads_git_out_of_the_workspace() {
     std::fs::write(place.path().join("secret"), "SECRET\n").unwrap();
     symlink("../secret", main.join("link")).unwrap();
     let session = place.serve(&["--tier", "full"]).await;
-    for line in ["diff link a", "hash-object link", "blame --contents=link a", "diff --no-index link a"] {
+    for line in [
+        "diff link a",
+        "hash-object link",
+        "blame --contents=link a",
+        "diff --no-index link a",
+    ] {
         let said = run(&session, line).await;
-        assert!(!said.contains("SECRET") && !said.starts_with("Exited(0)"), "{line}: {said}");
+        assert!(
+            !said.contains("SECRET") && !said.starts_with("Exited(0)"),
+            "{line}: {said}"
+        );
     }
     symlink("../../secret", main.join(".git/MERGE_MSG")).unwrap();
     let said = run(&session, "status").await;

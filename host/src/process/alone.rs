@@ -19,7 +19,9 @@ pub(super) fn confine(command: &mut Command) -> std::io::Result<()> {
     let install = move || {
         for filter in &filters {
             match seccompiler::apply_filter(filter) {
-                Err(seccompiler::Error::Prctl(err) | seccompiler::Error::Seccomp(err)) if !is_absent(&err) => {
+                Err(seccompiler::Error::Prctl(err) | seccompiler::Error::Seccomp(err))
+                    if !is_absent(&err) =>
+                {
                     return Err(err);
                 }
                 // A system that has no filters relies on the allow-lists alone.
@@ -48,12 +50,7 @@ fn is_absent(err: &std::io::Error) -> bool {
 /// `clone3`, whose flags no filter sees, as if the system were too old for it.
 fn filters() -> Result<[BpfProgram; 2], seccompiler::BackendError> {
     let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
-    let no_thread = SeccompCondition::new(
-        0,
-        SeccompCmpArgLen::Qword,
-        SeccompCmpOp::MaskedEq(thread),
-        0,
-    )?;
+    let no_thread = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(thread), 0)?;
     let mut processes = BTreeMap::from([(libc::SYS_clone, vec![SeccompRule::new(vec![no_thread])?])]);
     processes.extend(OLD.iter().map(|&call| (call, Vec::new())));
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);

@@ -50,7 +50,9 @@ pub(super) fn prepare<'a>(
         Err(Unusable::Refused(why)) => return Err(ProcessError::Denied(why)),
     };
     let prepared = |arguments: &[String], turn| Prepared {
-        argv: std::iter::once("git".to_owned()).chain(arguments.iter().cloned()).collect(),
+        argv: std::iter::once("git".to_owned())
+            .chain(arguments.iter().cloned())
+            .collect(),
         variables: found.environment.clone(),
         alone: workspace.git.accepted.is_empty() && !has_filters(launcher),
         turn,
@@ -58,7 +60,8 @@ pub(super) fn prepare<'a>(
     let prefixes = &workspace.info.write_prefixes;
     if let Some(question) = git.ask(prefixes).map_err(ProcessError::Denied)? {
         let asked = ask(workspace, prepared(&question, None), launcher, deadline)?;
-        git.answered(&asked, &found.prefix, prefixes).map_err(ProcessError::Denied)?;
+        git.answered(&asked, &found.prefix, prefixes)
+            .map_err(ProcessError::Denied)?;
     }
     Ok(Ok(prepared(&git.arguments, turn)))
 }
@@ -114,12 +117,17 @@ fn has_filters(launcher: &Launcher) -> bool {
         [".gitconfig", ".config/git/config"].map(|name| format!("{}/{name}", home.trim_end_matches('/')))
     });
     let files = home.into_iter().flatten().chain(["/etc/gitconfig".to_owned()]);
-    files.into_iter().any(|file| bounded(&file).is_some_and(|content| permit::names_filters(&content)))
+    files
+        .into_iter()
+        .any(|file| bounded(&file).is_some_and(|content| permit::names_filters(&content)))
 }
 
 fn bounded(file: &str) -> Option<Vec<u8>> {
     use std::io::Read as _;
-    #[allow(clippy::disallowed_methods, reason = "where git looks for the operator's own configuration")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "where git looks for the operator's own configuration"
+    )]
     let opened = std::fs::File::open(file).ok()?;
     let mut content = Vec::new();
     opened.take(MAX_CONFIG).read_to_end(&mut content).ok()?;

@@ -95,13 +95,16 @@ impl Workspace {
             Err(Unusable::Refused(why)) => return Err(ProcessError::Denied(why)),
         };
         let run = |arguments: &[String], command: &Command| {
-            let argv: Vec<String> = std::iter::once("git".to_owned()).chain(arguments.iter().cloned()).collect();
+            let argv: Vec<String> = std::iter::once("git".to_owned())
+                .chain(arguments.iter().cloned())
+                .collect();
             spawn::run(dir, &argv, &found.environment, command)
         };
         let prefixes = &self.info.write_prefixes;
         if let Some(question) = git.ask(prefixes).map_err(ProcessError::Denied)? {
             let asked = run(&question, &Command::new("git").timeout(command.timeout))?;
-            git.answered(&asked, &found.prefix, prefixes).map_err(ProcessError::Denied)?;
+            git.answered(&asked, &found.prefix, prefixes)
+                .map_err(ProcessError::Denied)?;
         }
         run(&git.arguments, command)
     }

@@ -10,8 +10,8 @@ mod options;
 use crate::workspace::covers;
 use crate::{GitAccess, Outcome};
 
-pub(super) use config::{Scope, check as check_config};
 pub use config::names_filters;
+pub(super) use config::{Scope, check as check_config};
 use options::{Effect, Kind, Positional, Subcommand, Value};
 
 /// Options before the subcommand that change nothing but what is printed.
@@ -81,7 +81,9 @@ const VARIABLES: &[(&str, &str)] = &[
 
 /// Environment of every git that a pack starts.
 pub fn environment() -> Vec<(String, String)> {
-    let variables = VARIABLES.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    let variables = VARIABLES
+        .iter()
+        .map(|&(name, value)| (name.to_owned(), value.to_owned()));
     let overrides = OVERRIDES.iter().enumerate().flat_map(|(number, &(key, value))| {
         [
             (format!("GIT_CONFIG_KEY_{number}"), key.to_owned()),
@@ -138,7 +140,14 @@ impl GitCommand {
                 outside.map_or(Ok(None), |path| Err(self.outside(path, prefixes)))
             }
             TreeWrites::To(revision) => {
-                let words = ["--no-pager", "diff-tree", "-r", "--name-only", "-z", "--no-commit-id"];
+                let words = [
+                    "--no-pager",
+                    "diff-tree",
+                    "-r",
+                    "--name-only",
+                    "-z",
+                    "--no-commit-id",
+                ];
                 let words = words.into_iter().chain(["HEAD", revision, "--"]);
                 Ok(Some(words.map(str::to_owned).collect()))
             }
@@ -151,10 +160,14 @@ impl GitCommand {
     fn covers(&self, printed: &[u8], top: &str, prefixes: &[String]) -> Result<(), String> {
         let mut names = printed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         let outside = names.find(|name| {
-            let name = std::str::from_utf8(name).ok().and_then(|name| name.strip_prefix(top));
+            let name = std::str::from_utf8(name)
+                .ok()
+                .and_then(|name| name.strip_prefix(top));
             !name.is_some_and(|name| prefixes.iter().any(|prefix| covers(prefix, name)))
         });
-        outside.map_or(Ok(()), |name| Err(self.outside(&String::from_utf8_lossy(name), prefixes)))
+        outside.map_or(Ok(()), |name| {
+            Err(self.outside(&String::from_utf8_lossy(name), prefixes))
+        })
     }
 
     /// The same, of what git said.
@@ -185,10 +198,16 @@ impl GitCommand {
 
 /// Whether everything at a path, or below it, is below a prefix.
 fn is_below(path: &str, prefixes: &[String]) -> bool {
-    let names: Vec<&str> = path.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+    let names: Vec<&str> = path
+        .split('/')
+        .filter(|name| !matches!(*name, "" | "."))
+        .collect();
     let path = names.join("/");
     let inside = format!("{path}/any");
-    !path.is_empty() && prefixes.iter().any(|prefix| covers(prefix, &path) || covers(prefix, &inside))
+    !path.is_empty()
+        && prefixes
+            .iter()
+            .any(|prefix| covers(prefix, &path) || covers(prefix, &inside))
 }
 
 /// The command, or why it may not run.
@@ -348,7 +367,9 @@ impl Parsed {
             self.check(name, *kind, value)?;
         }
         let value = value.map(|(_, value)| value);
-        let word = value.as_ref().map_or_else(|| name.to_owned(), |value| format!("{name}={value}"));
+        let word = value
+            .as_ref()
+            .map_or_else(|| name.to_owned(), |value| format!("{name}={value}"));
         self.give(name, value, &[&word]);
         Ok(())
     }
@@ -374,12 +395,16 @@ impl Parsed {
                     self.give(&name, None, &[&name]);
                     continue;
                 }
-                Value::Attached(_) if rest.is_empty() => return Err(format!("`{name}` wants a value: {name}VALUE")),
+                Value::Attached(_) if rest.is_empty() => {
+                    return Err(format!("`{name}` wants a value: {name}VALUE"));
+                }
                 Value::Wanted(kind) if rest.is_empty() => {
                     let value = words.next().ok_or_else(|| format!("`{name}` wants a value"))?;
                     (kind, value.clone())
                 }
-                Value::Optional(kind) | Value::Attached(kind) | Value::Wanted(kind) => (kind, rest.to_owned()),
+                Value::Optional(kind) | Value::Attached(kind) | Value::Wanted(kind) => {
+                    (kind, rest.to_owned())
+                }
             };
             self.check(&name, kind, &value)?;
             // Attached, so that git takes it for the value whatever it looks like; an empty one cannot be.
@@ -416,7 +441,9 @@ impl Parsed {
     fn check(&self, option: &str, kind: Kind<'_>, value: &str) -> Result<(), String> {
         let fits = match kind {
             Kind::Text => true,
-            Kind::Number => value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'%')),
+            Kind::Number => value
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'%')),
             Kind::Stdin => value == "-",
             Kind::OneOf(words) => words.split('|').any(|word| word == value),
             Kind::Name => !value.starts_with('-'),
@@ -433,7 +460,9 @@ impl Parsed {
         };
         match fits {
             true => Ok(()),
-            false => Err(format!("`{option}` may not have the value `{value}`; it has to be {wanted}")),
+            false => Err(format!(
+                "`{option}` may not have the value `{value}`; it has to be {wanted}"
+            )),
         }
     }
 
@@ -461,15 +490,17 @@ impl Parsed {
     }
 
     fn has(&self, names: &[&str]) -> bool {
-        self.options.iter().any(|option| names.contains(&option.name.as_str()))
+        self.options
+            .iter()
+            .any(|option| names.contains(&option.name.as_str()))
     }
 
     /// Refuses what is harmless only with, or without, something else.
     fn refuse_combinations(&self) -> Result<(), String> {
         match self.subcommand.name {
-            "config" if !(self.has(&["--list"]) && self.has(&["--name-only"])) => Err(
-                "`git config` may only list names: --list --name-only [--show-scope] [-z]".to_owned(),
-            ),
+            "config" if !(self.has(&["--list"]) && self.has(&["--name-only"])) => {
+                Err("`git config` may only list names: --list --name-only [--show-scope] [-z]".to_owned())
+            }
             "cat-file" if self.has(&["--batch", "--batch-check"]) && !self.revisions.is_empty() => {
                 Err("`git cat-file --batch` reads names of objects from standard input".to_owned())
             }
@@ -499,7 +530,9 @@ impl Parsed {
     fn writes(&self) -> TreeWrites {
         let below = || TreeWrites::Below(self.paths.clone());
         match self.subcommand.name {
-            "restore" if self.has(&["-S", "--staged"]) && !self.has(&["-W", "--worktree"]) => TreeWrites::Nothing,
+            "restore" if self.has(&["-S", "--staged"]) && !self.has(&["-W", "--worktree"]) => {
+                TreeWrites::Nothing
+            }
             "restore" => below(),
             "rm" if self.has(&["--cached", "-n", "--dry-run"]) => TreeWrites::Nothing,
             "rm" => below(),
@@ -525,7 +558,9 @@ impl Parsed {
 fn revision(name: &str) -> Result<(), String> {
     let shown = name.escape_debug();
     if name.starts_with('-') {
-        return Err(format!("`{shown}` looks like an option and stands where a revision has to be"));
+        return Err(format!(
+            "`{shown}` looks like an option and stands where a revision has to be"
+        ));
     }
     if name.is_empty() || name.chars().any(char::is_control) {
         return Err(format!("`{shown}` is no revision"));
@@ -543,8 +578,14 @@ fn path(path: &[u8]) -> Result<(), String> {
         ));
     }
     let names = path.split(|byte| *byte == b'/');
-    if names.map(String::from_utf8_lossy).any(|name| super::is_git_name(&name)) {
-        return Err(format!("`{}` belongs to git; name files of the work tree", shown()));
+    if names
+        .map(String::from_utf8_lossy)
+        .any(|name| super::is_git_name(&name))
+    {
+        return Err(format!(
+            "`{}` belongs to git; name files of the work tree",
+            shown()
+        ));
     }
     Ok(())
 }
@@ -554,7 +595,12 @@ fn unquoted(line: &[u8]) -> Result<Vec<u8>, String> {
     let Some(inner) = line.strip_prefix(b"\"") else {
         return Ok(line.to_vec());
     };
-    let odd = || format!("`{}` is no path as git quotes it", String::from_utf8_lossy(line).escape_debug());
+    let odd = || {
+        format!(
+            "`{}` is no path as git quotes it",
+            String::from_utf8_lossy(line).escape_debug()
+        )
+    };
     let inner = inner.strip_suffix(b"\"").ok_or_else(odd)?;
     let mut bytes = Vec::with_capacity(inner.len());
     let mut rest = inner.iter().copied();
@@ -837,7 +883,8 @@ mod tests {
             branch -D side
               no: `git branch` writes; the workspace's `git` would have to be "write", and th
               when writing: git branch -D side Nothing
-        "#]].assert_eq(&decided(lines));
+        "#]]
+        .assert_eq(&decided(lines));
     }
 
     #[test]
@@ -850,7 +897,14 @@ mod tests {
             stdin("a\n\"caf\\351\\\"\"\r\n").unwrap(),
             [b"a".to_vec(), b"caf\xe9\"".to_vec()]
         );
-        for refused in ["/etc/passwd", "a\n../b", "\"\\056\\056/b\"", ".git/config", "\"a", "\"a\"b\""] {
+        for refused in [
+            "/etc/passwd",
+            "a\n../b",
+            "\"\\056\\056/b\"",
+            ".git/config",
+            "\"a",
+            "\"a\"b\"",
+        ] {
             assert!(stdin(refused).is_err(), "{refused}");
         }
     }
@@ -862,12 +916,20 @@ mod tests {
             for word in known.words() {
                 let name = word.split(['=', ':', '[']).next().unwrap();
                 assert!(known.option(name).is_some(), "{} {word}", known.name);
-                assert!(!name.starts_with("--no-index") && !name.starts_with("--output="), "{word}");
+                assert!(
+                    !name.starts_with("--no-index") && !name.starts_with("--output="),
+                    "{word}"
+                );
             }
-            let output = std::process::Command::new("git").args([known.name, "--git-completion-helper-all"]).output();
+            let output = std::process::Command::new("git")
+                .args([known.name, "--git-completion-helper-all"])
+                .output();
             let helper = String::from_utf8(output.unwrap().stdout).unwrap();
             // Those that want a value are listed with one, or git would take the next word for it.
-            for flag in helper.split_whitespace().filter_map(|word| word.strip_suffix('=')) {
+            for flag in helper
+                .split_whitespace()
+                .filter_map(|word| word.strip_suffix('='))
+            {
                 if known.option(flag) == Some(Value::None) {
                     unknown.push(format!("{} {flag}", known.name));
                 }
@@ -878,7 +940,17 @@ mod tests {
 
     #[test]
     fn names_that_some_system_takes_for_git_are_known() {
-        for name in [".git", ".GIT", ".Git.", ".git ", "git~1", "GIT~1", ".g\u{200c}it", ".git::$INDEX_ALLOCATION", "a\\.git"] {
+        for name in [
+            ".git",
+            ".GIT",
+            ".Git.",
+            ".git ",
+            "git~1",
+            "GIT~1",
+            ".g\u{200c}it",
+            ".git::$INDEX_ALLOCATION",
+            "a\\.git",
+        ] {
             assert!(crate::permit::is_git_name(name), "{name}");
         }
         for name in ["git", ".gitignore", ".gitattributes", ".github", "git~2", "x.git"] {

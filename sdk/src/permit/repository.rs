@@ -128,7 +128,10 @@ impl Search<'_> {
         let root = real_path(tree).ok_or(Unusable::Missing)?;
         let top = match is_linked {
             true => Some(root.as_path()),
-            false => root.ancestors().skip(1).find(|place| place.join(".git").symlink_metadata().is_ok()),
+            false => root
+                .ancestors()
+                .skip(1)
+                .find(|place| place.join(".git").symlink_metadata().is_ok()),
         };
         let top = top.ok_or(Unusable::Missing)?;
         let git = destination(&top.join(".git")).ok_or(Unusable::Missing)?;
@@ -150,7 +153,8 @@ impl Search<'_> {
                 place.display().to_string(),
             )));
         }
-        let open = |path: &Path| Dir::open_ambient_dir(path, ambient_authority()).map_err(|_| Unusable::Missing);
+        let open =
+            |path: &Path| Dir::open_ambient_dir(path, ambient_authority()).map_err(|_| Unusable::Missing);
         let (git_dir, common_dir) = (open(&git)?, open(&common)?);
         self.look_into(&common_dir)?;
         if git != common {
@@ -159,7 +163,11 @@ impl Search<'_> {
         self.look_at_objects(&common_dir)?;
         self.look_at_config(&git_dir, &common_dir, true)?;
         is_repository(&git_dir, &common_dir)?;
-        let prefix = root.strip_prefix(top).unwrap_or(Path::new("")).to_string_lossy().into_owned();
+        let prefix = root
+            .strip_prefix(top)
+            .unwrap_or(Path::new(""))
+            .to_string_lossy()
+            .into_owned();
         Ok(Repository {
             environment: environment(&utf8(&git)?, &utf8(top)?),
             prefix: if prefix.is_empty() { prefix } else { prefix + "/" },
@@ -259,7 +267,9 @@ impl Search<'_> {
             _ => tree.symlink_metadata(place).map(drop),
         };
         match found {
-            Err(err) if err.kind() == std::io::ErrorKind::PermissionDenied && err.raw_os_error().is_none() => {
+            Err(err)
+                if err.kind() == std::io::ErrorKind::PermissionDenied && err.raw_os_error().is_none() =>
+            {
                 Err(self.refuse(&format!(
                     "`{}` leads out of the workspace; name files in it",
                     place.display().to_string().escape_debug()
@@ -271,8 +281,14 @@ impl Search<'_> {
 }
 
 fn environment(git: &str, top: &str) -> Vec<(String, String)> {
-    let pairs = [("GIT_DIR", git), ("GIT_WORK_TREE", top), ("GIT_CEILING_DIRECTORIES", "/")];
-    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+    let pairs = [
+        ("GIT_DIR", git),
+        ("GIT_WORK_TREE", top),
+        ("GIT_CEILING_DIRECTORIES", "/"),
+    ];
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
 }
 
 fn utf8(path: &Path) -> Result<String, Unusable> {
@@ -284,7 +300,12 @@ fn utf8(path: &Path) -> Result<String, Unusable> {
 /// Git takes a directory for a repository if these are there.
 fn is_repository(git: &Dir, common: &Dir) -> Result<(), Unusable> {
     let is_dir = |name: &str| common.metadata(name).is_ok_and(|metadata| metadata.is_dir());
-    match git.symlink_metadata("HEAD").is_ok_and(|metadata| metadata.is_file()) && is_dir("objects") && is_dir("refs") {
+    match git
+        .symlink_metadata("HEAD")
+        .is_ok_and(|metadata| metadata.is_file())
+        && is_dir("objects")
+        && is_dir("refs")
+    {
         true => Ok(()),
         false => Err(Unusable::Missing),
     }
@@ -346,7 +367,9 @@ fn bounded(dir: &Dir, name: impl AsRef<Path>, limit: u64) -> std::io::Result<Vec
 /// Whether there is a link below a directory; `path` is then where.
 fn link_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<bool> {
     if depth == MAX_DEPTH {
-        return Err(std::io::Error::other(format!("it is more than {MAX_DEPTH} directories deep")));
+        return Err(std::io::Error::other(format!(
+            "it is more than {MAX_DEPTH} directories deep"
+        )));
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, c".", flags, Mode::empty())?;
@@ -360,13 +383,16 @@ fn link_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<bo
             continue;
         }
         let kind = match entry.file_type() {
-            FileType::Unknown => dir.symlink_metadata(OsStr::from_bytes(name)).map_or(FileType::Unknown, |found| {
-                match (found.is_dir(), found.is_symlink()) {
-                    (true, _) => FileType::Directory,
-                    (_, true) => FileType::Symlink,
-                    _ => FileType::RegularFile,
-                }
-            }),
+            FileType::Unknown => {
+                dir.symlink_metadata(OsStr::from_bytes(name))
+                    .map_or(FileType::Unknown, |found| {
+                        match (found.is_dir(), found.is_symlink()) {
+                            (true, _) => FileType::Directory,
+                            (_, true) => FileType::Symlink,
+                            _ => FileType::RegularFile,
+                        }
+                    })
+            }
             kind => kind,
         };
         path.push(b'/');

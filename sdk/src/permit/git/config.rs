@@ -9,14 +9,86 @@ use std::fmt;
 /// one reads or writes.
 #[cfg(test)]
 const SECTIONS: &[&str] = &[
-    "add", "advice", "alias", "am", "apply", "attr", "author", "bitmappseudomerge", "branch", "bundle", "checkout",
-    "clean", "color", "column", "commitgraph", "committer", "completion", "credential", "credentialcache",
-    "credentialstore", "difftool", "fastimport", "feature", "fetch", "format", "fsck", "fsmonitor", "gc", "gitcvs",
-    "gitweb", "grep", "gui", "guitool", "help", "http", "i18n", "imap", "index", "init", "instaweb", "interactive",
-    "lsrefs", "mailinfo", "maintenance", "mergetool", "notes", "pack", "pager", "pretty", "promisor", "protocol",
-    "pull", "push", "rebase", "receive", "reftable", "remotes", "repack", "rerere", "revert", "safe", "sendemail",
-    "sequence", "showbranch", "sparse", "splitindex", "ssh", "stash", "status", "tar", "trace2", "transfer",
-    "uploadarchive", "uploadpack", "uploadpackfilter", "url", "user", "versionsort", "web", "worktree",
+    "add",
+    "advice",
+    "alias",
+    "am",
+    "apply",
+    "attr",
+    "author",
+    "bitmappseudomerge",
+    "branch",
+    "bundle",
+    "checkout",
+    "clean",
+    "color",
+    "column",
+    "commitgraph",
+    "committer",
+    "completion",
+    "credential",
+    "credentialcache",
+    "credentialstore",
+    "difftool",
+    "fastimport",
+    "feature",
+    "fetch",
+    "format",
+    "fsck",
+    "fsmonitor",
+    "gc",
+    "gitcvs",
+    "gitweb",
+    "grep",
+    "gui",
+    "guitool",
+    "help",
+    "http",
+    "i18n",
+    "imap",
+    "index",
+    "init",
+    "instaweb",
+    "interactive",
+    "lsrefs",
+    "mailinfo",
+    "maintenance",
+    "mergetool",
+    "notes",
+    "pack",
+    "pager",
+    "pretty",
+    "promisor",
+    "protocol",
+    "pull",
+    "push",
+    "rebase",
+    "receive",
+    "reftable",
+    "remotes",
+    "repack",
+    "rerere",
+    "revert",
+    "safe",
+    "sendemail",
+    "sequence",
+    "showbranch",
+    "sparse",
+    "splitindex",
+    "ssh",
+    "stash",
+    "status",
+    "tar",
+    "trace2",
+    "transfer",
+    "uploadarchive",
+    "uploadpack",
+    "uploadpackfilter",
+    "url",
+    "user",
+    "versionsort",
+    "web",
+    "worktree",
 ];
 
 /// Settings of other sections of git that may be there, `*` standing for any name in the middle. What
@@ -60,8 +132,25 @@ const SETTINGS: &[&str] = &[
 
 /// Sections of git in which a setting has to be listed above.
 const LISTED: &[&str] = &[
-    "blame", "browser", "commit", "core", "diff", "extensions", "filter", "gpg", "hook", "include", "includeif", "log",
-    "mailmap", "man", "merge", "remote", "submodule", "tag", "trailer",
+    "blame",
+    "browser",
+    "commit",
+    "core",
+    "diff",
+    "extensions",
+    "filter",
+    "gpg",
+    "hook",
+    "include",
+    "includeif",
+    "log",
+    "mailmap",
+    "man",
+    "merge",
+    "remote",
+    "submodule",
+    "tag",
+    "trailer",
 ];
 
 /// Settings that may be there with some values only.
@@ -105,7 +194,11 @@ impl Scope<'_> {
     fn allows(&self, key: &str, value: &str) -> bool {
         let section = key.split('.').next().unwrap_or_default();
         let includes = matches!(section, "include" | "includeif");
-        if self.accepted.iter().any(|pattern| !includes && matches(&pattern.to_ascii_lowercase(), &key.to_ascii_lowercase())) {
+        if self
+            .accepted
+            .iter()
+            .any(|pattern| !includes && matches(&pattern.to_ascii_lowercase(), &key.to_ascii_lowercase()))
+        {
             return true;
         }
         // These look at names alone, and start nothing.
@@ -145,7 +238,9 @@ pub fn names_filters(content: &[u8]) -> bool {
     settings.iter().any(|setting| {
         setting.key.starts_with("include")
             || setting.key.starts_with("filter.")
-                && [".clean", ".smudge", ".process"].iter().any(|end| setting.key.ends_with(end))
+                && [".clean", ".smudge", ".process"]
+                    .iter()
+                    .any(|end| setting.key.ends_with(end))
     })
 }
 
@@ -365,11 +460,31 @@ mod tests {
             [gitflow \"branch\"]\nmaster = main\n[alias]\nst = status\n[lfs]\nrepositoryformatversion = 0\n";
         assert_eq!(refused("status", &[], usual), "");
         for key in [
-            "filter.f.clean", "filter.f.smudge", "filter.f.process", "merge.m.driver", "trailer.t.cmd", "trailer.t.command", "man.x.cmd", "browser.x.cmd",
-            "gpg.program", "gpg.ssh.program", "gpg.ssh.defaultkeycommand", "core.worktree", "core.attributesfile",
-            "core.excludesfile", "core.gitproxy", "core.alternaterefscommand", "hook.x.command", "include.path",
-            "includeif.gitdir:/.path", "remote.r.vcs", "remote.r.uploadpack", "mailmap.file", "diff.orderfile",
-            "core.unheard-of", "core.sub.key",
+            "filter.f.clean",
+            "filter.f.smudge",
+            "filter.f.process",
+            "merge.m.driver",
+            "trailer.t.cmd",
+            "trailer.t.command",
+            "man.x.cmd",
+            "browser.x.cmd",
+            "gpg.program",
+            "gpg.ssh.program",
+            "gpg.ssh.defaultkeycommand",
+            "core.worktree",
+            "core.attributesfile",
+            "core.excludesfile",
+            "core.gitproxy",
+            "core.alternaterefscommand",
+            "hook.x.command",
+            "include.path",
+            "includeif.gitdir:/.path",
+            "remote.r.vcs",
+            "remote.r.uploadpack",
+            "mailmap.file",
+            "diff.orderfile",
+            "core.unheard-of",
+            "core.sub.key",
         ] {
             let (section, name) = key.rsplit_once('.').unwrap();
             let section = match section.split_once('.') {
@@ -380,9 +495,15 @@ mod tests {
         }
         let lfs = "[filter \"lfs\"]\nclean = git-lfs clean\nrequired\n[include]\npath = x\n";
         assert_eq!(refused("add", &[], lfs), "filter.lfs.clean include.path");
-        assert_eq!(refused("add", &["filter.LFS.*", "include.*"], lfs), "include.path");
+        assert_eq!(
+            refused("add", &["filter.LFS.*", "include.*"], lfs),
+            "include.path"
+        );
         assert_eq!(refused("config", &[], lfs), "include.path");
-        assert_eq!(refused("blame", &[], "[blame]ignoreRevsFile=x"), "blame.ignorerevsfile");
+        assert_eq!(
+            refused("blame", &[], "[blame]ignoreRevsFile=x"),
+            "blame.ignorerevsfile"
+        );
         assert_eq!(refused("log", &[], "[blame]ignoreRevsFile=x"), "");
         assert_eq!(refused("log", &[], "[log]diffMerges=remerge"), "log.diffmerges");
         assert_eq!(refused("log", &[], "[x"), "line 1 is not one that git reads");
@@ -390,7 +511,9 @@ mod tests {
 
     #[test]
     fn filters_of_the_operator_are_seen() {
-        assert!(names_filters(b"[filter \"lfs\"]\nprocess = git-lfs filter-process\n"));
+        assert!(names_filters(
+            b"[filter \"lfs\"]\nprocess = git-lfs filter-process\n"
+        ));
         assert!(names_filters(b"[include]\npath = more\n"));
         assert!(!names_filters(b"[user]\nname = a\n[filter \"x\"]\nrequired\n"));
     }
@@ -400,9 +523,15 @@ mod tests {
         for section in LISTED {
             assert!(!SECTIONS.contains(section), "{section}");
         }
-        let known = std::process::Command::new("git").args(["help", "-c"]).output().unwrap();
+        let known = std::process::Command::new("git")
+            .args(["help", "-c"])
+            .output()
+            .unwrap();
         let known = String::from_utf8(known.stdout).unwrap();
-        for key in known.lines().filter(|line| line.contains('.') && !line.contains(' ')) {
+        for key in known
+            .lines()
+            .filter(|line| line.contains('.') && !line.contains(' '))
+        {
             let section = key.split('.').next().unwrap().to_ascii_lowercase();
             let decided = SECTIONS.contains(&section.as_str()) || LISTED.contains(&section.as_str());
             assert!(decided, "nobody looked at {key}");

@@ -4,7 +4,15 @@
 
 /// Formats of `log` that have names. Names from configuration could mean anything.
 const NAMED: &[&str] = &[
-    "oneline", "short", "medium", "full", "fuller", "reference", "email", "mboxrd", "raw",
+    "oneline",
+    "short",
+    "medium",
+    "full",
+    "fuller",
+    "reference",
+    "email",
+    "mboxrd",
+    "raw",
 ];
 /// First letters of placeholders of `log`, after `%`.
 const PLACEHOLDERS: &str = "HhTtPpDdSefsbBNmnaacCgwx<>%";
@@ -12,15 +20,50 @@ const PLACEHOLDERS: &str = "HhTtPpDdSefsbBNmnaacCgwx<>%";
 const IN_PARENTHESES: &[&str] = &["decorate"];
 /// Fields of references.
 const FIELDS: &[&str] = &[
-    "refname", "objecttype", "objectsize", "objectname", "upstream", "push", "HEAD", "symref", "tree", "parent",
-    "numparent", "object", "type", "tag", "author", "authorname", "authoremail", "authordate", "committer",
-    "committername", "committeremail", "committerdate", "tagger", "taggername", "taggeremail", "taggerdate", "creator",
-    "creatordate", "subject", "body", "contents", "color", "align", "if", "then", "else", "end",
+    "refname",
+    "objecttype",
+    "objectsize",
+    "objectname",
+    "upstream",
+    "push",
+    "HEAD",
+    "symref",
+    "tree",
+    "parent",
+    "numparent",
+    "object",
+    "type",
+    "tag",
+    "author",
+    "authorname",
+    "authoremail",
+    "authordate",
+    "committer",
+    "committername",
+    "committeremail",
+    "committerdate",
+    "tagger",
+    "taggername",
+    "taggeremail",
+    "taggerdate",
+    "creator",
+    "creatordate",
+    "subject",
+    "body",
+    "contents",
+    "color",
+    "align",
+    "if",
+    "then",
+    "else",
+    "end",
 ];
 
 /// Why a format of `log` may not be used.
 pub(super) fn pretty(format: &str) -> Result<(), String> {
-    let custom = format.strip_prefix("format:").or_else(|| format.strip_prefix("tformat:"));
+    let custom = format
+        .strip_prefix("format:")
+        .or_else(|| format.strip_prefix("tformat:"));
     let text = match custom {
         Some(text) => text,
         None if NAMED.contains(&format) || format.is_empty() => return Ok(()),
@@ -40,7 +83,10 @@ pub(super) fn pretty(format: &str) -> Result<(), String> {
                 let end = name.find([':', ')']).unwrap_or(name.len());
                 IN_PARENTHESES.contains(&&name[..end])
             }
-            None => bare.chars().next().is_none_or(|letter| PLACEHOLDERS.contains(letter)),
+            None => bare
+                .chars()
+                .next()
+                .is_none_or(|letter| PLACEHOLDERS.contains(letter)),
         };
         if !is_known {
             let shown: String = bare.chars().take(20).collect();

@@ -170,7 +170,11 @@ const fn reads(name: &'static str, positional: Positional, options: &'static [&'
     }
 }
 
-const fn diffs(name: &'static str, options: &'static [&'static str], added: &'static [&'static str]) -> Subcommand {
+const fn diffs(
+    name: &'static str,
+    options: &'static [&'static str],
+    added: &'static [&'static str],
+) -> Subcommand {
     Subcommand {
         added,
         ..reads(name, Positional::RevisionsAndPaths, options)
@@ -196,33 +200,59 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
         ..reads(
             "blame",
             Positional::RevisionsAndPath,
-            &["-b --root --no-root --show-stats -L:TEXT -l -t --porcelain -p --line-porcelain --incremental --date=TEXT -M[=NUMBER] \
+            &[
+                "-b --root --no-root --show-stats -L:TEXT -l -t --porcelain -p --line-porcelain --incremental --date=TEXT -M[=NUMBER] \
                -C[=NUMBER] -c --score-debug -f --show-name -n --show-number -s -e --show-email -w --abbrev=NUMBER --reverse \
-               --first-parent --since=TEXT --minimal --ignore-rev=REV --diff-algorithm=patience|minimal|histogram|myers"],
+               --first-parent --since=TEXT --minimal --ignore-rev=REV --diff-algorithm=patience|minimal|histogram|myers",
+            ],
         )
     },
-    reads("cat-file", Positional::Revisions, &["-t -s -e -p --batch-check --batch --buffer --follow-symlinks -z -Z"]),
+    reads(
+        "cat-file",
+        Positional::Revisions,
+        &["-t -s -e -p --batch-check --batch --buffer --follow-symlinks -z -Z"],
+    ),
     reads(
         "check-ignore",
         Positional::Paths,
         &["-q --quiet -v --verbose --stdin -z -n --non-matching"],
     ),
-    reads("config", Positional::Nothing, &["--list --name-only --show-scope -z"]),
+    reads(
+        "config",
+        Positional::Nothing,
+        &["--list --name-only --show-scope -z"],
+    ),
     reads(
         "describe",
         Positional::Revisions,
-        &["--all --tags --contains --abbrev=NUMBER --candidates=NUMBER --exact-match --long --match=TEXT --exclude=TEXT --always \
-           --first-parent"],
+        &[
+            "--all --tags --contains --abbrev=NUMBER --candidates=NUMBER --exact-match --long --match=TEXT --exclude=TEXT --always \
+           --first-parent",
+        ],
     ),
-    diffs("diff", &[DIFF, "--cached --staged --merge-base --base --ours --theirs -0 -1 -2 -3"], NO_NESTED),
+    diffs(
+        "diff",
+        &[
+            DIFF,
+            "--cached --staged --merge-base --base --ours --theirs -0 -1 -2 -3",
+        ],
+        NO_NESTED,
+    ),
     diffs("diff-files", &[DIFF, "-q -0 -1 -2 -3"], NO_NESTED),
     diffs("diff-index", &[DIFF, "--cached -m --merge-base"], NO_NESTED),
     diffs(
         "diff-tree",
-        &[DIFF, "-r -t --root --no-commit-id --pretty[=PRETTY] --format=PRETTY --combined-all-paths --always --merge-base -v"],
+        &[
+            DIFF,
+            "-r -t --root --no-commit-id --pretty[=PRETTY] --format=PRETTY --combined-all-paths --always --merge-base -v",
+        ],
         NO_PROGRAMS,
     ),
-    reads("for-each-ref", Positional::Revisions, &[REFS, "--count=NUMBER --omit-empty --exclude=TEXT"]),
+    reads(
+        "for-each-ref",
+        Positional::Revisions,
+        &[REFS, "--count=NUMBER --omit-empty --exclude=TEXT"],
+    ),
     reads(
         "hash-object",
         Positional::Paths,
@@ -232,14 +262,18 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
     reads(
         "ls-files",
         Positional::Paths,
-        &["-z -t -v -f -c --cached -d --deleted -m --modified -o --others -i --ignored -s --stage -u --unmerged -k --killed \
+        &[
+            "-z -t -v -f -c --cached -d --deleted -m --modified -o --others -i --ignored -s --stage -u --unmerged -k --killed \
            --directory --no-empty-directory --eol --deduplicate --exclude-standard -x:TEXT --exclude=TEXT --error-unmatch \
-           --full-name --abbrev[=NUMBER] --debug --sparse"],
+           --full-name --abbrev[=NUMBER] --debug --sparse",
+        ],
     ),
     reads(
         "ls-tree",
         Positional::RevisionsAndPaths,
-        &["-d -r -t -l --long -z --name-only --name-status --object-only --full-name --full-tree --abbrev[=NUMBER]"],
+        &[
+            "-d -r -t -l --long -z --name-only --name-status --object-only --full-name --full-tree --abbrev[=NUMBER]",
+        ],
     ),
     reads(
         "merge-base",
@@ -255,33 +289,41 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
     reads(
         "rev-parse",
         Positional::Revisions,
-        &["--verify --quiet -q --end-of-options --short[=NUMBER] --symbolic --symbolic-full-name --abbrev-ref[=strict|loose] --all \
+        &[
+            "--verify --quiet -q --end-of-options --short[=NUMBER] --symbolic --symbolic-full-name --abbrev-ref[=strict|loose] --all \
            --branches[=TEXT] --tags[=TEXT] --remotes[=TEXT] --glob=TEXT --exclude=TEXT --not --revs-only --no-revs --flags \
            --no-flags --show-toplevel --show-prefix --show-cdup --show-object-format[=storage|input|output] --show-ref-format \
            --is-inside-work-tree --is-inside-git-dir --is-bare-repository --is-shallow-repository --git-dir --default:REV \
-           --disambiguate=TEXT --since=TEXT --until=TEXT"],
+           --disambiguate=TEXT --since=TEXT --until=TEXT",
+        ],
     ),
     reads(
         "shortlog",
         Positional::RevisionsAndPaths,
-        &["-n --numbered -s --summary -e --email --group=author|committer -c --committer -w[=NUMBER] --format=PRETTY --date=TEXT \
+        &[
+            "-n --numbered -s --summary -e --email --group=author|committer -c --committer -w[=NUMBER] --format=PRETTY --date=TEXT \
            --since=TEXT --after=TEXT --until=TEXT --before=TEXT --author=TEXT --grep=TEXT --merges --no-merges --all \
-           --max-count=NUMBER --no-use-mailmap"],
+           --max-count=NUMBER --no-use-mailmap",
+        ],
     ),
     diffs("show", &[DIFF, HISTORY, SHOWN], NO_PROGRAMS),
     reads(
         "show-ref",
         Positional::Revisions,
-        &["--head -d --dereference -s --hash[=NUMBER] --abbrev[=NUMBER] --verify --exists --tags --heads --branches -q --quiet"],
+        &[
+            "--head -d --dereference -s --hash[=NUMBER] --abbrev[=NUMBER] --verify --exists --tags --heads --branches -q --quiet",
+        ],
     ),
     Subcommand {
         added: &["--ignore-submodules=dirty"],
         ..reads(
             "status",
             Positional::Paths,
-            &["--porcelain[=v1|v2|1|2] -s --short --long -b --branch --no-branch --show-stash --no-show-stash -z --null \
+            &[
+                "--porcelain[=v1|v2|1|2] -s --short --long -b --branch --no-branch --show-stash --no-show-stash -z --null \
                -u[=no|normal|all] --untracked-files[=no|normal|all] --ignored[=traditional|no|matching] --renames --no-renames \
-               --find-renames[=NUMBER] -M[=NUMBER] --ahead-behind --no-ahead-behind --ignore-submodules[=all|dirty]"],
+               --find-renames[=NUMBER] -M[=NUMBER] --ahead-behind --no-ahead-behind --ignore-submodules[=all|dirty]",
+            ],
         )
     },
     reads("version", Positional::Nothing, &["--build-options"]),
@@ -289,16 +331,21 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
         "add",
         Effect::Repository,
         Positional::Paths,
-        &["-A --all --no-all --ignore-removal --no-ignore-removal -u --update -f --force -n --dry-run -v --verbose -N \
+        &[
+            "-A --all --no-all --ignore-removal --no-ignore-removal -u --update -f --force -n --dry-run -v --verbose -N \
            --intent-to-add --refresh --ignore-errors --ignore-missing --renormalize --sparse --chmod=+x|-x \
-           --pathspec-from-file=- --pathspec-file-nul"],
+           --pathspec-from-file=- --pathspec-file-nul",
+        ],
     ),
     writes(
         "branch",
         Effect::Repository,
         Positional::Revisions,
-        &[REFS, "-d -D --delete -m -M --move -c -C --copy -f --force -l --list -a --all -r --remotes --show-current -v --verbose -q --quiet \
-           --no-track --abbrev=NUMBER --no-abbrev --no-column"],
+        &[
+            REFS,
+            "-d -D --delete -m -M --move -c -C --copy -f --force -l --list -a --all -r --remotes --show-current -v --verbose -q --quiet \
+           --no-track --abbrev=NUMBER --no-abbrev --no-column",
+        ],
     ),
     writes(
         "commit",
@@ -310,14 +357,18 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
         "reset",
         Effect::Tree,
         Positional::RevisionsAndPaths,
-        &["-q --quiet --soft --mixed --hard --keep -N --intent-to-add --no-refresh --refresh --pathspec-from-file=- \
-           --pathspec-file-nul"],
+        &[
+            "-q --quiet --soft --mixed --hard --keep -N --intent-to-add --no-refresh --refresh --pathspec-from-file=- \
+           --pathspec-file-nul",
+        ],
     ),
     writes(
         "restore",
         Effect::Tree,
         Positional::Paths,
-        &["-s:REV --source=REV -S --staged -W --worktree -q --quiet --ours --theirs --overlay --no-overlay --ignore-unmerged"],
+        &[
+            "-s:REV --source=REV -S --staged -W --worktree -q --quiet --ours --theirs --overlay --no-overlay --ignore-unmerged",
+        ],
     ),
     writes(
         "rm",
@@ -331,16 +382,21 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
             "switch",
             Effect::Tree,
             Positional::Revisions,
-            &["-c:NAME --create:NAME -C:NAME --force-create:NAME -d --detach -q --quiet --no-guess --no-track --no-progress \
-               --orphan:NAME"],
+            &[
+                "-c:NAME --create:NAME -C:NAME --force-create:NAME -d --detach -q --quiet --no-guess --no-track --no-progress \
+               --orphan:NAME",
+            ],
         )
     },
     writes(
         "tag",
         Effect::Repository,
         Positional::Revisions,
-        &[REFS, "-a --annotate -m:TEXT --message=TEXT -F:- --file:- -d --delete -f --force -l --list -n[=NUMBER] --no-sign \
-           --cleanup=strip|whitespace|verbatim --create-reflog --no-column"],
+        &[
+            REFS,
+            "-a --annotate -m:TEXT --message=TEXT -F:- --file:- -d --delete -f --force -l --list -n[=NUMBER] --no-sign \
+           --cleanup=strip|whitespace|verbatim --create-reflog --no-column",
+        ],
     ),
 ];
 
