@@ -5,12 +5,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 
 /// Longest file that names a commit, in bytes.
 const MAX_REF: u64 = 4 << 10;
 /// Longest list of packed references, in bytes.
 const MAX_PACKED: u64 = 32 << 20;
+const NONBLOCK: i32 = i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes());
 /// Symbolic references that lead to another.
 const MAX_STEPS: usize = 5;
 
@@ -25,19 +26,23 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository that a registered directory belongs to.
-    pub fn discover(workspace: &Path) -> Option<Repository> {
+    /// Finds the repository that a registered directory belongs to. A file `.git` may lead into the
+    /// directory that the operator named, and nowhere else.
+    pub fn discover(workspace: &Path, named: Option<&Path>) -> Option<Repository> {
         let workspace = workspace.canonicalize().ok()?;
         let found = workspace
             .ancestors()
             .map(|place| place.join(".git"))
             .find(|git| git.exists())?;
-        let git = if found.is_file() {
-            linked(&found, "gitdir: ")?
-        } else {
-            found
+        let git = match found.symlink_metadata().ok()?.is_dir() {
+            true => found.canonicalize().ok()?,
+            false if found.is_dir() => inside(&found, named)?,
+            false => inside(&linked(&found, "gitdir: ")?, named)?,
         };
-        let common = linked(&git.join("commondir"), "").unwrap_or_else(|| git.clone());
+        let common = match linked(&git.join("commondir"), "") {
+            Some(common) => inside(&common, named)?,
+            None => git.clone(),
+        };
         let open = |path: &Path| Dir::open_ambient_dir(path, ambient_authority()).ok();
         Some(Repository {
             git: open(&git)?,
@@ -57,8 +62,18 @@ pub fn head_below(tree: &Dir) -> Option<String> {
     head(&git, &git)
 }
 
+/// A directory's real path, if it is in the one that the operator named.
+fn inside(directory: &Path, named: Option<&Path>) -> Option<PathBuf> {
+    let real = directory.canonicalize().ok()?;
+    real.starts_with(named?.canonicalize().ok()?).then_some(real)
+}
+
 /// A path that a file holds, relative to the file.
 fn linked(file: &Path, prefix: &str) -> Option<PathBuf> {
+    // A pipe without a writer would otherwise wait for one.
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
     #[allow(
         clippy::disallowed_methods,
         reason = "below a directory that the operator registered"
@@ -97,7 +112,10 @@ fn commit(text: &str) -> Option<String> {
 }
 
 fn text(dir: &Dir, name: &str, limit: u64) -> Option<String> {
-    let file = dir.open(name).ok()?;
+    let mut options = OpenOptions::new();
+    // A pipe without a writer would otherwise wait for one.
+    options.read(true).custom_flags(NONBLOCK);
+    let file = dir.open_with(name, &options).ok()?;
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
     bounded(file, limit).filter(|_| is_file)
 }
@@ -139,7 +157,8 @@ mod tests {
 
     fn read(directory: &Path) -> Option<String> {
         let dir = Dir::open_ambient_dir(directory, ambient_authority()).unwrap();
-        head_below(&dir).or_else(|| Repository::discover(directory)?.head())
+        let named = directory.parent();
+        head_below(&dir).or_else(|| Repository::discover(directory, named)?.head())
     }
 
     #[test]
@@ -171,6 +190,8 @@ mod tests {
             "a linked work tree"
         );
         assert_eq!(read(&repository).as_ref(), Some(&first));
+        let unnamed = Repository::discover(&place.path().join("linked"), None);
+        assert!(unnamed.is_none(), "nobody said where its repository may be");
 
         git(&repository, &["pack-refs", "--all"]);
         assert_eq!(read(&repository).as_ref(), Some(&first), "packed");

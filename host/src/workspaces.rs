@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use tollgate_sdk::permit::Asked;
+use tollgate_sdk::permit::{Asked, GitTerms};
 use tollgate_sdk::tree::{FileWrite, Tree};
 use tollgate_sdk::{WorkspaceError, WorkspaceInfo};
 
@@ -19,6 +19,10 @@ pub struct Workspace {
     pub info: WorkspaceInfo,
     /// The directory.
     pub tree: Tree,
+    /// What the operator says of its repository.
+    pub git: GitTerms,
+    /// Held by the git that writes.
+    pub git_writes: Mutex<()>,
     /// The repository it belongs to, if that was there at the start.
     repository: Option<Repository>,
 }
@@ -30,12 +34,14 @@ pub struct Registration {
     pub path: PathBuf,
     /// What components may do in it.
     pub info: WorkspaceInfo,
+    /// Which repository git may use in it.
+    pub git: GitTerms,
 }
 
 impl Workspace {
     /// Opens a directory: the one time that its path is looked up.
     fn open(registration: Registration, umask: u32) -> Result<Workspace, String> {
-        let Registration { path, info } = registration;
+        let Registration { path, info, git } = registration;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|err| {
             format!(
                 "workspace `{}`: {} cannot be opened: {err}",
@@ -46,7 +52,9 @@ impl Workspace {
         Ok(Workspace {
             info,
             tree: Tree::new(dir, umask),
-            repository: Repository::discover(&path),
+            repository: Repository::discover(&path, git.repository.as_deref()),
+            git,
+            git_writes: Mutex::new(()),
         })
     }
 

@@ -1,11 +1,13 @@
 //! What a pack may run and where it may write: pure rules that the host and the native backend share.
 
 mod git;
+mod repository;
 
 use crate::workspace::covers;
 use crate::{Command, GitAccess, Want, WorkspaceInfo};
 
-pub use git::ENVIRONMENT as GIT_ENVIRONMENT;
+pub use git::{GitCommand, TreeWrites, environment as git_environment, names_filters};
+pub use repository::{GitTerms, Repository, Unusable, find as repository, no_repository};
 
 /// What a pack asked for, sorted by what it is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,22 +85,47 @@ fn narrowed(wanted: &[String], offered: &[String]) -> Vec<String> {
     both
 }
 
-/// The command as it may run, with git's options made safe. The error says what would allow it.
-pub fn command(info: &WorkspaceInfo, programs: &[String], command: &Command) -> Result<Vec<String>, Refused> {
+/// A command that may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permitted {
+    /// A granted program or a registered test, as the pack gave it.
+    Program(Vec<String>),
+    /// Git, as far as the repository allows.
+    Git(GitCommand),
+}
+
+/// The command as it may run. The error says what would allow it.
+pub fn command(info: &WorkspaceInfo, programs: &[String], command: &Command) -> Result<Permitted, Refused> {
     let argv = || {
         std::iter::once(command.program.clone())
             .chain(command.arguments.iter().cloned())
             .collect::<Vec<_>>()
     };
     if programs.contains(&command.program) || info.tests.iter().any(|test| test.argv == argv()) {
-        return Ok(argv());
+        return Ok(Permitted::Program(argv()));
     }
     match info.git {
-        Some(access) if command.program == "git" => git::checked(&command.arguments, access)
-            .map(|arguments| std::iter::once("git".to_owned()).chain(arguments).collect())
+        Some(access) if command.program == "git" => git::checked(&command.arguments, access, &command.stdin)
+            .map(Permitted::Git)
             .map_err(Refused::Git),
         _ => Err(Refused::Program),
     }
+}
+
+/// Whether some file system, on some system, takes a name for `.git`.
+#[must_use]
+pub fn is_git_name(name: &str) -> bool {
+    // Names that HFS+ ignores, and endings that NTFS does.
+    let ignored = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let plain: String = name.chars().filter(|&c| !ignored(c)).collect();
+    plain.split('\\').any(|name| {
+        let name = name
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches([' ', '.']);
+        name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case("git~1")
+    })
 }
 
 /// Why a command may not run.

@@ -64,7 +64,7 @@ impl FileWrite {
                 path.escape_debug()
             )));
         }
-        if checked.split('/').any(|name| name.eq_ignore_ascii_case(".git")) {
+        if checked.split('/').any(crate::permit::is_git_name) {
             return Err(WorkspaceError::Denied(format!("`{path}` belongs to git")));
         }
         if content.len() > MAX_WRITE {

@@ -21,6 +21,7 @@ mod envelopes;
 mod envelopes_page;
 mod fairness;
 mod forged;
+mod git;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]
 mod harness;

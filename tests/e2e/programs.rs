@@ -62,7 +62,7 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
         not started: there is no `no-such-program` on the host's PATH
         no command can look like this: an argument has a NUL in it
         a transaction is open, and nothing slow may hold it
-        not allowed: `git push` is not among the subcommands that packs may run
+        not allowed: `git push` is not among the subcommands that packs may run: blame, cat-file, check-ignore, config, describe, diff, diff-files, diff-index, diff-tree, for-each-ref, hash-object, log, ls-files, ls-tree, merge-base, name-rev, rev-list, rev-parse, shortlog, show, show-ref, status, version, add, branch, commit, reset, restore, rm, switch, tag
         not allowed: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
         Exited(3) 0 0 [] []
         Signalled(9) 0 0 [] []

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
+use tollgate_sdk::permit::GitTerms;
 use tollgate_sdk::{GitAccess, TestCommand, ToolError, WorkspaceInfo};
 
 use crate::config::Config;
@@ -110,6 +111,7 @@ fn workspace(path: &Path) -> Registration {
                 argv: vec!["true".to_owned()],
             }],
         },
+        git: GitTerms::default(),
     }
 }
 

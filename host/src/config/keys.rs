@@ -111,6 +111,8 @@ pub(super) const KEYS: &[Key] = &[
     key("workspaces.*.path", Kind::Text),
     key("workspaces.*.write", Kind::Prefixes),
     key("workspaces.*.git", Kind::OneOf(&["none", "read", "write"])),
+    key("workspaces.*.repository", Kind::Text),
+    key("workspaces.*.git_config", Kind::Texts),
     key("workspaces.*.tests", Kind::Names),
     key("workspaces.*.tests.*", Kind::Argv),
     key("packs", Kind::Names),

@@ -17,6 +17,7 @@ use std::time::Duration;
 use etcetera::BaseStrategy;
 use serde::Deserialize;
 use thiserror::Error;
+use tollgate_sdk::permit::GitTerms;
 use tollgate_sdk::{GitAccess, TestCommand, WorkspaceInfo};
 
 use crate::artifacts::ArtifactSettings;
@@ -174,6 +175,10 @@ pub struct WorkspaceConfig {
     pub write: Vec<String>,
     /// What packs that ask for it may do with git.
     pub git: Git,
+    /// A directory that holds the Git repository, where that is not in `path`.
+    pub repository: Option<PathBuf>,
+    /// Settings of the repository's own configuration that are accepted.
+    pub git_config: Vec<String>,
     /// Commands that packs may run as tests, by name.
     pub tests: BTreeMap<String, Vec<String>>,
 }
@@ -209,6 +214,10 @@ impl WorkspaceConfig {
                     Git::Write => Some(GitAccess::Write),
                 },
                 tests: tests.collect(),
+            },
+            git: GitTerms {
+                repository: self.repository.clone(),
+                accepted: self.git_config.clone(),
             },
         }
     }
@@ -386,6 +395,7 @@ impl Config {
         config.telemetry.rebase(base);
         for workspace in config.workspaces.values_mut() {
             workspace.path = base.join(&workspace.path);
+            workspace.repository = workspace.repository.take().map(|path| base.join(path));
         }
         for pack in config.packs.values_mut() {
             if let Some(source) = pack.source.as_mut().filter(|source| is_path(source)) {

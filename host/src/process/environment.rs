@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tollgate_sdk::permit::GIT_ENVIRONMENT;
+use tollgate_sdk::permit::git_environment;
 
 /// Handed on if the host has them: where things are, and whose they are.
 const HANDED_ON: &[&str] = &[
@@ -54,13 +54,19 @@ impl Environment {
 
     /// The environment of one program. Git gets more, which makes it safe to run in a repository that
     /// somebody else prepared.
-    pub(super) fn of(&self, program: &str) -> Vec<(String, String)> {
+    pub(super) fn of(&self, program: &str, more: &[(String, String)]) -> Vec<(String, String)> {
         let mut entries = self.entries.clone();
         if program == "git" {
-            let git = GIT_ENVIRONMENT.iter();
-            entries.extend(git.map(|&(name, value)| (name.to_owned(), value.to_owned())));
+            entries.extend(git_environment());
         }
+        entries.extend_from_slice(more);
         entries
+    }
+
+    /// A variable that every program gets.
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.entries.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
     }
 
     /// The first program of this name on the PATH.
@@ -89,7 +95,7 @@ mod tests {
             _ => None,
         });
         let names: Vec<String> = environment
-            .of("make")
+            .of("make", &[])
             .into_iter()
             .map(|(name, value)| format!("{name}={value}"))
             .collect();

@@ -4,6 +4,7 @@
 //! program, down to processes that left its group, when the program ends, when its time is up, when
 //! the call is cancelled, and when the host is gone. If a program kills or stops its supervisor, the host does the same.
 
+mod alone;
 pub(crate) mod children;
 mod environment;
 mod supervisor;
@@ -55,6 +56,10 @@ pub struct Job<'a> {
     pub dir: &'a Dir,
     /// Program and arguments.
     pub argv: Vec<String>,
+    /// Variables beside those that every program of its name gets.
+    pub variables: Vec<(String, String)>,
+    /// It may start no programs itself.
+    pub alone: bool,
     /// What it reads.
     pub stdin: Vec<u8>,
     /// How long it may take.
@@ -118,7 +123,8 @@ impl Launcher {
         let task = Task {
             program,
             arguments: job.argv[1..].to_vec(),
-            environment: environment.of(&job.argv[0]),
+            environment: environment.of(&job.argv[0], &job.variables),
+            alone: job.alone,
             umask: self.umask,
         };
         let watched = wire::send(&running.socket, &task, &job.stdin)
@@ -136,6 +142,11 @@ impl Launcher {
             stderr: running.stderr.capture.finish(),
             artifact_id: None,
         })
+    }
+
+    /// A variable that programs get.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.as_ref()?.variable(name)
     }
 
     fn start(&self, job: &Job<'_>) -> std::io::Result<Running> {

@@ -19,8 +19,8 @@ use rustix::process::{
     kill_process, kill_process_group,
 };
 
-use super::children;
 use super::wire::{self, Said, Task};
+use super::{alone, children};
 
 /// How long children are looked for without a pause: some start a successor and end at once.
 const CHASE: Duration = Duration::from_secs(1);
@@ -111,6 +111,9 @@ fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
         .process_group(0)
         .stdin(Stdio::piped());
     die_with_this(&mut program);
+    if task.alone {
+        alone::confine(&mut program)?;
+    }
     let mut child = program.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read its input is no failure.

@@ -14,6 +14,8 @@ pub(super) struct Task {
     /// All of it.
     pub(super) environment: Vec<(String, String)>,
     pub(super) umask: u32,
+    /// It may start no programs itself.
+    pub(super) alone: bool,
 }
 
 /// What became of it.

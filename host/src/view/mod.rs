@@ -4,6 +4,7 @@ pub mod ahead;
 mod artifacts;
 pub mod budget;
 mod clock_and_ids;
+mod git;
 pub mod ledger;
 mod log;
 mod process;

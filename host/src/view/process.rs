@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use tollgate_sdk::permit::{self, Refused};
+use tollgate_sdk::permit::{self, Permitted, Refused};
 use tollgate_sdk::{Command as Wanted, Ending, Outcome, ProcessError};
 use wasmtime::component::{HasData, Linker};
 
@@ -17,6 +17,7 @@ use crate::sandbox::bindings::tollgate::host::process::{self, Command, Ending as
 use crate::sandbox::state::Transactions;
 use crate::text;
 use crate::view::ahead::Ahead;
+use crate::view::git;
 use crate::workspaces::Access;
 
 /// What a program leaves of its call's time, so that the reply can tell of it.
@@ -47,15 +48,28 @@ impl View<'_> {
                 "only `run` tools start processes".to_owned(),
             ));
         }
-        let argv = permit::command(&reach.info, self.access.programs(), &wanted)
+        let permitted = permit::command(&reach.info, self.access.programs(), &wanted)
             .map_err(|refused| ProcessError::Denied(denied(workspace, &wanted, refused)))?;
         if self.transactions == Transactions::Open {
             return Err(ProcessError::TransactionOpen);
         }
+        let git = match &permitted {
+            Permitted::Program(_) => None,
+            Permitted::Git(git) => match git::prepare(&reach.workspace, git, self.launcher, self.deadline)? {
+                Ok(prepared) => Some(prepared),
+                Err(outcome) => return Ok(outcome),
+            },
+        };
         let left = self.deadline.remaining();
         let job = Job {
             dir: reach.workspace.tree.dir(),
-            argv,
+            variables: git.as_ref().map(|git| git.variables.clone()).unwrap_or_default(),
+            alone: git.as_ref().is_some_and(|git| git.alone),
+            argv: match (&git, permitted) {
+                (Some(git), _) => git.argv.clone(),
+                (None, Permitted::Program(argv)) => argv,
+                (None, Permitted::Git(git)) => git.arguments,
+            },
             stdin: wanted.stdin,
             timeout: wanted.timeout.min(left.saturating_sub(RESERVE.min(left / 10))),
             output_limit: wanted.output_limit,
@@ -65,6 +79,7 @@ impl View<'_> {
             log: self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
         };
         let outcome = self.launcher.run(job, self.deadline, &mut watcher);
+        git.into_iter().for_each(git::Prepared::finish);
         // A program may change any file.
         self.ahead.forget();
         let outcome = outcome?;

@@ -10,12 +10,17 @@ use std::time::{Duration, Instant};
 use cap_std::fs::Dir;
 use rustix::process::{Pid, Signal};
 
-use crate::permit::GIT_ENVIRONMENT;
+use crate::permit::git_environment;
 use crate::process::MAX_OUTPUT;
 use crate::{Capture, Command, Ending, Outcome, Output, ProcessError};
 
-/// Runs a command to its end in a directory.
-pub(super) fn run(dir: &Dir, argv: &[String], command: &Command) -> Result<Outcome, ProcessError> {
+/// Runs a command to its end in a directory, with variables of its own.
+pub(super) fn run(
+    dir: &Dir,
+    argv: &[String],
+    variables: &[(String, String)],
+    command: &Command,
+) -> Result<Outcome, ProcessError> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(ProcessError::Invalid("no program is named".to_owned()));
     };
@@ -25,7 +30,8 @@ pub(super) fn run(dir: &Dir, argv: &[String], command: &Command) -> Result<Outco
     let started = Instant::now();
     let mut child = std::process::Command::new(program)
         .args(arguments)
-        .envs(GIT_ENVIRONMENT.iter().copied())
+        .envs(git_environment())
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .current_dir(format!("/proc/self/fd/{}", dir.as_raw_fd()))
         .process_group(0)
         .stdin(Stdio::piped())

@@ -8,7 +8,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::spawn;
-use crate::permit::{self, Asked, Refused};
+use crate::permit::{self, Asked, GitCommand, GitTerms, Permitted, Refused, Unusable};
 use crate::tree::{FileWrite, Tree};
 use crate::{
     Command, Effect, FileEntry, GitAccess, Listing, Outcome, ProcessError, TestCommand, WorkspaceError,
@@ -30,6 +30,7 @@ use crate::{
 pub struct Workspace {
     info: WorkspaceInfo,
     tree: std::sync::Arc<Tree>,
+    git: GitTerms,
 }
 
 impl Workspace {
@@ -47,6 +48,7 @@ impl Workspace {
                 ..WorkspaceInfo::default()
             },
             tree: std::sync::Arc::new(Tree::new(dir, 0o022)),
+            git: GitTerms::default(),
         }
     }
 
@@ -64,6 +66,13 @@ impl Workspace {
         self
     }
 
+    /// Lets git use a repository that is not in the workspace itself, but in this directory.
+    #[must_use]
+    pub fn repository(mut self, path: &Path) -> Workspace {
+        self.git.repository = Some(path.to_owned());
+        self
+    }
+
     /// Registers a test command.
     #[must_use]
     pub fn test(mut self, name: &str, argv: &[&str]) -> Workspace {
@@ -73,6 +82,31 @@ impl Workspace {
         });
         self.info.tests.sort_by(|one, other| one.name.cmp(&other.name));
         self
+    }
+}
+
+impl Workspace {
+    /// Runs git as the host would.
+    fn run_git(&self, git: &GitCommand, command: &Command) -> Result<Outcome, ProcessError> {
+        let dir = self.tree.dir();
+        let found = match permit::repository(&self.info.name, dir, &self.git, git) {
+            Ok(found) => found,
+            Err(Unusable::Missing) => return Ok(permit::no_repository(&self.info.name)),
+            Err(Unusable::Refused(why)) => return Err(ProcessError::Denied(why)),
+        };
+        let run = |arguments: &[String], command: &Command| {
+            let argv: Vec<String> = std::iter::once("git".to_owned())
+                .chain(arguments.iter().cloned())
+                .collect();
+            spawn::run(dir, &argv, &found.environment, command)
+        };
+        let prefixes = &self.info.write_prefixes;
+        if let Some(question) = git.ask(prefixes).map_err(ProcessError::Denied)? {
+            let asked = run(&question, &Command::new("git").timeout(command.timeout))?;
+            git.answered(&asked, &found.prefix, prefixes)
+                .map_err(ProcessError::Denied)?;
+        }
+        run(&git.arguments, command)
     }
 }
 
@@ -202,13 +236,16 @@ impl Workspaces {
             .find(name)
             .map_err(|_| ProcessError::UnknownWorkspace(name.to_owned()))?;
         let info = self.asked.within(&workspace.info);
-        let argv = permit::command(&info, &self.programs, command).map_err(|refused| {
+        let permitted = permit::command(&info, &self.programs, command).map_err(|refused| {
             ProcessError::Denied(match refused {
                 Refused::Program => format!("the pack may not run `{}` in `{name}`", command.program),
                 Refused::Git(why) => why,
             })
         })?;
-        spawn::run(workspace.tree.dir(), &argv, command)
+        match permitted {
+            Permitted::Program(argv) => spawn::run(workspace.tree.dir(), &argv, &[], command),
+            Permitted::Git(git) => workspace.run_git(&git, command),
+        }
     }
 
     fn find(&self, name: &str) -> Result<&Workspace, WorkspaceError> {

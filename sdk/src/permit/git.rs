@@ -1,44 +1,18 @@
-//! Which git commands read, which write, and what keeps them from starting programs.
+//! Git commands that packs may run: subcommands and options are on a list, and everything else is refused.
 //!
-//! A subcommand is on a list, or it is refused: that leaves out the network, aliases and plumbing
-//! that runs commands. Options are refused by name, in every abbreviation git would take.
+//! What git gets is not what the pack wrote but what was understood of it: options one by one, with their
+//! values attached, and paths behind `--`. So git cannot read an argument in another way than this did.
 
-use crate::GitAccess;
+mod config;
+mod formats;
+mod options;
 
-const READ: &[&str] = &[
-    "blame",
-    "cat-file",
-    "check-ignore",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "for-each-ref",
-    "hash-object",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "name-rev",
-    "rev-list",
-    "rev-parse",
-    "shortlog",
-    "show",
-    "show-ref",
-    "status",
-    "version",
-];
+use crate::workspace::covers;
+use crate::{GitAccess, Outcome};
 
-const WRITE: &[&str] = &[
-    "add", "branch", "commit", "mv", "reset", "restore", "rm", "stash", "switch", "tag",
-];
-
-/// Options of `git config` that only list the names of settings: values may be secrets.
-const NAMES: &[&str] = &["--list", "--name-only", "--show-scope", "-z"];
-
-/// These show differences, for which a repository's configuration may name programs.
-const DIFFS: &[&str] = &["diff", "diff-files", "diff-index", "diff-tree", "log", "show"];
+pub use config::names_filters;
+pub(super) use config::{Scope, check as check_config};
+use options::{Effect, Kind, Positional, Subcommand, Value};
 
 /// Options before the subcommand that change nothing but what is printed.
 const GLOBAL: &[&str] = &[
@@ -58,98 +32,233 @@ const SETTINGS: &[&str] = &[
     "user.email",
 ];
 
-/// Long options that write files, read files outside, or start programs.
-const BANNED: &[&str] = &[
-    "contents",
-    "exec",
-    "ext-diff",
-    "filters",
-    "ignore-revs-file",
-    "interactive",
-    "no-index",
-    "open-files-in-pager",
-    "output",
-    "pathspec-from-file",
-    "show-signature",
-    "textconv",
-    "upload-pack",
+/// Subcommands that many know, with what packs do instead.
+const INSTEAD: &[(&str, &str)] = &[
+    ("mv", "write the file elsewhere, then use `rm` and `add`"),
+    ("checkout", "use `switch` or `restore`"),
+    ("stash", "commit to a branch"),
 ];
 
-/// Whole names of harmless options that a banned one starts with too.
-const WHOLE: &[&str] = &["text", "filter"];
+/// Settings of every git that a pack starts: no hooks, no monitors, no signatures, nothing of other
+/// repositories in the work tree.
+const OVERRIDES: &[(&str, &str)] = &[
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.protectHFS", "true"),
+    ("core.protectNTFS", "true"),
+    ("gpg.program", "false"),
+    ("gpg.ssh.program", "false"),
+    ("gpg.x509.program", "false"),
+    ("commit.gpgSign", "false"),
+    ("commit.verbose", "false"),
+    ("tag.gpgSign", "false"),
+    ("tag.forceSignAnnotated", "false"),
+    ("log.showSignature", "false"),
+    ("maintenance.auto", "false"),
+    ("gc.auto", "0"),
+    ("interactive.diffFilter", "cat"),
+    ("checkout.workers", "1"),
+    ("diff.ignoreSubmodules", "dirty"),
+    ("diff.submodule", "short"),
+    ("status.submoduleSummary", "false"),
+    ("submodule.recurse", "false"),
+    ("safe.bareRepository", "explicit"),
+];
 
-/// Environment of every git that a pack starts: no hooks, no prompts, no network, no helpers.
-pub const ENVIRONMENT: &[(&str, &str)] = &[
+/// Variables of every git that a pack starts: no prompts, no network, no helpers.
+const VARIABLES: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_EDITOR", "false"),
     ("GIT_SEQUENCE_EDITOR", "false"),
     ("GIT_PAGER", "cat"),
+    ("GIT_ASKPASS", "false"),
+    ("SSH_ASKPASS", "false"),
     ("GIT_SSH_COMMAND", "false"),
     ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
-    ("GIT_CONFIG_COUNT", "9"),
-    ("GIT_CONFIG_KEY_0", "core.hooksPath"),
-    ("GIT_CONFIG_VALUE_0", "/dev/null"),
-    ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
-    ("GIT_CONFIG_VALUE_1", "false"),
-    ("GIT_CONFIG_KEY_2", "gpg.program"),
-    ("GIT_CONFIG_VALUE_2", "false"),
-    ("GIT_CONFIG_KEY_3", "gpg.ssh.program"),
-    ("GIT_CONFIG_VALUE_3", "false"),
-    ("GIT_CONFIG_KEY_4", "gpg.x509.program"),
-    ("GIT_CONFIG_VALUE_4", "false"),
-    ("GIT_CONFIG_KEY_5", "commit.gpgSign"),
-    ("GIT_CONFIG_VALUE_5", "false"),
-    ("GIT_CONFIG_KEY_6", "tag.gpgSign"),
-    ("GIT_CONFIG_VALUE_6", "false"),
-    ("GIT_CONFIG_KEY_7", "maintenance.auto"),
-    ("GIT_CONFIG_VALUE_7", "false"),
-    ("GIT_CONFIG_KEY_8", "interactive.diffFilter"),
-    ("GIT_CONFIG_VALUE_8", "cat"),
 ];
 
-/// The arguments git may run with, or why it may not.
-pub(super) fn checked(arguments: &[String], access: GitAccess) -> Result<Vec<String>, String> {
-    let at = subcommand(arguments)?;
-    let (before, rest) = arguments.split_at(at);
-    let Some((name, options)) = rest.split_first() else {
-        return Err("git wants a subcommand".to_owned());
-    };
-    let reads = READ.contains(&name.as_str()) || (name == "config" && lists_names(options));
-    match access {
-        _ if reads => {}
-        GitAccess::Write if WRITE.contains(&name.as_str()) => {}
-        GitAccess::Read if WRITE.contains(&name.as_str()) => {
-            return Err(format!(
-                "`git {name}` writes; the workspace's `git` would have to be \"write\", and the pack ask for it"
-            ));
-        }
-        _ => {
-            return Err(format!(
-                "`git {name}` is not among the subcommands that packs may run"
-            ));
-        }
-    }
-    let options_end = options
+/// Environment of every git that a pack starts.
+pub fn environment() -> Vec<(String, String)> {
+    let variables = VARIABLES
         .iter()
-        .position(|option| option == "--")
-        .unwrap_or(options.len());
-    for (place, option) in options.iter().enumerate() {
-        check(name, option, place < options_end)?;
-    }
-    let mut safe = before.to_vec();
-    safe.push(name.clone());
-    if DIFFS.contains(&name.as_str()) {
-        safe.extend(["--no-ext-diff".to_owned(), "--no-textconv".to_owned()]);
-    }
-    safe.extend_from_slice(options);
-    Ok(safe)
+        .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    let overrides = OVERRIDES.iter().enumerate().flat_map(|(number, &(key, value))| {
+        [
+            (format!("GIT_CONFIG_KEY_{number}"), key.to_owned()),
+            (format!("GIT_CONFIG_VALUE_{number}"), value.to_owned()),
+        ]
+    });
+    let count = ("GIT_CONFIG_COUNT".to_owned(), OVERRIDES.len().to_string());
+    variables.chain(overrides).chain([count]).collect()
 }
 
-/// Whether `git config` gives away no more than names.
-fn lists_names(options: &[String]) -> bool {
-    let has = |wanted: &str| options.iter().any(|option| option == wanted);
-    has("--list") && has("--name-only") && options.iter().all(|option| NAMES.contains(&option.as_str()))
+/// A command of git that is among those a pack may run. Where it runs is decided by
+/// [`Repository`](super::Repository).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitCommand {
+    /// The subcommand.
+    pub name: &'static str,
+    /// Arguments of git, in the order git gets them.
+    pub arguments: Vec<String>,
+    /// Paths that the command names, of files that git may open. They are relative, and not git's own.
+    pub paths: Vec<Vec<u8>>,
+    /// Files that git writes beside its own.
+    pub writes: TreeWrites,
+}
+
+/// What git writes in the work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeWrites {
+    /// Nothing.
+    Nothing,
+    /// Files below these paths.
+    Below(Vec<String>),
+    /// Files that differ between HEAD and a revision.
+    To(String),
+    /// Any file.
+    Anything,
+}
+
+impl GitCommand {
+    /// Whether it changes neither the repository nor the work tree.
+    #[must_use]
+    pub fn reads_only(&self) -> bool {
+        options::find(self.name).is_some_and(|known| known.effect == Effect::Read)
+    }
+
+    /// Whether its files are below the prefixes that may be written. If that depends on commits, the
+    /// arguments of git that tell: what it says goes to [`GitCommand::answered`].
+    pub fn ask(&self, prefixes: &[String]) -> Result<Option<Vec<String>>, String> {
+        let all = prefixes.iter().any(|prefix| covers(prefix, "any/path"));
+        match &self.writes {
+            TreeWrites::Nothing => Ok(None),
+            _ if all => Ok(None),
+            TreeWrites::Below(paths) => {
+                let outside = paths.iter().find(|path| !is_below(path, prefixes));
+                outside.map_or(Ok(None), |path| Err(self.outside(path, prefixes)))
+            }
+            TreeWrites::To(revision) => {
+                let words = [
+                    "--no-pager",
+                    "diff-tree",
+                    "-r",
+                    "--name-only",
+                    "-z",
+                    "--no-commit-id",
+                ];
+                let words = words.into_iter().chain(["HEAD", revision, "--"]);
+                Ok(Some(words.map(str::to_owned).collect()))
+            }
+            TreeWrites::Anything => Err(self.outside("any file", prefixes)),
+        }
+    }
+
+    /// Whether the files that git names are below the prefixes. Their paths start at the top of the work
+    /// tree, and the workspace is at `top` in it.
+    fn covers(&self, printed: &[u8], top: &str, prefixes: &[String]) -> Result<(), String> {
+        let mut names = printed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        let outside = names.find(|name| {
+            let name = std::str::from_utf8(name)
+                .ok()
+                .and_then(|name| name.strip_prefix(top));
+            !name.is_some_and(|name| prefixes.iter().any(|prefix| covers(prefix, name)))
+        });
+        outside.map_or(Ok(()), |name| {
+            Err(self.outside(&String::from_utf8_lossy(name), prefixes))
+        })
+    }
+
+    /// The same, of what git said.
+    pub fn answered(&self, outcome: &Outcome, top: &str, prefixes: &[String]) -> Result<(), String> {
+        match outcome.succeeded() && !outcome.stdout.is_cut() {
+            true => self.covers(&outcome.stdout.bytes, top, prefixes),
+            false => Err(format!(
+                "{}: {}",
+                self.outside("files that cannot be told", prefixes),
+                outcome.stderr.text().trim()
+            )),
+        }
+    }
+
+    fn outside(&self, path: &str, prefixes: &[String]) -> String {
+        let may = match prefixes {
+            [] => "nothing".to_owned(),
+            prefixes => prefixes.join(", "),
+        };
+        format!(
+            "`git {}` would write {} in the work tree, and the workspace's `write` allows {may}; `write = [\".\"]` \
+             allows everything",
+            self.name,
+            path.escape_debug()
+        )
+    }
+}
+
+/// Whether everything at a path, or below it, is below a prefix.
+fn is_below(path: &str, prefixes: &[String]) -> bool {
+    let names: Vec<&str> = path
+        .split('/')
+        .filter(|name| !matches!(*name, "" | "."))
+        .collect();
+    let path = names.join("/");
+    let inside = format!("{path}/any");
+    !path.is_empty()
+        && prefixes
+            .iter()
+            .any(|prefix| covers(prefix, &path) || covers(prefix, &inside))
+}
+
+/// The command, or why it may not run.
+pub(super) fn checked(arguments: &[String], access: GitAccess, stdin: &[u8]) -> Result<GitCommand, String> {
+    let at = subcommand(arguments)?;
+    let (before, rest) = arguments.split_at(at);
+    let Some((name, words)) = rest.split_first() else {
+        return Err("git wants a subcommand".to_owned());
+    };
+    let subcommand = find(name, access)?;
+    let parsed = Parsed::read(subcommand, words)?;
+    parsed.refuse_combinations()?;
+    let paths = parsed.opened(stdin)?;
+    let writes = parsed.writes();
+    let mut safe = before.to_vec();
+    if writes != TreeWrites::Nothing {
+        // A pattern could name more than the paths that were checked.
+        safe.push("--literal-pathspecs".to_owned());
+    }
+    safe.push(name.clone());
+    // Nothing on the lists takes these back.
+    safe.extend(subcommand.added.iter().map(|&option| option.to_owned()));
+    safe.extend(parsed.words.iter().cloned());
+    if !matches!(subcommand.positional, Positional::Nothing | Positional::Revisions) {
+        safe.push("--".to_owned());
+    }
+    safe.extend(parsed.paths.iter().cloned());
+    Ok(GitCommand {
+        name: subcommand.name,
+        arguments: safe,
+        paths,
+        writes,
+    })
+}
+
+fn find(name: &str, access: GitAccess) -> Result<&'static Subcommand, String> {
+    let Some(subcommand) = options::find(name) else {
+        let instead = INSTEAD.iter().find(|(known, _)| *known == name);
+        let instead = instead.map_or_else(String::new, |(_, instead)| format!("; {instead}"));
+        let names: Vec<&str> = options::SUBCOMMANDS.iter().map(|known| known.name).collect();
+        return Err(format!(
+            "`git {name}` is not among the subcommands that packs may run{instead}: {}",
+            names.join(", ")
+        ));
+    };
+    match (subcommand.effect, access) {
+        (Effect::Read, _) | (_, GitAccess::Write) => Ok(subcommand),
+        _ => Err(format!(
+            "`git {name}` writes; the workspace's `git` would have to be \"write\", and the pack ask for it"
+        )),
+    }
 }
 
 /// Where the subcommand is, after options that are harmless.
@@ -162,14 +271,16 @@ fn subcommand(arguments: &[String]) -> Result<usize, String> {
                 let key = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();
                 if !SETTINGS.contains(&key.as_str()) {
                     return Err(format!(
-                        "`-c {key}` is not among the settings that packs may give"
+                        "`-c {key}` is not among the settings that packs may give: {}",
+                        SETTINGS.join(", ")
                     ));
                 }
                 2
             }
             (option, _) => {
                 return Err(format!(
-                    "`git {option}` is not among the options that packs may use"
+                    "`git {option}` is not among the options that packs may use: {}, -c",
+                    GLOBAL.join(", ")
                 ));
             }
         };
@@ -177,91 +288,362 @@ fn subcommand(arguments: &[String]) -> Result<usize, String> {
     Ok(at)
 }
 
-fn check(subcommand: &str, argument: &str, is_option: bool) -> Result<(), String> {
-    if is_option
-        && argument != "--pathspec-from-file=-"
-        && let Some(long) = argument.strip_prefix("--")
-    {
-        let name = long.split('=').next().unwrap_or_default();
-        let banned = |banned: &&&str| !name.is_empty() && banned.starts_with(name) && !WHOLE.contains(&name);
-        if let Some(banned) = BANNED.iter().find(banned) {
-            return Err(format!("`--{name}` may mean --{banned}, which packs may not use"));
+/// One option.
+struct Given {
+    name: String,
+    value: Option<String>,
+}
+
+/// Arguments of a subcommand, told apart.
+struct Parsed {
+    subcommand: &'static Subcommand,
+    options: Vec<Given>,
+    revisions: Vec<String>,
+    paths: Vec<String>,
+    /// Options and revisions in their order, which means something to git.
+    words: Vec<String>,
+}
+
+impl Parsed {
+    fn read(subcommand: &'static Subcommand, words: &[String]) -> Result<Parsed, String> {
+        let mut parsed = Parsed {
+            subcommand,
+            options: Vec::new(),
+            revisions: Vec::new(),
+            paths: Vec::new(),
+            words: Vec::new(),
+        };
+        let mut words = words.iter();
+        let mut separated = false;
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--" => {
+                    separated = true;
+                    parsed.paths.extend(words.by_ref().cloned());
+                }
+                "--end-of-options" if subcommand.name == "rev-parse" => {
+                    parsed.give("--end-of-options", None, &[word]);
+                    words.by_ref().for_each(|word| parsed.plain(word));
+                }
+                long if long.starts_with("--") => parsed.long(long, &mut words)?,
+                short if short.starts_with('-') && short.len() > 1 => parsed.short(short, &mut words)?,
+                plain => parsed.plain(plain),
+            }
+        }
+        parsed.sort(separated)?;
+        Ok(parsed)
+    }
+
+    /// Takes what is no option.
+    fn plain(&mut self, word: &str) {
+        match self.subcommand.positional {
+            Positional::Paths => self.paths.push(word.to_owned()),
+            _ => {
+                self.revisions.push(word.to_owned());
+                self.words.push(word.to_owned());
+            }
         }
     }
-    if is_option && subcommand == "hash-object" && argument.starts_with("-w") {
-        return Err("`git hash-object -w` writes".to_owned());
+
+    /// `--name`, `--name=value`, or `--name value`.
+    fn long<'w>(&mut self, word: &str, words: &mut impl Iterator<Item = &'w String>) -> Result<(), String> {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        let value = match (self.value_of(name)?, value) {
+            (Value::None | Value::Optional(_), None) => None,
+            (Value::Optional(kind) | Value::Attached(kind) | Value::Wanted(kind), Some(value)) => {
+                Some((kind, value.to_owned()))
+            }
+            (Value::Wanted(kind), None) => {
+                let value = words.next().ok_or_else(|| format!("`{name}` wants a value"))?;
+                Some((kind, value.clone()))
+            }
+            (Value::Attached(_), None) => return Err(format!("`{name}` wants a value: {name}=VALUE")),
+            (Value::None, Some(_)) => return Err(format!("`{name}` takes no value")),
+        };
+        if let Some((kind, value)) = &value {
+            self.check(name, *kind, value)?;
+        }
+        let value = value.map(|(_, value)| value);
+        let word = value
+            .as_ref()
+            .map_or_else(|| name.to_owned(), |value| format!("{name}={value}"));
+        self.give(name, value, &[&word]);
+        Ok(())
     }
-    if is_option && matches!(argument, "-i" | "-p") && WRITE.contains(&subcommand) {
+
+    /// Letters behind one dash, each of which is an option; what follows one that takes a value is that.
+    fn short<'w>(&mut self, word: &str, words: &mut impl Iterator<Item = &'w String>) -> Result<(), String> {
+        let letters = &word[1..];
+        if letters.bytes().all(|byte| byte.is_ascii_digit()) && self.subcommand.option(word).is_none() {
+            self.value_of("-NUMBER").map_err(|_| self.refused(word))?;
+            self.give("-NUMBER", Some(letters.to_owned()), &[word]);
+            return Ok(());
+        }
+        let mut rest = letters;
+        while let Some(letter) = rest.chars().next() {
+            let name = format!("-{letter}");
+            rest = &rest[letter.len_utf8()..];
+            let (kind, value) = match self.value_of(&name)? {
+                Value::None => {
+                    self.give(&name, None, &[&name]);
+                    continue;
+                }
+                Value::Optional(_) if rest.is_empty() => {
+                    self.give(&name, None, &[&name]);
+                    continue;
+                }
+                Value::Attached(_) if rest.is_empty() => {
+                    return Err(format!("`{name}` wants a value: {name}VALUE"));
+                }
+                Value::Wanted(kind) if rest.is_empty() => {
+                    let value = words.next().ok_or_else(|| format!("`{name}` wants a value"))?;
+                    (kind, value.clone())
+                }
+                Value::Optional(kind) | Value::Attached(kind) | Value::Wanted(kind) => {
+                    (kind, rest.to_owned())
+                }
+            };
+            self.check(&name, kind, &value)?;
+            // Attached, so that git takes it for the value whatever it looks like; an empty one cannot be.
+            match value.is_empty() {
+                true => self.give(&name, Some(value), &[&name, ""]),
+                false => self.give(&name, Some(value.clone()), &[&format!("{name}{value}")]),
+            }
+            rest = "";
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, name: &str, value: Option<String>, words: &[&str]) {
+        self.words.extend(words.iter().map(|&word| word.to_owned()));
+        self.options.push(Given {
+            name: name.to_owned(),
+            value,
+        });
+    }
+
+    fn value_of(&self, name: &str) -> Result<Value<'static>, String> {
+        self.subcommand.option(name).ok_or_else(|| self.refused(name))
+    }
+
+    fn refused(&self, name: &str) -> String {
+        let words: Vec<&str> = self.subcommand.words().collect();
+        format!(
+            "`{name}` is not among the options of `git {}` that packs may use: {}",
+            self.subcommand.name,
+            words.join(" ")
+        )
+    }
+
+    fn check(&self, option: &str, kind: Kind<'_>, value: &str) -> Result<(), String> {
+        let fits = match kind {
+            Kind::Text => true,
+            Kind::Number => value
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'%')),
+            Kind::Stdin => value == "-",
+            Kind::OneOf(words) => words.split('|').any(|word| word == value),
+            Kind::Name => !value.starts_with('-'),
+            Kind::Revision => return revision(value),
+            Kind::Pretty => return formats::pretty(value),
+            Kind::Fields => return formats::fields(value),
+            Kind::Sort => return formats::sort(value),
+        };
+        let wanted = match kind {
+            Kind::Number => "a number",
+            Kind::Stdin => "`-`, which is standard input",
+            Kind::OneOf(words) => words,
+            _ => "a name that is no option",
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(format!(
+                "`{option}` may not have the value `{value}`; it has to be {wanted}"
+            )),
+        }
+    }
+
+    /// Looks at revisions and paths.
+    fn sort(&mut self, separated: bool) -> Result<(), String> {
+        let name = self.subcommand.name;
+        match self.subcommand.positional {
+            Positional::RevisionsAndPath if !separated && !self.revisions.is_empty() => {
+                if let Some(path) = self.revisions.pop() {
+                    let last = self.words.iter().rposition(|word| *word == path);
+                    last.map(|last| self.words.remove(last));
+                    self.paths.push(path);
+                }
+            }
+            Positional::Nothing if !self.revisions.is_empty() => {
+                return Err(format!("`git {name}` takes no arguments but options"));
+            }
+            Positional::Nothing | Positional::Revisions if !self.paths.is_empty() => {
+                return Err(format!("`git {name}` takes no paths"));
+            }
+            _ => {}
+        }
+        self.revisions.iter().try_for_each(|name| revision(name))?;
+        self.paths.iter().try_for_each(|path| self::path(path.as_bytes()))
+    }
+
+    fn has(&self, names: &[&str]) -> bool {
+        self.options
+            .iter()
+            .any(|option| names.contains(&option.name.as_str()))
+    }
+
+    /// Refuses what is harmless only with, or without, something else.
+    fn refuse_combinations(&self) -> Result<(), String> {
+        match self.subcommand.name {
+            "config" if !(self.has(&["--list"]) && self.has(&["--name-only"])) => {
+                Err("`git config` may only list names: --list --name-only [--show-scope] [-z]".to_owned())
+            }
+            "cat-file" if self.has(&["--batch", "--batch-check"]) && !self.revisions.is_empty() => {
+                Err("`git cat-file --batch` reads names of objects from standard input".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Paths of files that git may open.
+    fn opened(&self, stdin: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let mut opened: Vec<Vec<u8>> = self.paths.iter().map(|path| path.as_bytes().to_vec()).collect();
+        // What stands behind the colon is looked for in the work tree if it is not in the commit.
+        opened.extend(self.revisions.iter().filter_map(|revision| {
+            let (_, path) = revision.split_once(':')?;
+            Some(path.as_bytes().to_vec()).filter(|bytes| self::path(bytes).is_ok())
+        }));
+        if self.has(&["--stdin-paths"]) {
+            for line in stdin.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                let named = unquoted(line.strip_suffix(b"\r").unwrap_or(line))?;
+                path(&named)?;
+                opened.push(named);
+            }
+        }
+        Ok(opened)
+    }
+
+    /// What the command writes in the work tree.
+    fn writes(&self) -> TreeWrites {
+        let below = || TreeWrites::Below(self.paths.clone());
+        match self.subcommand.name {
+            "restore" if self.has(&["-S", "--staged"]) && !self.has(&["-W", "--worktree"]) => {
+                TreeWrites::Nothing
+            }
+            "restore" => below(),
+            "rm" if self.has(&["--cached", "-n", "--dry-run"]) => TreeWrites::Nothing,
+            "rm" => below(),
+            "reset" if self.has(&["--hard", "--keep"]) => TreeWrites::Anything,
+            "switch" => self.switches(),
+            _ => TreeWrites::Nothing,
+        }
+    }
+
+    fn switches(&self) -> TreeWrites {
+        let made = self.has(&["-c", "--create", "-C", "--force-create"]);
+        match (self.has(&["--orphan"]), self.revisions.as_slice()) {
+            // All tracked files are removed.
+            (true, _) => TreeWrites::Anything,
+            (false, []) if made || self.has(&["-d", "--detach"]) => TreeWrites::Nothing,
+            (false, [target]) => TreeWrites::To(target.clone()),
+            _ => TreeWrites::Anything,
+        }
+    }
+}
+
+/// Why something may not be given as a revision.
+fn revision(name: &str) -> Result<(), String> {
+    let shown = name.escape_debug();
+    if name.starts_with('-') {
         return Err(format!(
-            "`git {subcommand} {argument}` asks questions that nobody answers"
+            "`{shown}` looks like an option and stands where a revision has to be"
         ));
     }
-    let value = match (argument.split_once('='), argument.strip_prefix('-')) {
-        (Some((option, value)), _) if option.starts_with("--") => value,
-        // The value may follow a letter directly.
-        (_, Some(short)) if !short.starts_with('-') => short.get(1..).unwrap_or_default(),
-        _ => argument,
-    };
-    if value.starts_with('/') || value.split('/').any(|name| name == "..") {
-        return Err(format!("`{argument}` may lead out of the workspace"));
+    if name.is_empty() || name.chars().any(char::is_control) {
+        return Err(format!("`{shown}` is no revision"));
     }
     Ok(())
 }
 
+/// Why something may not be given as a path.
+fn path(path: &[u8]) -> Result<(), String> {
+    let shown = || String::from_utf8_lossy(path).escape_debug().to_string();
+    if path.starts_with(b"/") || path.split(|byte| *byte == b'/').any(|name| name == b"..") {
+        return Err(format!(
+            "`{}` may lead out of the workspace; paths are relative, without `..`",
+            shown()
+        ));
+    }
+    let names = path.split(|byte| *byte == b'/');
+    if names
+        .map(String::from_utf8_lossy)
+        .any(|name| super::is_git_name(&name))
+    {
+        return Err(format!(
+            "`{}` belongs to git; name files of the work tree",
+            shown()
+        ));
+    }
+    Ok(())
+}
+
+/// A line of paths as git reads it: in double quotes, with escapes as in C, or plain.
+fn unquoted(line: &[u8]) -> Result<Vec<u8>, String> {
+    let Some(inner) = line.strip_prefix(b"\"") else {
+        return Ok(line.to_vec());
+    };
+    let odd = || {
+        format!(
+            "`{}` is no path as git quotes it",
+            String::from_utf8_lossy(line).escape_debug()
+        )
+    };
+    let inner = inner.strip_suffix(b"\"").ok_or_else(odd)?;
+    let mut bytes = Vec::with_capacity(inner.len());
+    let mut rest = inner.iter().copied();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'"' => return Err(odd()),
+            b'\\' => match rest.next().ok_or_else(odd)? {
+                b'a' => 7,
+                b'b' => 8,
+                b't' => b'\t',
+                b'n' => b'\n',
+                b'v' => 11,
+                b'f' => 12,
+                b'r' => b'\r',
+                plain @ (b'"' | b'\\') => plain,
+                first @ b'0'..=b'3' => {
+                    let mut octal = || rest.next().filter(|digit| (b'0'..=b'7').contains(digit));
+                    let (Some(second), Some(third)) = (octal(), octal()) else {
+                        return Err(odd());
+                    };
+                    (first - b'0') << 6 | (second - b'0') << 3 | (third - b'0')
+                }
+                _ => return Err(odd()),
+            },
+            plain => plain,
+        });
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
-
     use super::*;
 
-    #[test]
-    fn what_git_may_do() {
-        let lines = "status --porcelain=v2 -z
-            --no-optional-locks -c core.quotePath=off diff --no-renames --src-prefix=a/ HEAD
-            log -n 3 --format=%H main..side
-            ls-files -z --others --exclude-standard
-            hash-object --stdin-paths
-            hash-object -w a
-            config --list --show-scope --name-only -z
-            config --list
-            config --name-only --list core.pager
-            config core.pager sh
-            diff --output=x
-            diff --outp x
-            diff --output-indicator-new=x
-            diff --ext-diff
-            diff --text --patch
-            rev-parse --git-dir
-            diff --no-index a b
-            diff -- --output=x
-            diff /etc/passwd a
-            diff ../x a
-            log --show-signature
-            -c core.pager=sh log
-            -C /tmp status
-            --git-dir=x status
-            fetch
-            push
-            submodule update
-            x
-
-            add -- a b
-            commit -F - -- a
-            commit -F../secret
-            add --pathspec-from-file=- --pathspec-file-nul
-            add --pathspec-from-file=x
-            commit --interactive
-            add -p
-            tag v1
-            branch -D side
-            stash
-            --exec-path=x status";
+    /// What becomes of commands when git may be read, and when it may be written.
+    fn decided(lines: &str) -> String {
         let mut log = String::new();
         for line in lines.lines().map(str::trim) {
             let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            let told = |access| match checked(&arguments, access) {
-                Ok(safe) => format!("git {}", safe.join(" ")),
-                Err(why) => format!("no: {why}"),
+            let told = |access| match checked(&arguments, access, b"") {
+                Ok(command) => format!("git {} {:?}", command.arguments.join(" "), command.writes),
+                // The list of what is allowed is long, and tested elsewhere.
+                Err(why) => format!("no: {}", why.chars().take(75).collect::<String>()),
             };
             let (read, write) = (told(GitAccess::Read), told(GitAccess::Write));
             log += &format!("{line}\n  {read}\n");
@@ -269,97 +651,310 @@ mod tests {
                 log += &format!("  when writing: {write}\n");
             }
         }
-        expect![[r#"
-            status --porcelain=v2 -z
-              git status --porcelain=v2 -z
+        log
+    }
+
+    #[test]
+    fn options_that_are_not_listed_are_refused() {
+        let lines = "status --porcelain=v2 -z
             --no-optional-locks -c core.quotePath=off diff --no-renames --src-prefix=a/ HEAD
-              git --no-optional-locks -c core.quotePath=off diff --no-ext-diff --no-textconv --no-renames --src-prefix=a/ HEAD
-            log -n 3 --format=%H main..side
-              git log --no-ext-diff --no-textconv -n 3 --format=%H main..side
+            log -n 3 -5 -n2 --format=%H main..side
+            log --not main --all
+            log --format=%G?
+            log --pretty=mine
+            log --remerge-diff
             ls-files -z --others --exclude-standard
-              git ls-files -z --others --exclude-standard
-            hash-object --stdin-paths
-              git hash-object --stdin-paths
             hash-object -w a
-              no: `git hash-object -w` writes
             config --list --show-scope --name-only -z
-              git config --list --show-scope --name-only -z
             config --list
-              no: `git config` is not among the subcommands that packs may run
-            config --name-only --list core.pager
-              no: `git config` is not among the subcommands that packs may run
             config core.pager sh
-              no: `git config` is not among the subcommands that packs may run
             diff --output=x
-              no: `--output` may mean --output, which packs may not use
             diff --outp x
-              no: `--outp` may mean --output, which packs may not use
-            diff --output-indicator-new=x
-              git diff --no-ext-diff --no-textconv --output-indicator-new=x
-            diff --ext-diff
-              no: `--ext-diff` may mean --ext-diff, which packs may not use
-            diff --text --patch
-              git diff --no-ext-diff --no-textconv --text --patch
-            rev-parse --git-dir
-              git rev-parse --git-dir
+            diff --submodule=diff
+            diff -O order
             diff --no-index a b
-              no: `--no-index` may mean --no-index, which packs may not use
             diff -- --output=x
-              git diff --no-ext-diff --no-textconv -- --output=x
-            diff /etc/passwd a
-              no: `/etc/passwd` may lead out of the workspace
-            diff ../x a
-              no: `../x` may lead out of the workspace
-            log --show-signature
-              no: `--show-signature` may mean --show-signature, which packs may not use
-            -c core.pager=sh log
-              no: `-c core.pager` is not among the settings that packs may give
+            diff -- /etc/passwd a
+            diff -- ../x a
+            diff -- sub/.GIT/config
+            blame a.txt
+            blame HEAD a.txt
+            blame --contents=x a.txt
+            status -v
+            status --help
+            status -sb
+            status --ignore-submodules=none
+            rev-parse --git-path hooks
+            rev-parse --verify --quiet --end-of-options HEAD^{commit}
+            for-each-ref --sort=signature
+            for-each-ref --format=%(refname)%(signature)
             -C /tmp status
-              no: `git -C` is not among the options that packs may use
             --git-dir=x status
-              no: `git --git-dir=x` is not among the options that packs may use
-            fetch
-              no: `git fetch` is not among the subcommands that packs may run
             push
-              no: `git push` is not among the subcommands that packs may run
-            submodule update
-              no: `git submodule` is not among the subcommands that packs may run
-            x
-              no: `git x` is not among the subcommands that packs may run
+            archive HEAD
+
+            version";
+        expect_test::expect![[r#"
+            status --porcelain=v2 -z
+              git status --ignore-submodules=dirty --porcelain=v2 -z -- Nothing
+            --no-optional-locks -c core.quotePath=off diff --no-renames --src-prefix=a/ HEAD
+              git --no-optional-locks -c core.quotePath=off diff --no-ext-diff --no-textconv --ignore-submodules=dirty --no-renames --src-prefix=a/ HEAD -- Nothing
+            log -n 3 -5 -n2 --format=%H main..side
+              git log --no-ext-diff --no-textconv -n3 -5 -n2 --format=%H main..side -- Nothing
+            log --not main --all
+              git log --no-ext-diff --no-textconv --not main --all -- Nothing
+            log --format=%G?
+              no: the placeholder `%G?` of a format may start a program; those that may be us
+            log --pretty=mine
+              no: the format `mine` is not one of git's own: oneline, short, medium, full, fu
+            log --remerge-diff
+              no: `--remerge-diff` is not among the options of `git log` that packs may use: 
+            ls-files -z --others --exclude-standard
+              git ls-files -z --others --exclude-standard -- Nothing
+            hash-object -w a
+              no: `-w` is not among the options of `git hash-object` that packs may use: -t:b
+            config --list --show-scope --name-only -z
+              git config --list --show-scope --name-only -z Nothing
+            config --list
+              no: `git config` may only list names: --list --name-only [--show-scope] [-z]
+            config core.pager sh
+              no: `git config` takes no arguments but options
+            diff --output=x
+              no: `--output` is not among the options of `git diff` that packs may use: -p -u
+            diff --outp x
+              no: `--outp` is not among the options of `git diff` that packs may use: -p -u -
+            diff --submodule=diff
+              no: `--submodule` is not among the options of `git diff` that packs may use: -p
+            diff -O order
+              no: `-O` is not among the options of `git diff` that packs may use: -p -u --pat
+            diff --no-index a b
+              no: `--no-index` is not among the options of `git diff` that packs may use: -p 
+            diff -- --output=x
+              git diff --no-ext-diff --no-textconv --ignore-submodules=dirty -- --output=x Nothing
+            diff -- /etc/passwd a
+              no: `/etc/passwd` may lead out of the workspace; paths are relative, without `.
+            diff -- ../x a
+              no: `../x` may lead out of the workspace; paths are relative, without `..`
+            diff -- sub/.GIT/config
+              no: `sub/.GIT/config` belongs to git; name files of the work tree
+            blame a.txt
+              git blame --no-textconv -- a.txt Nothing
+            blame HEAD a.txt
+              git blame --no-textconv HEAD -- a.txt Nothing
+            blame --contents=x a.txt
+              no: `--contents` is not among the options of `git blame` that packs may use: -b
+            status -v
+              no: `-v` is not among the options of `git status` that packs may use: --porcela
+            status --help
+              no: `--help` is not among the options of `git status` that packs may use: --por
+            status -sb
+              git status --ignore-submodules=dirty -s -b -- Nothing
+            status --ignore-submodules=none
+              no: `--ignore-submodules` may not have the value `none`; it has to be all|dirty
+            rev-parse --git-path hooks
+              no: `--git-path` is not among the options of `git rev-parse` that packs may use
+            rev-parse --verify --quiet --end-of-options HEAD^{commit}
+              git rev-parse --verify --quiet --end-of-options HEAD^{commit} Nothing
+            for-each-ref --sort=signature
+              no: the field `signature` is not among those that packs may print: refname, obj
+            for-each-ref --format=%(refname)%(signature)
+              no: the field `signature` is not among those that packs may print: refname, obj
+            -C /tmp status
+              no: `git -C` is not among the options that packs may use: --no-pager, --no-opti
+            --git-dir=x status
+              no: `git --git-dir=x` is not among the options that packs may use: --no-pager, 
+            push
+              no: `git push` is not among the subcommands that packs may run: blame, cat-file
+            archive HEAD
+              no: `git archive` is not among the subcommands that packs may run: blame, cat-f
 
               no: git wants a subcommand
-            add -- a b
-              no: `git add` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: git add -- a b
+            version
+              git version Nothing
+        "#]].assert_eq(&decided(lines));
+    }
+
+    #[test]
+    fn what_is_written_is_told() {
+        let lines = "add -- a b
+            add -vp
             commit -F - -- a
-              no: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: git commit -F - -- a
             commit -F../secret
-              no: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: no: `-F../secret` may lead out of the workspace
-            add --pathspec-from-file=- --pathspec-file-nul
-              no: `git add` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: git add --pathspec-from-file=- --pathspec-file-nul
-            add --pathspec-from-file=x
-              no: `git add` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: no: `--pathspec-from-file` may mean --pathspec-from-file, which packs may not use
-            commit --interactive
-              no: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: no: `--interactive` may mean --interactive, which packs may not use
-            add -p
-              no: `git add` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: no: `git add -p` asks questions that nobody answers
-            tag v1
-              no: `git tag` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: git tag v1
-            branch -D side
-              no: `git branch` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: git branch -D side
+            commit -qam text
+            commit -S
+            commit -t x
+            commit --trailer=a:b -m x
+            commit -v -m x
+            tag -s v1
+            tag -am text v1
+            tag -F link v1
+            mv a b
             stash
-              no: `git stash` writes; the workspace's `git` would have to be "write", and the pack ask for it
-              when writing: git stash
-            --exec-path=x status
-              no: `git --exec-path=x` is not among the options that packs may use
-        "#]].assert_eq(&log);
+            restore -- docs/a.md
+            restore --staged -- a
+            reset --hard
+            reset -q HEAD~1
+            switch --quiet --create side
+            switch -
+            switch main
+            switch --orphan x
+            rm --cached -- a
+            rm -r docs
+            add --pathspec-from-file=x
+            commit --interactive
+            branch -D side";
+        expect_test::expect![[r#"
+            add -- a b
+              no: `git add` writes; the workspace's `git` would have to be "write", and the p
+              when writing: git add -- a b Nothing
+            add -vp
+              no: `git add` writes; the workspace's `git` would have to be "write", and the p
+              when writing: no: `-p` is not among the options of `git add` that packs may use: -A --all --n
+            commit -F - -- a
+              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              when writing: git commit -F- -- a Nothing
+            commit -F../secret
+              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              when writing: no: `-F` may not have the value `../secret`; it has to be `-`, which is standar
+            commit -qam text
+              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              when writing: git commit -q -a -mtext -- Nothing
+            commit -S
+              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              when writing: no: `-S` is not among the options of `git commit` that packs may use: -a --all 
+            commit -t x
+              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              when writing: no: `-t` is not among the options of `git commit` that packs may use: -a --all 
+            commit --trailer=a:b -m x
+              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              when writing: no: `--trailer` is not among the options of `git commit` that packs may use: -a
+            commit -v -m x
+              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              when writing: no: `-v` is not among the options of `git commit` that packs may use: -a --all 
+            tag -s v1
+              no: `git tag` writes; the workspace's `git` would have to be "write", and the p
+              when writing: no: `-s` is not among the options of `git tag` that packs may use: --sort=SORT 
+            tag -am text v1
+              no: `git tag` writes; the workspace's `git` would have to be "write", and the p
+              when writing: git tag -a -mtext v1 Nothing
+            tag -F link v1
+              no: `git tag` writes; the workspace's `git` would have to be "write", and the p
+              when writing: no: `-F` may not have the value `link`; it has to be `-`, which is standard inp
+            mv a b
+              no: `git mv` is not among the subcommands that packs may run; write the file el
+            stash
+              no: `git stash` is not among the subcommands that packs may run; commit to a br
+            restore -- docs/a.md
+              no: `git restore` writes; the workspace's `git` would have to be "write", and t
+              when writing: git --literal-pathspecs restore -- docs/a.md Below(["docs/a.md"])
+            restore --staged -- a
+              no: `git restore` writes; the workspace's `git` would have to be "write", and t
+              when writing: git restore --staged -- a Nothing
+            reset --hard
+              no: `git reset` writes; the workspace's `git` would have to be "write", and the
+              when writing: git --literal-pathspecs reset --hard -- Anything
+            reset -q HEAD~1
+              no: `git reset` writes; the workspace's `git` would have to be "write", and the
+              when writing: git reset -q HEAD~1 -- Nothing
+            switch --quiet --create side
+              no: `git switch` writes; the workspace's `git` would have to be "write", and th
+              when writing: git switch --quiet --quiet --create=side Nothing
+            switch -
+              no: `git switch` writes; the workspace's `git` would have to be "write", and th
+              when writing: no: `-` looks like an option and stands where a revision has to be
+            switch main
+              no: `git switch` writes; the workspace's `git` would have to be "write", and th
+              when writing: git --literal-pathspecs switch --quiet main To("main")
+            switch --orphan x
+              no: `git switch` writes; the workspace's `git` would have to be "write", and th
+              when writing: git --literal-pathspecs switch --quiet --orphan=x Anything
+            rm --cached -- a
+              no: `git rm` writes; the workspace's `git` would have to be "write", and the pa
+              when writing: git rm --cached -- a Nothing
+            rm -r docs
+              no: `git rm` writes; the workspace's `git` would have to be "write", and the pa
+              when writing: git --literal-pathspecs rm -r -- docs Below(["docs"])
+            add --pathspec-from-file=x
+              no: `git add` writes; the workspace's `git` would have to be "write", and the p
+              when writing: no: `--pathspec-from-file` may not have the value `x`; it has to be `-`, which 
+            commit --interactive
+              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              when writing: no: `--interactive` is not among the options of `git commit` that packs may use
+            branch -D side
+              no: `git branch` writes; the workspace's `git` would have to be "write", and th
+              when writing: git branch -D side Nothing
+        "#]]
+        .assert_eq(&decided(lines));
+    }
+
+    #[test]
+    fn paths_on_standard_input_are_checked_too() {
+        let stdin = |text: &str| {
+            let arguments = ["hash-object".to_owned(), "--stdin-paths".to_owned()];
+            checked(&arguments, GitAccess::Read, text.as_bytes()).map(|command| command.paths)
+        };
+        assert_eq!(
+            stdin("a\n\"caf\\351\\\"\"\r\n").unwrap(),
+            [b"a".to_vec(), b"caf\xe9\"".to_vec()]
+        );
+        for refused in [
+            "/etc/passwd",
+            "a\n../b",
+            "\"\\056\\056/b\"",
+            ".git/config",
+            "\"a",
+            "\"a\"b\"",
+        ] {
+            assert!(stdin(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn every_listed_option_is_one_that_git_has() {
+        let mut unknown = Vec::new();
+        for known in options::SUBCOMMANDS {
+            for word in known.words() {
+                let name = word.split(['=', ':', '[']).next().unwrap();
+                assert!(known.option(name).is_some(), "{} {word}", known.name);
+                assert!(
+                    !name.starts_with("--no-index") && !name.starts_with("--output="),
+                    "{word}"
+                );
+            }
+            let output = std::process::Command::new("git")
+                .args([known.name, "--git-completion-helper-all"])
+                .output();
+            let helper = String::from_utf8(output.unwrap().stdout).unwrap();
+            // Those that want a value are listed with one, or git would take the next word for it.
+            for flag in helper
+                .split_whitespace()
+                .filter_map(|word| word.strip_suffix('='))
+            {
+                if known.option(flag) == Some(Value::None) {
+                    unknown.push(format!("{} {flag}", known.name));
+                }
+            }
+        }
+        assert_eq!(unknown, Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_that_some_system_takes_for_git_are_known() {
+        for name in [
+            ".git",
+            ".GIT",
+            ".Git.",
+            ".git ",
+            "git~1",
+            "GIT~1",
+            ".g\u{200c}it",
+            ".git::$INDEX_ALLOCATION",
+            "a\\.git",
+        ] {
+            assert!(crate::permit::is_git_name(name), "{name}");
+        }
+        for name in ["git", ".gitignore", ".gitattributes", ".github", "git~2", "x.git"] {
+            assert!(!crate::permit::is_git_name(name), "{name}");
+        }
     }
 }

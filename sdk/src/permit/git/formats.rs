@@ -1,0 +1,138 @@
+//! Formats that git may print with: placeholders that only print what is in the repository.
+//!
+//! Others check signatures, for which git starts a program, or start git itself.
+
+/// Formats of `log` that have names. Names from configuration could mean anything.
+const NAMED: &[&str] = &[
+    "oneline",
+    "short",
+    "medium",
+    "full",
+    "fuller",
+    "reference",
+    "email",
+    "mboxrd",
+    "raw",
+];
+/// First letters of placeholders of `log`, after `%`.
+const PLACEHOLDERS: &str = "HhTtPpDdSefsbBNmnaacCgwx<>%";
+/// Placeholders of `log` in parentheses.
+const IN_PARENTHESES: &[&str] = &["decorate"];
+/// Fields of references.
+const FIELDS: &[&str] = &[
+    "refname",
+    "objecttype",
+    "objectsize",
+    "objectname",
+    "upstream",
+    "push",
+    "HEAD",
+    "symref",
+    "tree",
+    "parent",
+    "numparent",
+    "object",
+    "type",
+    "tag",
+    "author",
+    "authorname",
+    "authoremail",
+    "authordate",
+    "committer",
+    "committername",
+    "committeremail",
+    "committerdate",
+    "tagger",
+    "taggername",
+    "taggeremail",
+    "taggerdate",
+    "creator",
+    "creatordate",
+    "subject",
+    "body",
+    "contents",
+    "color",
+    "align",
+    "if",
+    "then",
+    "else",
+    "end",
+];
+
+/// Why a format of `log` may not be used.
+pub(super) fn pretty(format: &str) -> Result<(), String> {
+    let custom = format
+        .strip_prefix("format:")
+        .or_else(|| format.strip_prefix("tformat:"));
+    let text = match custom {
+        Some(text) => text,
+        None if NAMED.contains(&format) || format.is_empty() => return Ok(()),
+        None if format.contains('%') => format,
+        None => {
+            return Err(format!(
+                "the format `{format}` is not one of git's own: {}",
+                NAMED.join(", ")
+            ));
+        }
+    };
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('%') {
+        let bare = after.trim_start_matches(['+', '-', ' ']);
+        let is_known = match bare.strip_prefix('(') {
+            Some(name) => {
+                let end = name.find([':', ')']).unwrap_or(name.len());
+                IN_PARENTHESES.contains(&&name[..end])
+            }
+            None => bare
+                .chars()
+                .next()
+                .is_none_or(|letter| PLACEHOLDERS.contains(letter)),
+        };
+        if !is_known {
+            let shown: String = bare.chars().take(20).collect();
+            return Err(format!(
+                "the placeholder `%{shown}` of a format may start a program; those that may be used begin with one of \
+                 {PLACEHOLDERS} or (decorate"
+            ));
+        }
+        // `%%` is one placeholder, not two.
+        rest = bare.strip_prefix('%').unwrap_or(bare);
+    }
+    Ok(())
+}
+
+/// Why a format of `for-each-ref` may not be used.
+pub(super) fn fields(format: &str) -> Result<(), String> {
+    let mut rest = format;
+    while let Some((_, after)) = rest.split_once('%') {
+        rest = after;
+        if let Some(name) = after.strip_prefix('(') {
+            let end = name.find([':', ')', '=']).unwrap_or(name.len());
+            field(&name[..end])?;
+        } else if let Some(after) = after.strip_prefix('%') {
+            rest = after;
+        }
+    }
+    Ok(())
+}
+
+/// Why references may not be sorted by a field.
+pub(super) fn sort(key: &str) -> Result<(), String> {
+    let key = key.strip_prefix('-').unwrap_or(key);
+    let key = ["version:", "v:"]
+        .iter()
+        .find_map(|prefix| key.strip_prefix(prefix))
+        .unwrap_or(key);
+    field(key.split(':').next().unwrap_or_default())
+}
+
+fn field(name: &str) -> Result<(), String> {
+    let bare = name.strip_prefix('*').unwrap_or(name);
+    match FIELDS.contains(&bare) {
+        true => Ok(()),
+        false => Err(format!(
+            "the field `{name}` is not among those that packs may print: {}",
+            FIELDS.join(", ")
+        )),
+    }
+}

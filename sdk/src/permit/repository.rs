@@ -1,0 +1,418 @@
+//! Repositories that git may run in: the one that belongs to a workspace, as the operator registered it.
+//!
+//! A work tree's content is nobody's word: its `.git` may lead to another repository, its configuration
+//! may name programs, and links below `.git` may lead git anywhere. Each is looked at before git runs, and
+//! git is told where its repository is instead of looking for it.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cap_fs_ext::DirExt;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::{FileType, Mode, OFlags, RawDir};
+
+use crate::{Ending, Outcome, Output};
+
+use super::git::{self, GitCommand, Scope};
+
+/// Longest configuration, in bytes.
+const MAX_CONFIG: u64 = 1 << 20;
+/// Longest file that names a place, in bytes.
+const MAX_LINK: u64 = 64 << 10;
+/// Object stores that borrow from another, one after the other.
+const MAX_ALTERNATES: usize = 5;
+/// Directories below `.git` that no permitted command looks into.
+const NOT_READ: &[&[u8]] = &[b"hooks", b"modules", b"lfs", b"annex"];
+/// Directories of objects, one below the other, and of references.
+const MAX_DEPTH: usize = 40;
+
+const NONBLOCK: i32 = i32::from_ne_bytes(OFlags::NONBLOCK.bits().to_ne_bytes());
+
+/// What the operator says of a workspace's repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitTerms {
+    /// A directory beside the workspace's own: git may use, and show, what is in it.
+    pub repository: Option<PathBuf>,
+    /// Settings of the repository's own configuration that are accepted, as `filter.lfs.*`.
+    pub accepted: Vec<String>,
+}
+
+/// A repository that a command may run in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// Tells git where it is.
+    pub environment: Vec<(String, String)>,
+    /// The workspace below the top of the work tree: empty, or with a slash at its end.
+    pub prefix: String,
+}
+
+/// Why git does not run in a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unusable {
+    /// There is no repository.
+    Missing,
+    /// There is one, and it may not be used.
+    Refused(String),
+}
+
+/// Finds the repository of a workspace, and looks at everything that a command depends on.
+pub fn find(
+    workspace: &str,
+    tree: &Dir,
+    terms: &GitTerms,
+    command: &GitCommand,
+) -> Result<Repository, Unusable> {
+    let search = Search {
+        workspace,
+        terms,
+        command,
+    };
+    let found = match tree.symlink_metadata(".git") {
+        Ok(metadata) if metadata.is_dir() => search.own(tree)?,
+        Ok(_) => search.elsewhere(tree, true)?,
+        Err(_) => search.elsewhere(tree, false)?,
+    };
+    for path in &command.paths {
+        search.stays_inside(tree, path)?;
+    }
+    Ok(found)
+}
+
+/// What git says where there is no repository. It is not started there: some of its commands would run.
+#[must_use]
+pub fn no_repository(workspace: &str) -> Outcome {
+    let said = format!("fatal: not a git repository: workspace {workspace}\n").into_bytes();
+    Outcome {
+        ending: Ending::Exited(128),
+        stderr: Output {
+            total: said.len() as u64,
+            bytes: said,
+        },
+        duration: Duration::ZERO,
+        stdout: Output::default(),
+        artifact_id: None,
+    }
+}
+
+struct Search<'a> {
+    workspace: &'a str,
+    terms: &'a GitTerms,
+    command: &'a GitCommand,
+}
+
+impl Search<'_> {
+    /// The repository in the workspace's own `.git`.
+    fn own(&self, tree: &Dir) -> Result<Repository, Unusable> {
+        let git = tree.open_dir_nofollow(".git").map_err(|_| Unusable::Missing)?;
+        if git.symlink_metadata("commondir").is_ok() {
+            return Err(self.refuse("`.git/commondir` leads to another repository"));
+        }
+        self.look_into(&git)?;
+        self.look_at_objects(&git)?;
+        self.look_at_config(&git, &git, false)?;
+        is_repository(&git, &git)?;
+        Ok(Repository {
+            environment: environment(".git", "."),
+            prefix: String::new(),
+        })
+    }
+
+    /// A repository that is not in the workspace: of a linked work tree, a submodule, or one that the
+    /// workspace is a directory of.
+    fn elsewhere(&self, tree: &Dir, is_linked: bool) -> Result<Repository, Unusable> {
+        let root = real_path(tree).ok_or(Unusable::Missing)?;
+        let top = match is_linked {
+            true => Some(root.as_path()),
+            false => root
+                .ancestors()
+                .skip(1)
+                .find(|place| place.join(".git").symlink_metadata().is_ok()),
+        };
+        let top = top.ok_or(Unusable::Missing)?;
+        let git = destination(&top.join(".git")).ok_or(Unusable::Missing)?;
+        let common = match read_line(&git.join("commondir")) {
+            Some(path) => git.join(path).canonicalize().map_err(|_| Unusable::Missing)?,
+            None => git.clone(),
+        };
+        let named = self.named();
+        let is_named = |path: &Path| named.as_ref().is_some_and(|named| path.starts_with(named));
+        if !is_named(&git) || !is_named(&common) || !(is_linked || is_named(top)) {
+            let place = common.parent().unwrap_or(&common);
+            let place = if is_linked { place } else { top };
+            return Err(Unusable::Refused(format!(
+                "the Git repository of workspace {0} is not in the workspace: git uses {1} and shows all of it; to \
+                 allow that, set `repository = {2:?}` in [workspaces.{0}], or register the top of the work tree as \
+                 workspace",
+                self.workspace,
+                common.display(),
+                place.display().to_string(),
+            )));
+        }
+        let open =
+            |path: &Path| Dir::open_ambient_dir(path, ambient_authority()).map_err(|_| Unusable::Missing);
+        let (git_dir, common_dir) = (open(&git)?, open(&common)?);
+        self.look_into(&common_dir)?;
+        if git != common {
+            self.look_into(&git_dir)?;
+        }
+        self.look_at_objects(&common_dir)?;
+        self.look_at_config(&git_dir, &common_dir, true)?;
+        is_repository(&git_dir, &common_dir)?;
+        let prefix = root
+            .strip_prefix(top)
+            .unwrap_or(Path::new(""))
+            .to_string_lossy()
+            .into_owned();
+        Ok(Repository {
+            environment: environment(&utf8(&git)?, &utf8(top)?),
+            prefix: if prefix.is_empty() { prefix } else { prefix + "/" },
+        })
+    }
+
+    fn named(&self) -> Option<PathBuf> {
+        self.terms.repository.as_ref()?.canonicalize().ok()
+    }
+
+    fn refuse(&self, why: &str) -> Unusable {
+        Unusable::Refused(format!("git does not run in workspace {}: {why}", self.workspace))
+    }
+
+    /// Refuses links below a git directory: git would read and write through them.
+    fn look_into(&self, git: &Dir) -> Result<(), Unusable> {
+        let mut path = b".git".to_vec();
+        match link_below(git, &mut path, 0) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(self.refuse(&format!(
+                "`{}` is a link, and git follows none below `.git`; put a file or directory in its place",
+                String::from_utf8_lossy(&path).escape_debug()
+            ))),
+            Err(err) => Err(self.refuse(&format!("its `.git` cannot be looked through: {err}"))),
+        }
+    }
+
+    /// Refuses objects that are borrowed from where the operator did not say so.
+    fn look_at_objects(&self, common: &Dir) -> Result<(), Unusable> {
+        let Some(objects) = common.open_dir("objects").ok().and_then(|dir| real_path(&dir)) else {
+            return Ok(());
+        };
+        let named = self.named();
+        let mut stores = vec![(objects, 0)];
+        while let Some((store, depth)) = stores.pop() {
+            for line in borrowed(&store) {
+                let place = store.join(&line);
+                let real = place.canonicalize().unwrap_or(place);
+                if depth == MAX_ALTERNATES || !named.as_ref().is_some_and(|named| real.starts_with(named)) {
+                    return Err(self.refuse(&format!(
+                        "its objects come from {} too (objects/info/alternates); to allow that, set `repository` in \
+                         [workspaces.{}] to a directory that holds them, or copy them with `git repack -a`",
+                        real.display(),
+                        self.workspace
+                    )));
+                }
+                stores.push((real, depth + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses settings that name programs and files.
+    fn look_at_config(&self, git: &Dir, common: &Dir, named: bool) -> Result<(), Unusable> {
+        let scope = Scope {
+            subcommand: self.command.name,
+            accepted: &self.terms.accepted,
+            named,
+        };
+        let mut refused = Vec::new();
+        for (dir, name) in [(common, "config"), (git, "config.worktree")] {
+            let content = match bounded(dir, name, MAX_CONFIG) {
+                Ok(content) => content,
+                Err(err) if err.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(err) => return Err(self.refuse(&format!("`.git/{name}` cannot be read: {err}"))),
+            };
+            let keys = git::check_config(&content, scope);
+            refused.extend(keys.map_err(|err| self.refuse(&format!("`.git/{name}`: {err}")))?);
+        }
+        refused.truncate(20);
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let list: Vec<String> = refused.iter().map(|key| format!("{key:?}")).collect();
+        let includes = refused.iter().any(|key| key.starts_with("include"));
+        let workspace = self.workspace;
+        Err(self.refuse(&format!(
+            "the repository's own configuration has settings that may name programs or files: {}; move what is wanted \
+             to your own configuration (git config --global){}",
+            refused.join(", "),
+            match includes {
+                true => String::new(),
+                false => format!(", or accept it with `git_config = [{}]` in [workspaces.{workspace}]", list.join(", ")),
+            }
+        )))
+    }
+
+    /// Refuses paths that links lead out of the workspace.
+    fn stays_inside(&self, tree: &Dir, path: &[u8]) -> Result<(), Unusable> {
+        let place = Path::new(OsStr::from_bytes(path));
+        if path.is_empty() {
+            return Ok(());
+        }
+        // A link at the end is followed by this one alone.
+        let found = match self.command.name {
+            "hash-object" => tree.metadata(place).map(drop),
+            _ => tree.symlink_metadata(place).map(drop),
+        };
+        match found {
+            Err(err)
+                if err.kind() == std::io::ErrorKind::PermissionDenied && err.raw_os_error().is_none() =>
+            {
+                Err(self.refuse(&format!(
+                    "`{}` leads out of the workspace; name files in it",
+                    place.display().to_string().escape_debug()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn environment(git: &str, top: &str) -> Vec<(String, String)> {
+    let pairs = [
+        ("GIT_DIR", git),
+        ("GIT_WORK_TREE", top),
+        ("GIT_CEILING_DIRECTORIES", "/"),
+    ];
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+}
+
+fn utf8(path: &Path) -> Result<String, Unusable> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Unusable::Refused(format!("the path {} is not UTF-8", path.display())))
+}
+
+/// Git takes a directory for a repository if these are there.
+fn is_repository(git: &Dir, common: &Dir) -> Result<(), Unusable> {
+    let is_dir = |name: &str| common.metadata(name).is_ok_and(|metadata| metadata.is_dir());
+    match git
+        .symlink_metadata("HEAD")
+        .is_ok_and(|metadata| metadata.is_file())
+        && is_dir("objects")
+        && is_dir("refs")
+    {
+        true => Ok(()),
+        false => Err(Unusable::Missing),
+    }
+}
+
+/// The path of an opened directory as it is now.
+fn real_path(dir: &Dir) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).ok()
+}
+
+/// The directory that a `.git` leads to.
+fn destination(git: &Path) -> Option<PathBuf> {
+    let real = git.canonicalize().ok()?;
+    if real.is_dir() {
+        return Some(real);
+    }
+    let line = read_line(&real)?;
+    let path = line.strip_prefix("gitdir: ")?;
+    real.parent()?.join(path).canonicalize().ok()
+}
+
+/// A short file's text, without the line's end.
+fn read_line(file: &Path) -> Option<String> {
+    let dir = Dir::open_ambient_dir(file.parent()?, ambient_authority()).ok()?;
+    let text = String::from_utf8(bounded(&dir, file.file_name()?, MAX_LINK).ok()?).ok()?;
+    Some(text.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// Other stores that one borrows objects from, as paths.
+fn borrowed(objects: &Path) -> Vec<PathBuf> {
+    let read = || {
+        let dir = Dir::open_ambient_dir(objects, ambient_authority()).ok()?;
+        bounded(&dir, "info/alternates", MAX_LINK).ok()
+    };
+    let content = read().unwrap_or_default();
+    content
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+        .map(|line| PathBuf::from(OsStr::from_bytes(line)))
+        .collect()
+}
+
+fn bounded(dir: &Dir, name: impl AsRef<Path>, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut options = OpenOptions::new();
+    // A pipe without a writer would otherwise wait for one.
+    options.read(true).custom_flags(NONBLOCK);
+    let file = dir.open_with(name, &options)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    let mut content = Vec::new();
+    file.take(limit + 1).read_to_end(&mut content)?;
+    match content.len() as u64 <= limit {
+        true => Ok(content),
+        false => Err(std::io::Error::other(format!("it has more than {limit} bytes"))),
+    }
+}
+
+/// Whether there is a link below a directory; `path` is then where.
+fn link_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<bool> {
+    if depth == MAX_DEPTH {
+        return Err(std::io::Error::other(format!(
+            "it is more than {MAX_DEPTH} directories deep"
+        )));
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(dir, c".", flags, Mode::empty())?;
+    let mut buffer = Vec::with_capacity(8 << 10);
+    let mut entries = RawDir::new(&opened, buffer.spare_capacity_mut());
+    let length = path.len();
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if matches!(name, b"." | b"..") || (depth == 0 && NOT_READ.contains(&name)) {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => {
+                dir.symlink_metadata(OsStr::from_bytes(name))
+                    .map_or(FileType::Unknown, |found| {
+                        match (found.is_dir(), found.is_symlink()) {
+                            (true, _) => FileType::Directory,
+                            (_, true) => FileType::Symlink,
+                            _ => FileType::RegularFile,
+                        }
+                    })
+            }
+            kind => kind,
+        };
+        path.push(b'/');
+        path.extend_from_slice(name);
+        let found = match kind {
+            FileType::Symlink => true,
+            // Objects one by one: who could lead to another's would have to know its hash, and it takes
+            // longer than git.
+            FileType::Directory if path[..length].ends_with(b"/objects") && name.len() == 2 => false,
+            FileType::Directory => match dir.open_dir_nofollow(OsStr::from_bytes(name)) {
+                Ok(below) => link_below(&below, path, depth + 1)?,
+                // It vanished, or nobody may look: git may not either.
+                Err(_) => false,
+            },
+            _ => false,
+        };
+        if found {
+            return Ok(true);
+        }
+        path.truncate(length);
+    }
+    Ok(false)
+}
