@@ -1,27 +1,61 @@
 //! Which SQL a component may prepare: a pure decision that SQLite's authorizer asks for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use tollgate_sql::{Problems, Reader, Refusal, Statement};
+
+use super::migrate::{self, Step};
 
 /// The tables a component owns: those that start with its prefix.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Namespace {
     pack: Arc<str>,
     prefix: Arc<str>,
     /// Leads every statement of the component, so that its cached statements are its own.
     tag: Arc<str>,
+    /// Reads its statements. All that share the namespace share what was read.
+    reader: Arc<Reader>,
+    /// Tables whose rows are neither updated nor deleted, in lower case.
+    append_only: Arc<BTreeSet<String>>,
 }
 
 impl Namespace {
     /// The namespace of a pack: `task-store` owns `task_store_…`.
     pub fn of_pack(pack: &str) -> Namespace {
         let prefix = format!("{}_", pack.replace('-', "_"));
+        let tag = format!("/*{prefix}*/ ");
         Namespace {
             pack: pack.into(),
-            tag: format!("/*{prefix}*/ ").into(),
+            reader: Arc::new(Reader::new(&prefix, BTreeSet::new(), &tag)),
+            append_only: Arc::default(),
+            tag: tag.into(),
             prefix: prefix.into(),
         }
+    }
+
+    /// The same, with what a component's migrations say of its tables. All that is wrong with them is told.
+    pub fn with_tables(self, steps: &[Step]) -> Result<Namespace, Problems> {
+        let append_only = migrate::read(&self.prefix, steps)?.append_only().clone();
+        Ok(Namespace {
+            reader: Arc::new(Reader::new(&self.prefix, append_only.clone(), &self.tag)),
+            append_only: Arc::new(append_only),
+            ..self
+        })
+    }
+
+    /// The same at one point of its migrations.
+    pub(super) fn while_append_only(&self, tables: &Arc<BTreeSet<String>>) -> Namespace {
+        Namespace {
+            append_only: Arc::clone(tables),
+            ..self.clone()
+        }
+    }
+
+    /// A component's statement, read and printed anew behind the comment that leads its statements.
+    pub(super) fn read(&self, sql: &str) -> Result<Arc<Statement>, Refusal> {
+        self.reader.statement(sql)
     }
 
     /// The namespace of a policy: `rate-limit` owns `policy_rate_limit_…`, so that no policy gets at a pack's
@@ -40,16 +74,18 @@ impl Namespace {
         &self.prefix
     }
 
-    /// The comment that leads its statements.
-    pub(super) fn tag(&self) -> &str {
-        &self.tag
-    }
 
     pub(super) fn owns(&self, table: &str) -> bool {
         // SQLite folds the case of table names, so the comparison must as well.
         table
             .get(..self.prefix.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(&self.prefix))
+    }
+
+    /// Whether rows of a table may be updated and deleted. The reader refuses such statements; what SQLite makes
+    /// of a statement beyond its words, such as what foreign keys do, is refused here.
+    fn may_change(&self, table: &str) -> bool {
+        self.owns(table) && !self.append_only.contains(&table.to_ascii_lowercase())
     }
 }
 
@@ -130,10 +166,10 @@ pub(super) fn decide(mode: &Mode, context: &AuthContext<'_>) -> Authorization {
 fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Select | AuthAction::Recursive => true,
-        AuthAction::Read { table_name, .. }
-        | AuthAction::Insert { table_name }
-        | AuthAction::Update { table_name, .. }
-        | AuthAction::Delete { table_name } => namespace.owns(table_name),
+        AuthAction::Read { table_name, .. } | AuthAction::Insert { table_name } => namespace.owns(table_name),
+        AuthAction::Update { table_name, .. } | AuthAction::Delete { table_name } => {
+            namespace.may_change(table_name)
+        }
         AuthAction::Function { function_name } => FUNCTIONS
             .iter()
             .any(|name| name.eq_ignore_ascii_case(function_name)),
@@ -143,9 +179,8 @@ fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
 
 fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
     match action {
-        AuthAction::CreateTable { table_name } | AuthAction::DropTable { table_name } => {
-            namespace.owns(table_name)
-        }
+        AuthAction::CreateTable { table_name } => namespace.owns(table_name),
+        AuthAction::DropTable { table_name } => namespace.may_change(table_name),
         AuthAction::CreateIndex {
             index_name,
             table_name,
@@ -158,14 +193,6 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
             namespace.owns(table_name)
                 && (namespace.owns(index_name) || index_name.starts_with("sqlite_autoindex_"))
         }
-        AuthAction::CreateTrigger {
-            trigger_name,
-            table_name,
-        }
-        | AuthAction::DropTrigger {
-            trigger_name,
-            table_name,
-        } => namespace.owns(table_name) && namespace.owns(trigger_name),
         AuthAction::Reindex { .. } => true,
         // A new column of a strict table has SQLite itself look through the rows that are there. It tells no
         // more than that they are sound.
@@ -175,10 +202,12 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
             pragma_value: Some(table),
         } => *pragma_name == "quick_check" && namespace.owns(table),
         // DDL reads and writes the schema table. Defensive mode keeps a migration from doing so itself.
-        AuthAction::Read { table_name, .. }
-        | AuthAction::Insert { table_name }
-        | AuthAction::Update { table_name, .. }
-        | AuthAction::Delete { table_name } => namespace.owns(table_name) || *table_name == "sqlite_master",
+        AuthAction::Read { table_name, .. } | AuthAction::Insert { table_name } => {
+            namespace.owns(table_name) || *table_name == "sqlite_master"
+        }
+        AuthAction::Update { table_name, .. } | AuthAction::Delete { table_name } => {
+            namespace.may_change(table_name) || *table_name == "sqlite_master"
+        }
         // ALTER TABLE runs functions of SQLite's own.
         AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
         AuthAction::Select => true,

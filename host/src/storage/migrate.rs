@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+use tollgate_sql::schema::{self, Command, Schema};
+use tollgate_sql::{Problems, VERSION};
 
 use super::access::Namespace;
+use super::own_sql::for_sqlite;
 use super::session::{OpenError, Session};
 use crate::hash::hex;
 
@@ -14,7 +17,7 @@ use crate::hash::hex;
 pub struct Step {
     /// `NNNN_name`.
     pub name: String,
-    /// SQL in the shared subset.
+    /// SQL in the subset that `tollgate-sql` reads.
     pub sql: String,
 }
 
@@ -53,6 +56,14 @@ pub enum MigrationError {
         step: String,
         /// What SQLite says.
         reason: String,
+    },
+    /// Steps say what migrations may not say. All of it is told.
+    #[error("migrations of {pack} cannot be run: {problems}")]
+    Unreadable {
+        /// Whose migrations.
+        pack: String,
+        /// What is wrong with them.
+        problems: Problems,
     },
     /// A table was renamed to or from a name outside the namespace.
     #[error("a migration of {pack} renames a table to {table}, which is no name of its own")]
@@ -99,6 +110,10 @@ const CORE: &[(&str, &str)] = &[
         "0006_anchor_guard",
         include_str!("../../../migrations/core/0006_anchor_guard.sql"),
     ),
+    (
+        "0007_readable_migrations",
+        include_str!("../../../migrations/core/0007_readable_migrations.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.
@@ -122,8 +137,31 @@ pub(super) fn apply_core(session: &Session) -> Result<(), MigrationError> {
                 PRIMARY KEY (pack, name)
             ) STRICT",
         )?;
-        apply_missing(session, CORE_NAME, &steps, |sql| session.db.execute_batch(sql))
+        for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
+            let ran = session.db.execute_batch(&for_sqlite(&step.sql));
+            ran.map_err(|err| failed(CORE_NAME, step, err.to_string()))?;
+            session.db.execute(
+                "INSERT INTO core_migrations (pack, name, hash) VALUES (?1, ?2, ?3)",
+                [CORE_NAME, &step.name, &step.hash()],
+            )?;
+        }
+        Ok(())
     })
+}
+
+impl Step {
+    fn hash(&self) -> String {
+        hex(&Sha256::digest(&self.sql))
+    }
+}
+
+/// What a component's migrations make, or all that is wrong with them.
+pub(super) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
+    let steps = steps.iter().map(|step| tollgate_sql::Step {
+        name: &step.name,
+        sql: &step.sql,
+    });
+    schema::read(prefix, steps)
 }
 
 /// Brings a component's tables up to date.
@@ -146,10 +184,30 @@ pub(super) fn try_out(
 }
 
 fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
-    let before = others(session, namespace)?;
-    apply_missing(session, namespace.pack(), steps, |sql| {
-        session.migrating(namespace, |db| db.execute_batch(sql))
+    let pack = namespace.pack();
+    let applied = applied(session, pack)?;
+    let missing: Vec<&str> = missing(&applied, pack, steps)?
+        .iter()
+        .map(|step| step.name.as_str())
+        .collect();
+    if missing.is_empty() && !unread(session, pack)? {
+        return Ok(());
+    }
+    // What was applied before there was a reader, or under one that let more through, is read as well.
+    let schema = read(namespace.prefix(), steps).map_err(|problems| MigrationError::Unreadable {
+        pack: pack.to_owned(),
+        problems,
     })?;
+    let before = others(session, namespace)?;
+    for (step, commands) in steps.iter().zip(&schema.steps) {
+        if missing.contains(&step.name.as_str()) {
+            run(session, namespace, step, commands)?;
+        }
+    }
+    session.db.execute(
+        "UPDATE core_migrations SET reader = ?2 WHERE pack = ?1 AND reader < ?2",
+        (pack, VERSION),
+    )?;
     let after = others(session, namespace)?;
     if let Some(table) = after.symmetric_difference(&before).next() {
         return Err(MigrationError::ForeignName {
@@ -214,13 +272,52 @@ fn in_transaction(
     }
 }
 
-fn apply_missing(
+/// Runs one step's statements as they were read, each with what was append-only before it.
+fn run(
     session: &Session,
-    pack: &str,
-    steps: &[Step],
-    run: impl Fn(&str) -> rusqlite::Result<()>,
+    namespace: &Namespace,
+    step: &Step,
+    commands: &[Command],
 ) -> Result<(), MigrationError> {
-    let applied = applied(session, pack)?;
+    for command in commands {
+        let Some(sql) = &command.sql else { continue };
+        let namespace = namespace.while_append_only(&command.append_only);
+        let ran = session.migrating(&namespace, |db| db.execute_batch(sql));
+        ran.map_err(|err| {
+            let reason = format!("statement {} (`{}`): {err}", command.number, command.words);
+            failed(namespace.pack(), step, reason)
+        })?;
+    }
+    session.db.execute(
+        "INSERT INTO core_migrations (pack, name, hash, reader) VALUES (?1, ?2, ?3, ?4)",
+        (namespace.pack(), &step.name, step.hash(), VERSION),
+    )?;
+    Ok(())
+}
+
+fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
+    MigrationError::Failed {
+        pack: pack.to_owned(),
+        step: step.name.clone(),
+        reason,
+    }
+}
+
+/// Whether steps were applied that this version of the reader has not read.
+fn unread(session: &Session, pack: &str) -> rusqlite::Result<bool> {
+    session.db.query_row(
+        "SELECT EXISTS (SELECT 1 FROM core_migrations WHERE pack = ?1 AND reader < ?2)",
+        (pack, VERSION),
+        |row| row.get(0),
+    )
+}
+
+/// The steps that are not applied yet.
+fn missing<'a>(
+    applied: &[(String, String)],
+    pack: &str,
+    steps: &'a [Step],
+) -> Result<Vec<&'a Step>, MigrationError> {
     if let Some((name, _)) = applied
         .iter()
         .find(|(name, _)| !steps.iter().any(|step| step.name == *name))
@@ -230,8 +327,9 @@ fn apply_missing(
             step: name.clone(),
         });
     }
+    let mut missing = Vec::new();
     for step in steps {
-        let hash = hex(&Sha256::digest(&step.sql));
+        let hash = step.hash();
         match applied.iter().find(|(name, _)| *name == step.name) {
             Some((_, seen)) if *seen == hash => {}
             Some(_) => {
@@ -240,20 +338,10 @@ fn apply_missing(
                     step: step.name.clone(),
                 });
             }
-            None => {
-                run(&tollgate_sdk::sql::for_sqlite(&step.sql)).map_err(|err| MigrationError::Failed {
-                    pack: pack.to_owned(),
-                    step: step.name.clone(),
-                    reason: err.to_string(),
-                })?;
-                session.db.execute(
-                    "INSERT INTO core_migrations (pack, name, hash) VALUES (?1, ?2, ?3)",
-                    [pack, &step.name, &hash],
-                )?;
-            }
+            None => missing.push(step),
         }
     }
-    Ok(())
+    Ok(missing)
 }
 
 fn applied(session: &Session, pack: &str) -> rusqlite::Result<Vec<(String, String)>> {

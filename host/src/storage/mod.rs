@@ -18,6 +18,7 @@ mod intents;
 mod ledger;
 mod migrate;
 mod operations;
+mod own_sql;
 mod prune;
 mod repeats;
 mod session;
@@ -43,6 +44,7 @@ pub use operations::{OperationFilter, StoredOperation};
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
+pub use tollgate_sql::Problems;
 pub use stats::ToolStats;
 pub use verify::{Broken, Verified};
 

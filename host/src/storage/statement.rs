@@ -108,10 +108,12 @@ impl Session {
         if !self.in_transaction() {
             return Err(SqlError::TransactionState("the transaction is over".to_owned()));
         }
-        // The tag keeps one component's cached statements from another, which the authorizer
-        // would never be asked about again.
-        let tagged = [namespace.tag(), sql].concat();
-        Ok(self.db.prepare_cached(&tagged)?)
+        // SQLite never sees the component's text, but what was read of it. The comment that leads it keeps one
+        // component's cached statements from another, which the authorizer would never be asked about again.
+        let read = namespace
+            .read(sql)
+            .map_err(|refusal| SqlError::Refused(refusal.to_string()))?;
+        Ok(self.db.prepare_cached(&read.sql)?)
     }
 }
 
