@@ -289,4 +289,65 @@ mod tests {
             function_name: "randomblob"
         }));
     }
+
+    /// What SQLite says to a text that nobody read, with the rights of a call.
+    fn straight(sql: &str) -> Result<(), rusqlite::Error> {
+        let dir = tempfile::tempdir().unwrap();
+        let database = crate::storage::Database::open(&dir.path().join("t.db")).unwrap();
+        let session = database.write_session().unwrap();
+        let tables = "CREATE TABLE shop_items (id INTEGER PRIMARY KEY, line TEXT) STRICT;
+                      CREATE TABLE shop_log (id INTEGER PRIMARY KEY, line TEXT, item INTEGER
+                          REFERENCES shop_items (id) ON DELETE CASCADE ON UPDATE CASCADE) STRICT;";
+        session.db.execute_batch(tables).unwrap();
+        let log = Arc::new(BTreeSet::from(["shop_log".to_owned()]));
+        let namespace = Namespace::of_pack("shop").while_append_only(&log);
+        let deadline = crate::deadline::Deadline::after(
+            std::time::Duration::from_secs(60),
+            crate::deadline::Cancel::default(),
+        );
+        session.enter(&namespace, &deadline);
+        let prepared = session.db.prepare(sql).map(drop);
+        session.leave();
+        prepared
+    }
+
+    #[test]
+    fn sqlite_itself_refuses_what_no_reader_lets_through() {
+        for sql in [
+            "UPDATE shop_log SET line = ''",
+            "UPDATE shop_LOG SET line = ''",
+            "DELETE FROM shop_log",
+            "INSERT INTO shop_log (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET line = ''",
+            "DROP TABLE shop_log",
+            // What foreign keys do is asked for as well.
+            "DELETE FROM shop_items",
+            "UPDATE shop_items SET id = 2",
+            "SELECT * FROM core_operations",
+            "WITH core_operations AS (SELECT 1) SELECT * FROM main.core_operations",
+            "SELECT name FROM sqlite_master",
+            "SELECT name FROM pragma_table_list",
+            "SELECT value FROM json_each('[1]')",
+            "INSERT INTO core_operations (seq) VALUES (1)",
+            "DELETE FROM core_operations",
+            "SELECT load_extension('x')",
+            "SELECT randomblob(10)",
+            "ATTACH 'other.db' AS other",
+            "PRAGMA user_version = 3",
+            "PRAGMA foreign_keys = OFF",
+            "CREATE TABLE shop_more (id INTEGER)",
+            "CREATE TEMP TABLE shop_temp (id INTEGER)",
+            "CREATE TRIGGER shop_t BEFORE INSERT ON shop_items BEGIN SELECT 1; END",
+            "ALTER TABLE shop_items RENAME TO shop_other",
+            "BEGIN",
+            "COMMIT",
+            "SAVEPOINT other",
+            "ANALYZE",
+            "REINDEX",
+            "CREATE VIRTUAL TABLE shop_v USING fts5(x)",
+        ] {
+            assert!(straight(sql).is_err(), "{sql}");
+        }
+        assert!(straight("INSERT INTO shop_log (line) VALUES ('')").is_ok());
+        assert!(straight("UPDATE shop_items SET line = ''").is_ok());
+    }
 }

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement as Parsed};
 use sqlparser::dialect::{Dialect, Precedence};
+use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
@@ -29,7 +30,8 @@ const STATEMENTS: &str = "a statement is SELECT, INSERT (with ON CONFLICT … DO
 /// The same for migrations.
 const DEFINITIONS: &str = "a migration has CREATE TABLE, CREATE INDEX, ALTER TABLE (ADD COLUMN, RENAME COLUMN, \
                            RENAME TO, DROP COLUMN, SET (append_only = true)), DROP TABLE, DROP INDEX, INSERT, \
-                           UPDATE and DELETE";
+                           UPDATE and DELETE; rows are kept from changes by WITH (append_only = true), not by \
+                           triggers";
 
 /// Whose text is read.
 #[derive(Debug, Clone, Copy)]
@@ -67,10 +69,14 @@ fn change(parsed: Parsed, owner: Owner<'_>, allowed: &str) -> Result<Statement, 
 }
 
 fn parse(piece: Piece<'_>, allowed: &str) -> Result<Parsed, Refusal> {
-    let first = crate::token::keyword_of(&piece.tokens[0].token);
-    if !define::STARTS.contains(&first) {
-        let word = piece.tokens[0].token.to_string();
+    if let Some(first) = piece.tokens.first()
+        && !define::STARTS.contains(&crate::token::keyword_of(&first.token))
+    {
+        let word: String = first.token.to_string().chars().take(60).collect();
         return not_allowed(format!("`{word}` is not allowed; {allowed}"));
+    }
+    if let Some(refusal) = piece.refused {
+        return Err(refusal);
     }
     let dialect = Portable;
     let mut parser = Parser::new(&dialect)
@@ -249,6 +255,10 @@ impl Dialect for Portable {
 
     fn supports_named_fn_args_with_rarrow_operator(&self) -> bool {
         false
+    }
+
+    fn is_column_alias(&self, word: &Keyword, _: &mut Parser<'_>) -> bool {
+        !RESERVED_FOR_COLUMN_ALIAS.contains(word) && !matches!(word, Keyword::ON | Keyword::RETURNING)
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
