@@ -127,7 +127,9 @@ mod tests {
         let reader = reader();
         let used = reader.statement("SELECT id FROM shop_items").unwrap();
         for number in 0..5 * MAX_STATEMENTS {
-            reader.statement(&format!("SELECT {number}, '{}'", "x".repeat(5_000))).unwrap();
+            reader
+                .statement(&format!("SELECT {number}, '{}'", "x".repeat(5_000)))
+                .unwrap();
             if number % 50 == 0 {
                 let again = reader.statement("SELECT id FROM shop_items").unwrap();
                 assert!(Arc::ptr_eq(&used, &again), "forgotten after {number}");
@@ -144,7 +146,9 @@ mod tests {
     fn what_is_refused_is_not_kept() {
         let reader = reader();
         for number in 0..100 {
-            reader.statement(&format!("DROP TABLE shop_{number}")).unwrap_err();
+            reader
+                .statement(&format!("DROP TABLE shop_{number}"))
+                .unwrap_err();
         }
         assert!(reader.kept().young.is_empty() && reader.kept().old.is_empty());
     }

@@ -24,7 +24,12 @@ pub struct Entry {
 }
 
 const fn entry(name: &'static str, least: usize, most: usize, used: Use) -> Entry {
-    Entry { name, least, most, used }
+    Entry {
+        name,
+        least,
+        most,
+        used,
+    }
 }
 
 /// All there are, sorted by name.

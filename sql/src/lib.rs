@@ -10,8 +10,8 @@
 
 mod cache;
 pub mod functions;
-mod refusal;
 pub mod read;
+mod refusal;
 pub mod schema;
 pub mod sqlite;
 mod token;

@@ -19,7 +19,9 @@ pub enum Refusal {
         prefix: String,
     },
     /// A change of what was written into an append-only table.
-    #[error("`{table}` is append-only: its rows are inserted and read, and stay as they are ({verb} is refused)")]
+    #[error(
+        "`{table}` is append-only: its rows are inserted and read, and stay as they are ({verb} is refused)"
+    )]
     AppendOnly {
         /// The table.
         table: String,
@@ -71,7 +73,10 @@ impl fmt::Display for Problem {
         }
         match &self.refusal {
             Refusal::Foreign { name, prefix } => {
-                write!(f, ": `{name}` is not its own; its tables and indexes start with `{prefix}`")
+                write!(
+                    f,
+                    ": `{name}` is not its own; its tables and indexes start with `{prefix}`"
+                )
             }
             other => write!(f, ": {other}"),
         }

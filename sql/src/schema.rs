@@ -68,7 +68,10 @@ impl Schema {
             }
             Definition::AppendOnly { table } => {
                 let Some(known) = self.tables.get_mut(&table.folded()) else {
-                    return not_allowed(format!("`{}` is made by no statement before this one", table.as_str()));
+                    return not_allowed(format!(
+                        "`{}` is made by no statement before this one",
+                        table.as_str()
+                    ));
                 };
                 if known.reacts {
                     return Err(reaction(table));
@@ -162,12 +165,7 @@ pub fn read<'a>(prefix: &str, steps: impl IntoIterator<Item = Step<'a>>) -> Resu
     }
 }
 
-fn read_step(
-    prefix: &str,
-    step: Step<'_>,
-    schema: &mut Schema,
-    problems: &mut Vec<Problem>,
-) -> Vec<Command> {
+fn read_step(prefix: &str, step: Step<'_>, schema: &mut Schema, problems: &mut Vec<Problem>) -> Vec<Command> {
     let pieces = match pieces(step.sql) {
         Ok(pieces) => pieces,
         Err(refusal) => {

@@ -9,8 +9,8 @@ mod expr;
 use std::fmt::Write as _;
 
 use crate::tree::{
-    Assignment, Compound, Definition, Delete, Direction, Insert, Item, JoinKind, Name, On, Order, Part, Place,
-    Query, Select, Source, Statement, Update, With,
+    Assignment, Compound, Definition, Delete, Direction, Insert, Item, JoinKind, Name, On, Order, Part,
+    Place, Query, Select, Source, Statement, Update, With,
 };
 
 /// A statement of a call.

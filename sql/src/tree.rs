@@ -32,14 +32,35 @@ pub enum Statement {
 pub enum Definition {
     CreateTable(CreateTable),
     CreateIndex(CreateIndex),
-    AddColumn { table: Name, column: Column },
-    RenameColumn { table: Name, from: Name, to: Name },
-    DropColumn { table: Name, column: Name },
-    RenameTable { table: Name, to: Name },
+    AddColumn {
+        table: Name,
+        column: Column,
+    },
+    RenameColumn {
+        table: Name,
+        from: Name,
+        to: Name,
+    },
+    DropColumn {
+        table: Name,
+        column: Name,
+    },
+    RenameTable {
+        table: Name,
+        to: Name,
+    },
     /// The table's rows stay as they are from now on. Only the host knows.
-    AppendOnly { table: Name },
-    DropTable { table: Name, if_exists: bool },
-    DropIndex { index: Name, if_exists: bool },
+    AppendOnly {
+        table: Name,
+    },
+    DropTable {
+        table: Name,
+        if_exists: bool,
+    },
+    DropIndex {
+        index: Name,
+        if_exists: bool,
+    },
     /// Rows are changed.
     Change(Statement),
 }
@@ -95,7 +116,10 @@ pub enum TableRule {
     PrimaryKey(Vec<Name>),
     Unique(Vec<Name>),
     Check(Expr),
-    ForeignKey { columns: Vec<Name>, reference: Reference },
+    ForeignKey {
+        columns: Vec<Name>,
+        reference: Reference,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -306,21 +330,64 @@ pub enum Expr {
     Text(String),
     Blob(Vec<u8>),
     Parameter(u16),
-    Column { table: Option<Name>, name: Name },
+    Column {
+        table: Option<Name>,
+        name: Name,
+    },
     Row(Vec<Expr>),
     Not(Box<Expr>),
     Negative(Box<Expr>),
-    Binary { left: Box<Expr>, operator: Operator, right: Box<Expr> },
-    IsNull { value: Box<Expr>, not: bool },
-    Is { value: Box<Expr>, truth: bool, not: bool },
+    Binary {
+        left: Box<Expr>,
+        operator: Operator,
+        right: Box<Expr>,
+    },
+    IsNull {
+        value: Box<Expr>,
+        not: bool,
+    },
+    Is {
+        value: Box<Expr>,
+        truth: bool,
+        not: bool,
+    },
     /// IS DISTINCT FROM, or its opposite.
-    Distinct { left: Box<Expr>, right: Box<Expr>, not: bool },
-    In { value: Box<Expr>, list: Vec<Expr>, not: bool },
-    InQuery { value: Box<Expr>, query: Box<Query>, not: bool },
-    Between { value: Box<Expr>, low: Box<Expr>, high: Box<Expr>, not: bool },
-    Like { value: Box<Expr>, pattern: Box<Expr>, escape: Option<char>, not: bool },
-    Case { operand: Option<Box<Expr>>, branches: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>> },
-    Cast { value: Box<Expr>, kind: Type },
+    Distinct {
+        left: Box<Expr>,
+        right: Box<Expr>,
+        not: bool,
+    },
+    In {
+        value: Box<Expr>,
+        list: Vec<Expr>,
+        not: bool,
+    },
+    InQuery {
+        value: Box<Expr>,
+        query: Box<Query>,
+        not: bool,
+    },
+    Between {
+        value: Box<Expr>,
+        low: Box<Expr>,
+        high: Box<Expr>,
+        not: bool,
+    },
+    Like {
+        value: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<char>,
+        not: bool,
+    },
+    Case {
+        operand: Option<Box<Expr>>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Cast {
+        value: Box<Expr>,
+        kind: Type,
+    },
     Exists(Box<Query>),
     Subquery(Box<Query>),
     Function(Box<Function>),

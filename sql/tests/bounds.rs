@@ -43,9 +43,27 @@ fn worst() -> Vec<String> {
         ("SELECT 1 FROM shop_t", " JOIN shop_t ON 1", "", "", ""),
         ("SELECT 1", " UNION SELECT 1", "", "", ""),
         ("SELECT 1,1", " UNION SELECT 1,1", "", "", ""),
-        ("SELECT 1,1", " EXCEPT SELECT 1,1 INTERSECT SELECT 1,1", "", "", ""),
-        ("WITH ", "a AS (WITH ", "a AS (SELECT 1) SELECT 1", ") SELECT 1", ""),
-        ("WITH a AS (SELECT 1)", ", a AS (SELECT 1 FROM a)", " SELECT 1", "", ""),
+        (
+            "SELECT 1,1",
+            " EXCEPT SELECT 1,1 INTERSECT SELECT 1,1",
+            "",
+            "",
+            "",
+        ),
+        (
+            "WITH ",
+            "a AS (WITH ",
+            "a AS (SELECT 1) SELECT 1",
+            ") SELECT 1",
+            "",
+        ),
+        (
+            "WITH a AS (SELECT 1)",
+            ", a AS (SELECT 1 FROM a)",
+            " SELECT 1",
+            "",
+            "",
+        ),
         ("INSERT INTO shop_t VALUES (1)", ",(1)", "", "", ""),
         ("INSERT INTO shop_t VALUES (1", ",1", ")", "", ""),
         ("SELECT 1 IN (1", ",1", ")", "", ""),
@@ -76,8 +94,31 @@ fn worst() -> Vec<String> {
             let long = "1,".repeat(20_000);
             texts.push([start, &part.repeat(depth), middle, &close.repeat(depth), end].concat());
             texts.push([start, &part.repeat(depth), middle].concat());
-            texts.push([start, &part.repeat(depth), "(", &long, "1)", &close.repeat(depth), end].concat());
-            texts.push([start, &part.repeat(depth), "(", &long, "1)", &close.repeat(depth), end, " )"].concat());
+            texts.push(
+                [
+                    start,
+                    &part.repeat(depth),
+                    "(",
+                    &long,
+                    "1)",
+                    &close.repeat(depth),
+                    end,
+                ]
+                .concat(),
+            );
+            texts.push(
+                [
+                    start,
+                    &part.repeat(depth),
+                    "(",
+                    &long,
+                    "1)",
+                    &close.repeat(depth),
+                    end,
+                    " )",
+                ]
+                .concat(),
+            );
         }
     }
     texts
@@ -97,7 +138,10 @@ fn no_text_takes_long_or_much_stack() {
             if let Ok(tree) = statement(&text, owner) {
                 sqlite::statement(&tree);
             }
-            let steps = [tollgate_sql::Step { name: "0001", sql: &text }];
+            let steps = [tollgate_sql::Step {
+                name: "0001",
+                sql: &text,
+            }];
             drop(tollgate_sql::schema::read("shop_", steps));
             let took = begun.elapsed();
             if took > longest.0 {
@@ -121,7 +165,9 @@ fn what_with_multiplies_is_counted() {
     let mut text = "WITH a0 AS (SELECT 1 AS x)".to_owned();
     for number in 1..30 {
         let before = number - 1;
-        text.push_str(&format!(", a{number} AS (SELECT 1 AS x FROM a{before} AS l, a{before} AS r)"));
+        text.push_str(&format!(
+            ", a{number} AS (SELECT 1 AS x FROM a{before} AS l, a{before} AS r)"
+        ));
     }
     text.push_str(" SELECT x FROM a29");
     let refusal = statement(&text, owner).unwrap_err().to_string();

@@ -16,20 +16,53 @@ fn printed(text: &str) -> Option<String> {
     };
     let tree = statement(text, owner).ok()?;
     let printed = sqlite::statement(&tree);
-    assert_eq!(statement(&printed, owner).as_ref(), Ok(&tree), "{text}\n{printed}");
+    assert_eq!(
+        statement(&printed, owner).as_ref(),
+        Ok(&tree),
+        "{text}\n{printed}"
+    );
     Some(printed)
 }
 
 /// Values and operators in a row, without parentheses: how they bind is up to who reads them.
 fn row_of_operators() -> impl Strategy<Value = String> {
     let value = prop_oneof![
-        Just("1"), Just("-2"), Just("3.5"), Just("NULL"), Just("'a'"), Just("'1'"), Just("x'61'"), Just("TRUE"), Just("0"),
-        Just("(SELECT 2)"), Just("max(1, 2)"), Just("CASE 1 WHEN 1 THEN 2 END"), Just("9223372036854775807"), Just("-0.0"),
+        Just("1"),
+        Just("-2"),
+        Just("3.5"),
+        Just("NULL"),
+        Just("'a'"),
+        Just("'1'"),
+        Just("x'61'"),
+        Just("TRUE"),
+        Just("0"),
+        Just("(SELECT 2)"),
+        Just("max(1, 2)"),
+        Just("CASE 1 WHEN 1 THEN 2 END"),
+        Just("9223372036854775807"),
+        Just("-0.0"),
     ];
     let operator = prop_oneof![
-        Just("="), Just("=="), Just("<>"), Just("!="), Just("<"), Just("<="), Just(">"), Just(">="), Just("+"), Just("-"),
-        Just("*"), Just("/"), Just("%"), Just("||"), Just("AND"), Just("OR"), Just("LIKE"), Just("NOT LIKE"),
-        Just("IS DISTINCT FROM"), Just("IS NOT DISTINCT FROM"),
+        Just("="),
+        Just("=="),
+        Just("<>"),
+        Just("!="),
+        Just("<"),
+        Just("<="),
+        Just(">"),
+        Just(">="),
+        Just("+"),
+        Just("-"),
+        Just("*"),
+        Just("/"),
+        Just("%"),
+        Just("||"),
+        Just("AND"),
+        Just("OR"),
+        Just("LIKE"),
+        Just("NOT LIKE"),
+        Just("IS DISTINCT FROM"),
+        Just("IS NOT DISTINCT FROM"),
     ];
     let before = prop_oneof![4 => Just(""), 1 => Just("NOT "), 1 => Just("- ")];
     let after = prop_oneof![
@@ -44,17 +77,98 @@ fn row_of_operators() -> impl Strategy<Value = String> {
 }
 
 fn value(db: &Connection, sql: &str) -> Result<Value, String> {
-    db.query_row(sql, [], |row| row.get(0)).map_err(|err| err.to_string())
+    db.query_row(sql, [], |row| row.get(0))
+        .map_err(|err| err.to_string())
 }
 
 fn words() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
-        "SELECT", "FROM", "WHERE", "shop_t", "a", "b", ",", "(", ")", "*", "1", "'x'", "?1", "?", "=", "<", "AND", "OR", "NOT",
-        "IN", "IS", "NULL", "JOIN", "LEFT", "ON", "USING", "GROUP", "BY", "ORDER", "LIMIT", "OFFSET", "UNION", "ALL", "EXCEPT",
-        "WITH", "RECURSIVE", "AS", "VALUES", "INSERT", "INTO", "UPDATE", "SET", "DELETE", "RETURNING", "CONFLICT", "DO",
-        "NOTHING", "CASE", "WHEN", "THEN", "ELSE", "END", "EXISTS", "CAST", "TEXT", "count", "max", "OVER", "PARTITION", "ROWS",
-        "BETWEEN", "LIKE", ".", "-", "+", "||", "DISTINCT", "FILTER", "CREATE", "TABLE", ";", "NULLS", "FIRST", "core_x",
-        "DEFAULT", "IF", "ROW", "CURRENT", "TRUE", "HAVING", "INTERSECT", "MATERIALIZED", "INDEX", "ADD", "DROP", "RENAME",
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "shop_t",
+        "a",
+        "b",
+        ",",
+        "(",
+        ")",
+        "*",
+        "1",
+        "'x'",
+        "?1",
+        "?",
+        "=",
+        "<",
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+        "IS",
+        "NULL",
+        "JOIN",
+        "LEFT",
+        "ON",
+        "USING",
+        "GROUP",
+        "BY",
+        "ORDER",
+        "LIMIT",
+        "OFFSET",
+        "UNION",
+        "ALL",
+        "EXCEPT",
+        "WITH",
+        "RECURSIVE",
+        "AS",
+        "VALUES",
+        "INSERT",
+        "INTO",
+        "UPDATE",
+        "SET",
+        "DELETE",
+        "RETURNING",
+        "CONFLICT",
+        "DO",
+        "NOTHING",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "EXISTS",
+        "CAST",
+        "TEXT",
+        "count",
+        "max",
+        "OVER",
+        "PARTITION",
+        "ROWS",
+        "BETWEEN",
+        "LIKE",
+        ".",
+        "-",
+        "+",
+        "||",
+        "DISTINCT",
+        "FILTER",
+        "CREATE",
+        "TABLE",
+        ";",
+        "NULLS",
+        "FIRST",
+        "core_x",
+        "DEFAULT",
+        "IF",
+        "ROW",
+        "CURRENT",
+        "TRUE",
+        "HAVING",
+        "INTERSECT",
+        "MATERIALIZED",
+        "INDEX",
+        "ADD",
+        "DROP",
+        "RENAME",
     ]);
     prop::collection::vec(word, 0..30).prop_map(|words| words.join(" "))
 }

@@ -74,7 +74,6 @@ impl Namespace {
         &self.prefix
     }
 
-
     pub(super) fn owns(&self, table: &str) -> bool {
         // SQLite folds the case of table names, so the comparison must as well.
         table

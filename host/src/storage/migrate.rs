@@ -521,16 +521,23 @@ mod tests {
     fn earlier(path: &std::path::Path, components: &[(&str, &str)]) {
         let session = Database::existing(path).write_session().unwrap();
         let db = &session.db;
-        let table = "CREATE TABLE core_migrations (pack TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
+        let table =
+            "CREATE TABLE core_migrations (pack TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
                      PRIMARY KEY (pack, name)) STRICT";
         db.execute_batch(table).unwrap();
-        let host = CORE.iter().filter(|(name, _)| *name < "0007").map(|(name, sql)| (CORE_NAME, *name, *sql));
+        let host = CORE
+            .iter()
+            .filter(|(name, _)| *name < "0007")
+            .map(|(name, sql)| (CORE_NAME, *name, *sql));
         let steps = components.iter().map(|(pack, sql)| (*pack, "0001_init", *sql));
         for (pack, name, sql) in host.chain(steps) {
             db.execute_batch(&for_sqlite(sql)).unwrap();
             let hash = hex(&Sha256::digest(sql));
-            db.execute("INSERT INTO core_migrations VALUES (?1, ?2, ?3)", [pack, name, &hash])
-                .unwrap();
+            db.execute(
+                "INSERT INTO core_migrations VALUES (?1, ?2, ?3)",
+                [pack, name, &hash],
+            )
+            .unwrap();
         }
     }
 
@@ -578,8 +585,14 @@ mod tests {
         earlier(&path, &[("shop", sql)]);
         let database = Database::open(&path).unwrap();
         let steps = first_step(sql);
-        let refused = database.migrate(&Namespace::of_pack("shop"), &steps).unwrap_err().to_string();
-        assert!(refused.contains("step 0001_init, statement 2 (`CREATE TRIGGER shop_keep"), "{refused}");
+        let refused = database
+            .migrate(&Namespace::of_pack("shop"), &steps)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("step 0001_init, statement 2 (`CREATE TRIGGER shop_keep"),
+            "{refused}"
+        );
         assert!(Namespace::of_pack("shop").with_tables(&steps).is_err());
     }
 
@@ -591,9 +604,15 @@ mod tests {
         let namespace = Namespace::of_pack("shop");
         database.migrate(&namespace, &steps).unwrap();
         let session = database.write_session().unwrap();
-        let before: i64 = session.db.query_row("PRAGMA data_version", [], |row| row.get(0)).unwrap();
+        let before: i64 = session
+            .db
+            .query_row("PRAGMA data_version", [], |row| row.get(0))
+            .unwrap();
         database.migrate(&namespace, &steps).unwrap();
-        let after: i64 = session.db.query_row("PRAGMA data_version", [], |row| row.get(0)).unwrap();
+        let after: i64 = session
+            .db
+            .query_row("PRAGMA data_version", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(before, after, "nothing was written");
     }
 }

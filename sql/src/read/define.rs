@@ -4,8 +4,8 @@ use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{
     AlterTable, AlterTableOperation, CheckConstraint, ColumnDef, ColumnOption, ColumnOptionDef,
     CreateIndex as ParsedIndex, CreateTable as ParsedTable, CreateTableOptions, Expr as ParsedExpr,
-    ForeignKeyConstraint, Ident, IndexColumn, KeyOrIndexDisplay, NullsDistinctOption, ObjectType, OrderByExpr,
-    OrderByOptions, PrimaryKeyConstraint, ReferentialAction, RenameTableNameKind, SqlOption,
+    ForeignKeyConstraint, Ident, IndexColumn, KeyOrIndexDisplay, NullsDistinctOption, ObjectType,
+    OrderByExpr, OrderByOptions, PrimaryKeyConstraint, ReferentialAction, RenameTableNameKind, SqlOption,
     Statement as Parsed, TableConstraint, UniqueConstraint, Value, ValueWithSpan,
 };
 use sqlparser::keywords::Keyword;
@@ -102,7 +102,10 @@ fn create_table(parsed: ParsedTable, context: &mut Context<'_>) -> Result<Create
     if columns.is_empty() {
         return not_allowed("a table has columns");
     }
-    let constraints = parsed.constraints.into_iter().map(|parsed| constraint(parsed, context));
+    let constraints = parsed
+        .constraints
+        .into_iter()
+        .map(|parsed| constraint(parsed, context));
     let constraints = constraints.collect::<Result<_, _>>()?;
     Ok(CreateTable {
         table: context.own(parsed.name)?,
@@ -255,10 +258,12 @@ fn unique(
 /// The columns of a key, which have no order of their own.
 fn key(columns: Vec<IndexColumn>, context: &mut Context<'_>) -> Result<Vec<Name>, Refusal> {
     width(columns.len())?;
-    let columns = columns.into_iter().map(|column| match index_column(column, context)? {
-        (name, Direction::Unsaid) => Ok(name),
-        _ => not_allowed("columns of a key have no ASC or DESC"),
-    });
+    let columns = columns
+        .into_iter()
+        .map(|column| match index_column(column, context)? {
+            (name, Direction::Unsaid) => Ok(name),
+            _ => not_allowed("columns of a key have no ASC or DESC"),
+        });
     columns.collect()
 }
 

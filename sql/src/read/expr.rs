@@ -78,7 +78,11 @@ fn convert(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
         },
         Parsed::Exists { subquery, negated } => {
             let exists = Expr::Exists(Box::new(query::query(*subquery, context)?));
-            if negated { Expr::Not(Box::new(exists)) } else { exists }
+            if negated {
+                Expr::Not(Box::new(exists))
+            } else {
+                exists
+            }
         }
         Parsed::Subquery(inner) => Expr::Subquery(Box::new(query::query(*inner, context)?)),
         Parsed::Function(call) => Expr::Function(Box::new(function(call, context)?)),
@@ -296,9 +300,9 @@ fn case(
     context: &mut Context<'_>,
 ) -> Result<Expr, Refusal> {
     let operand = optional(operand.map(|operand| *operand), context)?;
-    let branches = conditions.into_iter().map(|CaseWhen { condition, result }| {
-        Ok((expr(condition, context)?, expr(result, context)?))
-    });
+    let branches = conditions
+        .into_iter()
+        .map(|CaseWhen { condition, result }| Ok((expr(condition, context)?, expr(result, context)?)));
     let branches = branches.collect::<Result<Vec<_>, Refusal>>()?;
     let otherwise = optional(otherwise.map(|otherwise| *otherwise), context)?;
     Ok(Expr::Case {
@@ -358,7 +362,11 @@ fn function(parsed: ParsedFunction, context: &mut Context<'_>) -> Result<Functio
     };
     none(!plain, "such a call of a function")?;
     let star = matches!(args[..], [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
-    let arguments = if star { Vec::new() } else { arguments(args, context)? };
+    let arguments = if star {
+        Vec::new()
+    } else {
+        arguments(args, context)?
+    };
     let function = Function {
         name: entry.name,
         distinct: matches!(duplicate_treatment, Some(DuplicateTreatment::Distinct)),
@@ -384,7 +392,9 @@ fn arguments(parsed: Vec<FunctionArg>, context: &mut Context<'_>) -> Result<Vec<
             | FunctionArgExpr::WildcardWithOptions(_),
         )
         | FunctionArg::Named { .. }
-        | FunctionArg::ExprNamed { .. } => not_allowed("arguments of functions are values; * is count's alone"),
+        | FunctionArg::ExprNamed { .. } => {
+            not_allowed("arguments of functions are values; * is count's alone")
+        }
     });
     arguments.collect()
 }
@@ -396,8 +406,14 @@ fn clause_order(
     let mut order = Vec::new();
     for clause in clauses {
         match clause {
-            FunctionArgumentClause::OrderBy(terms) if order.is_empty() => order = query::order(terms, context)?,
-            _ => return not_allowed("inside a function's parentheses there are values, DISTINCT and ORDER BY"),
+            FunctionArgumentClause::OrderBy(terms) if order.is_empty() => {
+                order = query::order(terms, context)?
+            }
+            _ => {
+                return not_allowed(
+                    "inside a function's parentheses there are values, DISTINCT and ORDER BY",
+                );
+            }
         }
     }
     Ok(order)

@@ -48,10 +48,7 @@ pub fn statement(text: &str, owner: Owner<'_>) -> Result<Statement, Refusal> {
     match (pieces.pop(), pieces.len()) {
         (None, _) => not_allowed(format!("there is no statement; {STATEMENTS}")),
         (Some(piece), 0) => change(parse(piece, STATEMENTS)?, owner, STATEMENTS),
-        (Some(_), others) => not_allowed(format!(
-            "one statement at a time: these are {}",
-            others + 1
-        )),
+        (Some(_), others) => not_allowed(format!("one statement at a time: these are {}", others + 1)),
     }
 }
 
@@ -185,10 +182,7 @@ fn name(ident: Ident) -> Result<Name, Refusal> {
     let fits = value
         .bytes()
         .all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
-        && value
-            .bytes()
-            .next()
-            .is_some_and(|first| !first.is_ascii_digit());
+        && value.bytes().next().is_some_and(|first| !first.is_ascii_digit());
     if !fits || value.len() > crate::MAX_NAME || !matches!(quote_style, None | Some('"')) {
         return not_allowed("names are of ASCII letters, digits and `_`, at most 63");
     }

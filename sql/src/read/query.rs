@@ -3,17 +3,17 @@
 use sqlparser::ast::{
     Cte as ParsedCte, CteAsMaterialized, Distinct, Expr as ParsedExpr, GroupByExpr, Join as ParsedJoin,
     JoinConstraint, JoinOperator, LimitClause, ObjectName, Offset, OrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, OrderBySort, Parens, Query as ParsedQuery, Select as ParsedSelect, SelectFlavor, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef,
-    TableFactor, TableWithJoins, Values, WildcardAdditionalOptions, With as ParsedWith,
+    OrderByOptions, OrderBySort, Parens, Query as ParsedQuery, Select as ParsedSelect, SelectFlavor,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias,
+    TableAliasColumnDef, TableFactor, TableWithJoins, Values, WildcardAdditionalOptions, With as ParsedWith,
 };
 
 use super::expr::{expr, list, optional};
 use super::{Context, column_name, column_names, name, none, single, width};
 use crate::refusal::{Refusal, not_allowed};
 use crate::tree::{
-    Body, Compound, Cte, Direction, Item, Join, JoinKind, Name, On, Order, Part, Place, Query, Select, Source,
-    With,
+    Body, Compound, Cte, Direction, Item, Join, JoinKind, Name, On, Order, Part, Place, Query, Select,
+    Source, With,
 };
 use crate::{MAX_COMPOUND, MAX_JOINED, MAX_TABLES};
 
@@ -49,7 +49,10 @@ pub(super) fn parts(parsed: ParsedQuery) -> Result<Parts, Refusal> {
     } = parsed;
     none(fetch.is_some(), "FETCH (LIMIT is)")?;
     none(!locks.is_empty() || for_clause.is_some(), "FOR")?;
-    none(settings.is_some() || format_clause.is_some(), "SETTINGS or FORMAT")?;
+    none(
+        settings.is_some() || format_clause.is_some(),
+        "SETTINGS or FORMAT",
+    )?;
     none(!pipe_operators.is_empty(), "|>")?;
     Ok(Parts {
         with,

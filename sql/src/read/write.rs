@@ -1,10 +1,10 @@
 //! Statements of a call: queries, and changes of rows.
 
 use sqlparser::ast::{
-    Assignment as ParsedAssignment, AssignmentTarget, ConflictTarget, Delete as ParsedDelete, DoUpdate, FromTable,
-    Insert as ParsedInsert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query as ParsedQuery, SetExpr,
-    Statement as Parsed, TableAliasWithoutColumns, TableFactor, TableObject, TableWithJoins,
-    Update as ParsedUpdate, UpdateTableFromKind,
+    Assignment as ParsedAssignment, AssignmentTarget, ConflictTarget, Delete as ParsedDelete, DoUpdate,
+    FromTable, Insert as ParsedInsert, ObjectName, OnConflict, OnConflictAction, OnInsert,
+    Query as ParsedQuery, SetExpr, Statement as Parsed, TableAliasWithoutColumns, TableFactor, TableObject,
+    TableWithJoins, Update as ParsedUpdate, UpdateTableFromKind,
 };
 
 use super::expr::{expr, optional};
@@ -27,13 +27,13 @@ pub(super) fn statement(
 }
 
 /// WITH may stand before a query or a change.
-fn with_before(
-    parsed: ParsedQuery,
-    context: &mut Context<'_>,
-    allowed: &str,
-) -> Result<Statement, Refusal> {
+fn with_before(parsed: ParsedQuery, context: &mut Context<'_>, allowed: &str) -> Result<Statement, Refusal> {
     let mut parts = query::parts(parsed)?;
-    let with = parts.with.take().map(|with| query::with(with, context)).transpose()?;
+    let with = parts
+        .with
+        .take()
+        .map(|with| query::with(with, context))
+        .transpose()?;
     match parts.body {
         SetExpr::Insert(parsed) | SetExpr::Update(parsed) | SetExpr::Delete(parsed) => {
             change(parsed, with, context, allowed)
@@ -113,7 +113,13 @@ fn insert(parsed: ParsedInsert, with: Option<With>, context: &mut Context<'_>) -
         with,
         alias: table_alias.map(insert_as).transpose()?,
         columns: names(columns)?,
-        rows: rows.map(|rows| if conflict.is_some() { unambiguous(rows) } else { rows }),
+        rows: rows.map(|rows| {
+            if conflict.is_some() {
+                unambiguous(rows)
+            } else {
+                rows
+            }
+        }),
         conflict,
         returning: items(returning.unwrap_or_default(), context)?,
         table,
@@ -161,16 +167,16 @@ fn conflict(parsed: OnInsert, table: &Name, context: &mut Context<'_>) -> Result
             if columns.is_empty() {
                 return not_allowed("DO UPDATE needs the columns of the conflict: ON CONFLICT (…) DO UPDATE");
             }
-            Some((self::assignments(assignments, context)?, optional(selection, context)?))
+            Some((
+                self::assignments(assignments, context)?,
+                optional(selection, context)?,
+            ))
         }
     };
     Ok(Conflict { columns, update })
 }
 
-fn assignments(
-    parsed: Vec<ParsedAssignment>,
-    context: &mut Context<'_>,
-) -> Result<Vec<Assignment>, Refusal> {
+fn assignments(parsed: Vec<ParsedAssignment>, context: &mut Context<'_>) -> Result<Vec<Assignment>, Refusal> {
     width(parsed.len())?;
     let assignments = parsed.into_iter().map(|parsed| {
         let ParsedAssignment { target, value } = parsed;
@@ -295,8 +301,5 @@ fn target(
         || sample.is_some()
         || !index_hints.is_empty();
     none(more, "anything after a table but its alias")?;
-    Ok((
-        context.changed(table, verb)?,
-        said.map(alias).transpose()?,
-    ))
+    Ok((context.changed(table, verb)?, said.map(alias).transpose()?))
 }

@@ -38,11 +38,19 @@ impl Printer {
             }
             Definition::AppendOnly { table: _ } => {}
             Definition::DropTable { table, if_exists } => {
-                self.say(if *if_exists { "DROP TABLE IF EXISTS " } else { "DROP TABLE " });
+                self.say(if *if_exists {
+                    "DROP TABLE IF EXISTS "
+                } else {
+                    "DROP TABLE "
+                });
                 self.name(table);
             }
             Definition::DropIndex { index, if_exists } => {
-                self.say(if *if_exists { "DROP INDEX IF EXISTS " } else { "DROP INDEX " });
+                self.say(if *if_exists {
+                    "DROP INDEX IF EXISTS "
+                } else {
+                    "DROP INDEX "
+                });
                 self.name(index);
             }
             Definition::Change(statement) => self.statement(statement),
@@ -57,7 +65,11 @@ impl Printer {
             constraints,
             append_only: _,
         } = tree;
-        self.say(if *if_not_exists { "CREATE TABLE IF NOT EXISTS " } else { "CREATE TABLE " });
+        self.say(if *if_not_exists {
+            "CREATE TABLE IF NOT EXISTS "
+        } else {
+            "CREATE TABLE "
+        });
         self.name(table);
         self.say(" (");
         self.list(columns, Printer::column);
@@ -94,7 +106,9 @@ impl Printer {
         match value {
             // A sign belongs to a number here; anything else stands in parentheses.
             Expr::Negative(number) if matches!(**number, Expr::Number(_)) => self.expr(value),
-            Expr::Null | Expr::Boolean(_) | Expr::Number(_) | Expr::Text(_) | Expr::Blob(_) => self.expr(value),
+            Expr::Null | Expr::Boolean(_) | Expr::Number(_) | Expr::Text(_) | Expr::Blob(_) => {
+                self.expr(value)
+            }
             _ => {
                 self.say("(");
                 self.expr(value);
@@ -172,7 +186,11 @@ impl Printer {
             columns,
             condition,
         } = tree;
-        self.say(if *unique { "CREATE UNIQUE INDEX " } else { "CREATE INDEX " });
+        self.say(if *unique {
+            "CREATE UNIQUE INDEX "
+        } else {
+            "CREATE INDEX "
+        });
         if *if_not_exists {
             self.say("IF NOT EXISTS ");
         }

@@ -91,11 +91,20 @@ fn round_trip(sql: &str) {
     };
     if let Ok(tree) = statement(sql, owner) {
         let printed = sqlite::statement(&tree);
-        assert_eq!(statement(&printed, owner).as_ref(), Ok(&tree), "{sql:?} became {printed:?}");
+        assert_eq!(
+            statement(&printed, owner).as_ref(),
+            Ok(&tree),
+            "{sql:?} became {printed:?}"
+        );
     }
     let step = |sql| schema::Step { name: "0001", sql };
     if let Ok(schema) = schema::read("mine_", [step(sql)]) {
-        for printed in schema.steps.iter().flatten().filter_map(|command| command.sql.as_ref()) {
+        for printed in schema
+            .steps
+            .iter()
+            .flatten()
+            .filter_map(|command| command.sql.as_ref())
+        {
             // The table's properties are the host's, and `STRICT` is for SQLite alone.
             let again = schema::read("mine_", [step(printed.trim_end_matches(" STRICT"))]);
             let again = again.map(|schema| schema.steps[0][0].sql.clone());
