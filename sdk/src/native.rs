@@ -31,7 +31,7 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Host as _, Operation, Pack, Reply, Row, ToolError,
+    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, ToolError,
     stale,
 };
 
