@@ -124,25 +124,8 @@ CREATE TABLE gsd_events (
     actor_name TEXT NOT NULL,
     trigger_reason TEXT,
     session_id TEXT NOT NULL
-);
+) WITH (append_only = true);
 CREATE INDEX gsd_events_by_workspace ON gsd_events (workspace, id);
-
-CREATE TRIGGER gsd_events_never_updated BEFORE UPDATE ON gsd_events
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
-
-CREATE TRIGGER gsd_events_never_deleted BEFORE DELETE ON gsd_events
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
-
--- A replacing insert deletes without the trigger above unless recursive triggers are on.
-CREATE TRIGGER gsd_events_never_replaced BEFORE INSERT ON gsd_events
-WHEN EXISTS (SELECT 1 FROM gsd_events WHERE id = NEW.id)
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
 
 -- Every call that changed something, was refused or was warned about.
 CREATE TABLE gsd_audit (
@@ -158,24 +141,8 @@ CREATE TABLE gsd_audit (
     trigger_reason TEXT,
     session_id TEXT NOT NULL,
     op_id TEXT NOT NULL
-);
+) WITH (append_only = true);
 CREATE INDEX gsd_audit_by_workspace ON gsd_audit (workspace, id);
-
-CREATE TRIGGER gsd_audit_never_updated BEFORE UPDATE ON gsd_audit
-BEGIN
-    SELECT RAISE(ABORT, 'the audit log is append-only');
-END;
-
-CREATE TRIGGER gsd_audit_never_deleted BEFORE DELETE ON gsd_audit
-BEGIN
-    SELECT RAISE(ABORT, 'the audit log is append-only');
-END;
-
-CREATE TRIGGER gsd_audit_never_replaced BEFORE INSERT ON gsd_audit
-WHEN EXISTS (SELECT 1 FROM gsd_audit WHERE id = NEW.id)
-BEGIN
-    SELECT RAISE(ABORT, 'the audit log is append-only');
-END;
 
 -- How far a log's file goes, and how long it has to be then. Any other length means that it is written anew.
 CREATE TABLE gsd_files (

@@ -117,24 +117,7 @@ CREATE TABLE task_store_events (
     actor_role TEXT NOT NULL,
     payload_json TEXT NOT NULL,
     created_at TEXT NOT NULL
-);
+) WITH (append_only = true);
 CREATE INDEX task_store_events_by_task ON task_store_events (task_id, id);
 CREATE INDEX task_store_events_checkpoints ON task_store_events (task_id, id)
     WHERE event_type = 'attempt.checkpoint';
-
-CREATE TRIGGER task_store_events_never_updated BEFORE UPDATE ON task_store_events
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
-
-CREATE TRIGGER task_store_events_never_deleted BEFORE DELETE ON task_store_events
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
-
--- A replacing insert deletes without the trigger above unless recursive triggers are on.
-CREATE TRIGGER task_store_events_never_replaced BEFORE INSERT ON task_store_events
-WHEN EXISTS (SELECT 1 FROM task_store_events WHERE id = NEW.id)
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;

@@ -113,22 +113,5 @@ CREATE TABLE tasks_events (
     data TEXT NOT NULL,
     at TEXT NOT NULL,
     PRIMARY KEY (workspace, seq)
-);
+) WITH (append_only = true);
 CREATE INDEX tasks_events_by_root ON tasks_events (workspace, root, seq);
-
-CREATE TRIGGER tasks_events_never_updated BEFORE UPDATE ON tasks_events
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
-
-CREATE TRIGGER tasks_events_never_deleted BEFORE DELETE ON tasks_events
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
-
--- A replacing insert deletes without the trigger above unless recursive triggers are on.
-CREATE TRIGGER tasks_events_never_replaced BEFORE INSERT ON tasks_events
-WHEN EXISTS (SELECT 1 FROM tasks_events WHERE workspace = NEW.workspace AND seq = NEW.seq)
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;

@@ -31,7 +31,7 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Host as _, Operation, Pack, Reply, Row, ToolError,
+    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, ToolError,
     stale,
 };
 
@@ -105,16 +105,24 @@ impl Session {
     /// If a migration fails.
     #[must_use]
     pub fn open(pack: &'static Pack, db: Connection) -> Session {
+        Session::open_as(pack.name, pack, db)
+    }
+
+    /// The tables of a policy start with another name than its own.
+    pub(crate) fn new_policy(pack: &'static Pack) -> Session {
+        let db = Connection::open_in_memory().expect("an in-memory database opens");
+        Session::open_as(&format!("policy-{}", pack.name), pack, db)
+    }
+
+    fn open_as(owner: &str, pack: &'static Pack, db: Connection) -> Session {
         db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = ON;")
             .expect("pragmas are accepted");
-        for step in pack.migrations {
-            db.execute_batch(&crate::sql::for_sqlite(step.sql))
-                .unwrap_or_else(|err| panic!("migration {} fails: {err}", step.name));
-        }
+        let reader = migrate(&db, owner, pack.migrations);
         Session {
             pack,
             backend: Sqlite {
                 db,
+                reader,
                 now: Cell::new(EPOCH_MS),
                 step: Cell::new(1000),
                 ids: RefCell::new(BTreeMap::new()),
@@ -319,7 +327,7 @@ impl Session {
     pub fn sql(&self, sql: &str) -> Vec<Row> {
         self.pragma("query_only", "OFF");
         self.backend
-            .query(sql, &[])
+            .rows(sql, &[])
             .unwrap_or_else(|err| panic!("{sql}: {err}"))
     }
 
@@ -338,6 +346,25 @@ impl Session {
             .execute_batch(sql)
             .unwrap_or_else(|err| panic!("{sql}: {err}"));
     }
+}
+
+/// Brings a pack's tables into a database, read and printed as the host does, and gives the reader of its
+/// statements.
+fn migrate(db: &Connection, owner: &str, migrations: &[crate::Migration]) -> tollgate_sql::Reader {
+    let prefix = format!("{}_", owner.replace('-', "_"));
+    let steps = migrations.iter().map(|step| tollgate_sql::Step {
+        name: step.name,
+        sql: step.sql,
+    });
+    let schema = tollgate_sql::schema::read(&prefix, steps)
+        .unwrap_or_else(|problems| panic!("migrations of {owner} cannot be run: {problems}"));
+    for (step, commands) in migrations.iter().zip(&schema.steps) {
+        for sql in commands.iter().filter_map(|command| command.sql.as_ref()) {
+            db.execute_batch(sql)
+                .unwrap_or_else(|err| panic!("migration {} fails: {err}", step.name));
+        }
+    }
+    tollgate_sql::Reader::new(&prefix, schema.append_only().clone(), "")
 }
 
 fn outcome(result: &Result<Reply, ToolError>) -> String {

@@ -100,6 +100,14 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
         "INSERT INTO task_store_tasks (id) VALUES ('x')",
         "INSERT INTO prober_rows (body) SELECT tool FROM core_operations",
         "DELETE FROM nowhere",
+        "INSERT INTO PROBER_rows (body) VALUES (NULL)",
+        "UPDATE sqlite_master SET sql = ''",
+        "INSERT INTO prober_rows (body) SELECT name FROM pragma_table_list",
+        "WITH mine AS (SELECT tool FROM core_operations) INSERT INTO prober_rows (body) SELECT tool FROM mine",
+    ] {
+        assert_eq!(execute(&session, sql).await, hidden, "{sql}");
+    }
+    for sql in [
         "ATTACH 'other.db' AS other",
         "DETACH main",
         "PRAGMA user_version = 3",
@@ -118,13 +126,10 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
         "ANALYZE",
         "REINDEX",
         "CREATE VIRTUAL TABLE prober_v USING fts5(x)",
-        "INSERT INTO prober_rows (body) SELECT name FROM pragma_table_list",
+        "WITH core_operations AS (SELECT 1) INSERT INTO prober_rows (body) SELECT 1 FROM core_operations",
+        "INSERT INTO main.prober_rows (body) VALUES (NULL)",
+        "INSERT INTO prober_rows (rowid) VALUES (1)",
         "INSERT INTO prober_rows (body) SELECT value FROM json_each('[1]')",
-    ] {
-        assert_eq!(execute(&session, sql).await, hidden, "{sql}");
-    }
-    for sql in [
-        "UPDATE sqlite_master SET sql = ''",
         "INSERT INTO prober_rows (body) VALUES (load_extension('x'))",
         "INSERT INTO prober_rows (body) VALUES (randomblob(10))",
         "VACUUM",
@@ -135,6 +140,7 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
     ] {
         let result = execute(&session, sql).await;
         assert!(result.starts_with("the statement was refused"), "{sql}: {result}");
+        assert_ne!(result, hidden, "{sql}: nothing is said of what is allowed");
     }
     let grown = session.peak_memory() - before;
     assert!(grown < 16 << 10, "refusals took {grown} KiB");
@@ -142,7 +148,7 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
     session.close().await;
     assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
     let rows = place.ledger();
-    assert_eq!(rows.len(), 1 + 25 + 8 + 1, "one for each call: {rows:#?}");
+    assert_eq!(rows.len(), 1 + 9 + 29 + 1, "one for each call: {rows:#?}");
 }
 
 #[tokio::test]
@@ -153,8 +159,18 @@ async fn append_only_tables_stay_so() {
     for sql in [
         "INSERT OR REPLACE INTO prober_log (id, line) VALUES (1, 'second')",
         "REPLACE INTO prober_log (id, line) VALUES (1, 'second')",
-        "UPDATE prober_log SET line = 'second'",
         "UPDATE OR REPLACE prober_log SET line = 'second'",
+        "DROP TABLE prober_log",
+        "ALTER TABLE prober_log RENAME TO prober_rest",
+        "INSERT INTO prober_log (id, line) VALUES (1, 'second')",
+    ] {
+        let result = execute(&session, sql).await;
+        assert!(!result.starts_with("changed"), "{sql}: {result}");
+    }
+    for sql in [
+        "UPDATE prober_log SET line = 'second'",
+        "UPDATE prober_LOG SET line = 'second'",
+        "WITH gone AS (SELECT 1) DELETE FROM \"prober_Log\"",
         "DELETE FROM prober_log",
         "INSERT INTO prober_log (id, line) VALUES (1, 'second') ON CONFLICT (id) DO UPDATE SET line = excluded.line",
     ] {

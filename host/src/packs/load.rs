@@ -29,7 +29,7 @@ use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component::Want;
 use crate::sandbox::state::{Facts, Setup, Transactions};
 use crate::sandbox::{CallState, Limits, Sandbox};
-use crate::storage::{self, Database, MigrationError, Namespace, Step};
+use crate::storage::{self, Database, MigrationError, Namespace, Problems, Step};
 use crate::workspaces::{Access, Workspaces};
 
 /// How long a component may take to describe itself.
@@ -112,6 +112,13 @@ impl LoadError {
             problems,
         }
     }
+}
+
+/// What is wrong with a component's migrations, each by itself.
+pub(crate) fn migration_problems(read: &Result<Namespace, Problems>) -> Vec<String> {
+    let problems = read.as_ref().err().map_or(&[][..], |Problems(problems)| problems.as_slice());
+    let said = problems.iter().map(|problem| format!("its migrations cannot be run: {problem}"));
+    said.collect()
 }
 
 /// A component's code, before it is linked.
@@ -270,11 +277,13 @@ impl Loader {
             manifest.config_schema.as_ref(),
             &source.config,
         ));
-        if !problems.is_empty() {
+        let namespace = Namespace::of_pack(&manifest.name).with_tables(&manifest.migrations);
+        problems.extend(migration_problems(&namespace));
+        let (Ok(namespace), true) = (namespace, problems.is_empty()) else {
             return Err(problems);
-        }
+        };
         Ok(Pack {
-            namespace: Namespace::of_pack(&manifest.name).bounded(source.limits.of_tables()),
+            namespace: namespace.bounded(source.limits.of_tables()),
             granted: Arc::new(Granted::of(&manifest.wants, &source.grants, trust)),
             access: Arc::new(Access::new(
                 workspaces,

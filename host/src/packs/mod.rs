@@ -28,7 +28,7 @@ pub(crate) use grants::Wish;
 pub use grants::{Granted, Grants};
 pub use inspect::{Inspection, Said, Wanted, anatomy_of};
 pub use load::{Keep, LoadError, Loader, Pack, Source, Tables};
-pub(crate) use load::{Prepared, config_problems, missing_grants, one};
+pub(crate) use load::{Prepared, config_problems, migration_problems, missing_grants, one};
 pub use manifest::{Effect, Manifest, Tier, ToolSpec};
 pub(crate) use manifest::{RESERVED, is_component_name, line, prefixes_clash};
 pub use origin::{Origin, read};

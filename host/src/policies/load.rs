@@ -15,7 +15,7 @@ use super::spares::Spares;
 use crate::builtin;
 use crate::packs::{
     self, Code, Granted, Grants, Loader, Origin, Prepared, Tables, Wish, World, config_problems,
-    missing_grants, prefixes_clash,
+    migration_problems, missing_grants, prefixes_clash,
 };
 use crate::sandbox::bindings::policy::PolicyPre;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -347,11 +347,13 @@ impl Described {
         if problems.is_empty() {
             problems.extend(configure(loader, &self.pre, &table, &settings)?);
         }
-        let (Some(phase), true) = (phase, problems.is_empty()) else {
+        let namespace = Namespace::of_policy(&manifest.name).with_tables(&manifest.migrations);
+        problems.extend(migration_problems(&namespace));
+        let (Some(phase), Ok(namespace), true) = (phase, namespace, problems.is_empty()) else {
             return Err(problems);
         };
         Ok(Policy {
-            namespace: Namespace::of_policy(&manifest.name).bounded(source.limits.of_tables()),
+            namespace: namespace.bounded(source.limits.of_tables()),
             origin: source.origin.to_string(),
             hash: self.hash.clone(),
             size: self.size,

@@ -1,16 +1,24 @@
 //! Which SQL a component may prepare: a pure decision that SQLite's authorizer asks for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use tollgate_sql::{Problems, Reader, Refusal, Statement};
+
+use super::migrate::{self, Step};
 
 /// The tables a component owns: those that start with its prefix.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Namespace {
     pack: Arc<str>,
     prefix: Arc<str>,
     /// Leads every statement of the component, so that its cached statements are its own.
     tag: Arc<str>,
+    /// Reads its statements. All that share the namespace share what was read.
+    reader: Arc<Reader>,
+    /// Tables whose rows are neither updated nor deleted, in lower case.
+    append_only: Arc<BTreeSet<String>>,
     bounds: Bounds,
 }
 
@@ -27,9 +35,12 @@ impl Namespace {
     /// The namespace of a pack: `task-store` owns `task_store_…`.
     pub fn of_pack(pack: &str) -> Namespace {
         let prefix = format!("{}_", pack.replace('-', "_"));
+        let tag = format!("/*{prefix}*/ ");
         Namespace {
             pack: pack.into(),
-            tag: format!("/*{prefix}*/ ").into(),
+            reader: Arc::new(Reader::new(&prefix, BTreeSet::new(), &tag)),
+            append_only: Arc::default(),
+            tag: tag.into(),
             prefix: prefix.into(),
             bounds: Bounds {
                 storage: 1 << 30,
@@ -46,6 +57,29 @@ impl Namespace {
 
     pub(super) fn bounds(&self) -> Bounds {
         self.bounds
+    }
+
+    /// The same, with what a component's migrations say of its tables. All that is wrong with them is told.
+    pub fn with_tables(self, steps: &[Step]) -> Result<Namespace, Problems> {
+        let append_only = migrate::read(&self.prefix, steps)?.append_only().clone();
+        Ok(Namespace {
+            reader: Arc::new(Reader::new(&self.prefix, append_only.clone(), &self.tag)),
+            append_only: Arc::new(append_only),
+            ..self
+        })
+    }
+
+    /// The same at one point of its migrations.
+    pub(super) fn while_append_only(&self, tables: &Arc<BTreeSet<String>>) -> Namespace {
+        Namespace {
+            append_only: Arc::clone(tables),
+            ..self.clone()
+        }
+    }
+
+    /// A component's statement, read and printed anew behind the comment that leads its statements.
+    pub(super) fn read(&self, sql: &str) -> Result<Arc<Statement>, Refusal> {
+        self.reader.statement(sql)
     }
 
     /// The namespace of a policy: `rate-limit` owns `policy_rate_limit_…`, so that no policy gets at a pack's
@@ -67,11 +101,6 @@ impl Namespace {
         &self.prefix
     }
 
-    /// The comment that leads its statements.
-    pub(super) fn tag(&self) -> &str {
-        &self.tag
-    }
-
     pub(super) fn owns(&self, table: &str) -> bool {
         // SQLite folds the case of table names, so the comparison must as well.
         table
@@ -83,6 +112,12 @@ impl Namespace {
     /// nothing that compares names can take it for somebody else's.
     pub(super) fn names(&self, object: &str) -> bool {
         object.starts_with(&*self.prefix)
+    }
+
+    /// Whether rows of a table may be updated and deleted. The reader refuses such statements; what SQLite makes
+    /// of a statement beyond its words, such as what foreign keys do, is refused here.
+    fn may_change(&self, table: &str) -> bool {
+        self.owns(table) && !self.append_only.contains(&table.to_ascii_lowercase())
     }
 }
 
@@ -184,10 +219,10 @@ fn host_may(accessor: Option<&str>, action: &AuthAction<'_>) -> bool {
 fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Select | AuthAction::Recursive => true,
-        AuthAction::Read { table_name, .. }
-        | AuthAction::Insert { table_name }
-        | AuthAction::Update { table_name, .. }
-        | AuthAction::Delete { table_name } => namespace.owns(table_name),
+        AuthAction::Read { table_name, .. } | AuthAction::Insert { table_name } => namespace.owns(table_name),
+        AuthAction::Update { table_name, .. } | AuthAction::Delete { table_name } => {
+            namespace.may_change(table_name)
+        }
         AuthAction::Function { function_name } => FUNCTIONS
             .iter()
             .any(|name| name.eq_ignore_ascii_case(function_name)),
@@ -198,7 +233,7 @@ fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
 fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::CreateTable { table_name } => namespace.names(table_name),
-        AuthAction::DropTable { table_name } => namespace.owns(table_name),
+        AuthAction::DropTable { table_name } => namespace.may_change(table_name),
         AuthAction::CreateIndex {
             index_name,
             table_name,
@@ -214,14 +249,6 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
             namespace.owns(table_name)
                 && (namespace.owns(index_name) || index_name.starts_with("sqlite_autoindex_"))
         }
-        AuthAction::CreateTrigger {
-            trigger_name,
-            table_name,
-        } => namespace.owns(table_name) && namespace.names(trigger_name),
-        AuthAction::DropTrigger {
-            trigger_name,
-            table_name,
-        } => namespace.owns(table_name) && namespace.owns(trigger_name),
         AuthAction::Reindex { index_name } => {
             let of_key = index_name.strip_prefix("sqlite_autoindex_");
             namespace.owns(of_key.unwrap_or(index_name))
@@ -234,10 +261,12 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
             pragma_value: Some(table),
         } => *pragma_name == "quick_check" && namespace.owns(table),
         // DDL reads and writes the schema table. Defensive mode keeps a migration from doing so itself.
-        AuthAction::Read { table_name, .. }
-        | AuthAction::Insert { table_name }
-        | AuthAction::Update { table_name, .. }
-        | AuthAction::Delete { table_name } => namespace.owns(table_name) || *table_name == "sqlite_master",
+        AuthAction::Read { table_name, .. } | AuthAction::Insert { table_name } => {
+            namespace.owns(table_name) || *table_name == "sqlite_master"
+        }
+        AuthAction::Update { table_name, .. } | AuthAction::Delete { table_name } => {
+            namespace.may_change(table_name) || *table_name == "sqlite_master"
+        }
         // ALTER TABLE runs functions of SQLite's own.
         AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
         AuthAction::Select => true,
@@ -318,5 +347,66 @@ mod tests {
         assert!(!may(AuthAction::Function {
             function_name: "randomblob"
         }));
+    }
+
+    /// What SQLite says to a text that nobody read, with the rights of a call.
+    fn straight(sql: &str) -> Result<(), rusqlite::Error> {
+        let dir = tempfile::tempdir().unwrap();
+        let database = crate::storage::Database::open(&dir.path().join("t.db")).unwrap();
+        let session = database.write_session().unwrap();
+        let tables = "CREATE TABLE shop_items (id INTEGER PRIMARY KEY, line TEXT) STRICT;
+                      CREATE TABLE shop_log (id INTEGER PRIMARY KEY, line TEXT, item INTEGER
+                          REFERENCES shop_items (id) ON DELETE CASCADE ON UPDATE CASCADE) STRICT;";
+        session.db.execute_batch(tables).unwrap();
+        let log = Arc::new(BTreeSet::from(["shop_log".to_owned()]));
+        let namespace = Namespace::of_pack("shop").while_append_only(&log);
+        let deadline = crate::deadline::Deadline::after(
+            std::time::Duration::from_secs(60),
+            crate::deadline::Cancel::default(),
+        );
+        session.enter(&namespace, &deadline);
+        let prepared = session.db.prepare(sql).map(drop);
+        session.leave();
+        prepared
+    }
+
+    #[test]
+    fn sqlite_itself_refuses_what_no_reader_lets_through() {
+        for sql in [
+            "UPDATE shop_log SET line = ''",
+            "UPDATE shop_LOG SET line = ''",
+            "DELETE FROM shop_log",
+            "INSERT INTO shop_log (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET line = ''",
+            "DROP TABLE shop_log",
+            // What foreign keys do is asked for as well.
+            "DELETE FROM shop_items",
+            "UPDATE shop_items SET id = 2",
+            "SELECT * FROM core_operations",
+            "WITH core_operations AS (SELECT 1) SELECT * FROM main.core_operations",
+            "SELECT name FROM sqlite_master",
+            "SELECT name FROM pragma_table_list",
+            "SELECT value FROM json_each('[1]')",
+            "INSERT INTO core_operations (seq) VALUES (1)",
+            "DELETE FROM core_operations",
+            "SELECT load_extension('x')",
+            "SELECT randomblob(10)",
+            "ATTACH 'other.db' AS other",
+            "PRAGMA user_version = 3",
+            "PRAGMA foreign_keys = OFF",
+            "CREATE TABLE shop_more (id INTEGER)",
+            "CREATE TEMP TABLE shop_temp (id INTEGER)",
+            "CREATE TRIGGER shop_t BEFORE INSERT ON shop_items BEGIN SELECT 1; END",
+            "ALTER TABLE shop_items RENAME TO shop_other",
+            "BEGIN",
+            "COMMIT",
+            "SAVEPOINT other",
+            "ANALYZE",
+            "REINDEX",
+            "CREATE VIRTUAL TABLE shop_v USING fts5(x)",
+        ] {
+            assert!(straight(sql).is_err(), "{sql}");
+        }
+        assert!(straight("INSERT INTO shop_log (line) VALUES ('')").is_ok());
+        assert!(straight("UPDATE shop_items SET line = ''").is_ok());
     }
 }

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+use tollgate_sql::schema::{self, Command, Schema};
+use tollgate_sql::{Problems, VERSION};
 
 use super::access::Namespace;
 use super::bounds::migration_deadline;
+use super::own_sql::for_sqlite;
 use super::session::{OpenError, Session};
 use crate::hash::hex;
 
@@ -15,7 +18,7 @@ use crate::hash::hex;
 pub struct Step {
     /// `NNNN_name`.
     pub name: String,
-    /// SQL in the shared subset.
+    /// SQL in the subset that `tollgate-sql` reads.
     pub sql: String,
 }
 
@@ -54,6 +57,14 @@ pub enum MigrationError {
         step: String,
         /// What SQLite says.
         reason: String,
+    },
+    /// Steps say what migrations may not say. All of it is told.
+    #[error("migrations of {pack} cannot be run: {problems}")]
+    Unreadable {
+        /// Whose migrations.
+        pack: String,
+        /// What is wrong with them.
+        problems: Problems,
     },
     /// A table was renamed to or from a name outside the namespace.
     #[error("a migration of {pack} renames a table to {table}, which is no name of its own")]
@@ -144,6 +155,10 @@ const CORE: &[(&str, &str)] = &[
         include_str!("../../../migrations/core/0006_anchor_guard.sql"),
     ),
     (
+        "0007_readable_migrations",
+        include_str!("../../../migrations/core/0007_readable_migrations.sql"),
+    ),
+    (
         "0009_consents",
         include_str!("../../../migrations/core/0009_consents.sql"),
     ),
@@ -174,8 +189,31 @@ pub(super) fn apply_core(session: &Session) -> Result<(), MigrationError> {
                 PRIMARY KEY (pack, name)
             ) STRICT",
         )?;
-        apply_missing(session, CORE_NAME, &steps, |sql| session.db.execute_batch(sql))
+        for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
+            let ran = session.db.execute_batch(&for_sqlite(&step.sql));
+            ran.map_err(|err| failed(CORE_NAME, step, err.to_string()))?;
+            session.db.execute(
+                "INSERT INTO core_migrations (pack, name, hash) VALUES (?1, ?2, ?3)",
+                [CORE_NAME, &step.name, &step.hash()],
+            )?;
+        }
+        Ok(())
     })
+}
+
+impl Step {
+    fn hash(&self) -> String {
+        hex(&Sha256::digest(&self.sql))
+    }
+}
+
+/// What a component's migrations make, or all that is wrong with them.
+pub(super) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
+    let steps = steps.iter().map(|step| tollgate_sql::Step {
+        name: &step.name,
+        sql: &step.sql,
+    });
+    schema::read(prefix, steps)
 }
 
 /// Brings a component's tables up to date.
@@ -204,11 +242,30 @@ pub(super) fn try_out(
 }
 
 fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
-    let before = others(session, namespace)?;
-    let steps_before = applied(session, namespace.pack())?.len();
-    apply_missing(session, namespace.pack(), steps, |sql| {
-        session.migrating(namespace, |db| db.execute_batch(sql))
+    let pack = namespace.pack();
+    let applied = applied(session, pack)?;
+    let missing: Vec<&str> = missing(&applied, pack, steps)?
+        .iter()
+        .map(|step| step.name.as_str())
+        .collect();
+    if missing.is_empty() && !unread(session, pack)? {
+        return check_objects(session, namespace);
+    }
+    // What was applied before there was a reader, or under one that let more through, is read as well.
+    let schema = read(namespace.prefix(), steps).map_err(|problems| MigrationError::Unreadable {
+        pack: pack.to_owned(),
+        problems,
     })?;
+    let before = others(session, namespace)?;
+    for (step, commands) in steps.iter().zip(&schema.steps) {
+        if missing.contains(&step.name.as_str()) {
+            run(session, namespace, step, commands)?;
+        }
+    }
+    session.db.execute(
+        "UPDATE core_migrations SET reader = ?2 WHERE pack = ?1 AND reader < ?2",
+        (pack, VERSION),
+    )?;
     let after = others(session, namespace)?;
     if let Some(table) = after.symmetric_difference(&before).next() {
         return Err(MigrationError::ForeignName {
@@ -217,7 +274,7 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
         });
     }
     check_objects(session, namespace)?;
-    if steps_before == steps.len() {
+    if missing.is_empty() {
         return Ok(());
     }
     session.probe().map_err(|err| MigrationError::Obstructs {
@@ -281,13 +338,52 @@ fn in_transaction(
     }
 }
 
-fn apply_missing(
+/// Runs one step's statements as they were read, each with what was append-only before it.
+fn run(
     session: &Session,
-    pack: &str,
-    steps: &[Step],
-    run: impl Fn(&str) -> rusqlite::Result<()>,
+    namespace: &Namespace,
+    step: &Step,
+    commands: &[Command],
 ) -> Result<(), MigrationError> {
-    let applied = applied(session, pack)?;
+    for command in commands {
+        let Some(sql) = &command.sql else { continue };
+        let namespace = namespace.while_append_only(&command.append_only);
+        let ran = session.migrating(&namespace, |db| db.execute_batch(sql));
+        ran.map_err(|err| {
+            let reason = format!("statement {} (`{}`): {err}", command.number, command.words);
+            failed(namespace.pack(), step, reason)
+        })?;
+    }
+    session.db.execute(
+        "INSERT INTO core_migrations (pack, name, hash, reader) VALUES (?1, ?2, ?3, ?4)",
+        (namespace.pack(), &step.name, step.hash(), VERSION),
+    )?;
+    Ok(())
+}
+
+fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
+    MigrationError::Failed {
+        pack: pack.to_owned(),
+        step: step.name.clone(),
+        reason,
+    }
+}
+
+/// Whether steps were applied that this version of the reader has not read.
+fn unread(session: &Session, pack: &str) -> rusqlite::Result<bool> {
+    session.db.query_row(
+        "SELECT EXISTS (SELECT 1 FROM core_migrations WHERE pack = ?1 AND reader < ?2)",
+        (pack, VERSION),
+        |row| row.get(0),
+    )
+}
+
+/// The steps that are not applied yet.
+fn missing<'a>(
+    applied: &[(String, String)],
+    pack: &str,
+    steps: &'a [Step],
+) -> Result<Vec<&'a Step>, MigrationError> {
     if let Some((name, _)) = applied
         .iter()
         .find(|(name, _)| !steps.iter().any(|step| step.name == *name))
@@ -297,8 +393,9 @@ fn apply_missing(
             step: name.clone(),
         });
     }
+    let mut missing = Vec::new();
     for step in steps {
-        let hash = hex(&Sha256::digest(&step.sql));
+        let hash = step.hash();
         match applied.iter().find(|(name, _)| *name == step.name) {
             Some((_, seen)) if *seen == hash => {}
             Some(_) => {
@@ -307,20 +404,10 @@ fn apply_missing(
                     step: step.name.clone(),
                 });
             }
-            None => {
-                run(&tollgate_sdk::sql::for_sqlite(&step.sql)).map_err(|err| MigrationError::Failed {
-                    pack: pack.to_owned(),
-                    step: step.name.clone(),
-                    reason: err.to_string(),
-                })?;
-                session.db.execute(
-                    "INSERT INTO core_migrations (pack, name, hash) VALUES (?1, ?2, ?3)",
-                    [pack, &step.name, &hash],
-                )?;
-            }
+            None => missing.push(step),
         }
     }
-    Ok(())
+    Ok(missing)
 }
 
 fn applied(session: &Session, pack: &str) -> rusqlite::Result<Vec<(String, String)>> {
@@ -371,6 +458,30 @@ mod tests {
             .map_err(|err| err.to_string())
     }
 
+    /// Statements that reach SQLite as they are, as if the reader had let them through: what holds then.
+    fn tried_unread(sql: &str) -> Result<(), String> {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("t.db")).unwrap();
+        let namespace = Namespace::of_pack("shop");
+        let steps = [Step {
+            name: "0001_init".to_owned(),
+            sql: "CREATE TABLE shop_items (id TEXT PRIMARY KEY, size BIGINT NOT NULL);".to_owned(),
+        }];
+        database.migrate(&namespace, &steps).unwrap();
+        let session = database.write_session().unwrap();
+        let before = others(&session, &namespace).unwrap();
+        let tried = in_transaction(&session, || {
+            session.migrating(&namespace, |db| db.execute_batch(sql))?;
+            check_objects(&session, &namespace)?;
+            Ok(session.probe()?)
+        });
+        tried.map_err(|err| err.to_string())?;
+        match others(&session, &namespace).unwrap() == before {
+            true => Ok(()),
+            false => Err("another's table was made".to_owned()),
+        }
+    }
+
     #[test]
     fn tables_with_rows_can_be_changed_in_every_way() {
         for sql in [
@@ -400,29 +511,67 @@ mod tests {
         }
     }
 
+    /// What SQLite says to a text that nobody read, with the rights of a migration.
+    fn straight(sql: &str) -> rusqlite::Result<()> {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("t.db")).unwrap();
+        let session = database.write_session().unwrap();
+        let namespace = Namespace::of_pack("shop");
+        let tables = "CREATE TABLE shop_items (id TEXT PRIMARY KEY, size INTEGER) STRICT;
+                      CREATE TABLE shop_old (id TEXT PRIMARY KEY) STRICT;
+                      CREATE TABLE shop_log (id TEXT PRIMARY KEY, item TEXT REFERENCES shop_items (id)
+                                             ON DELETE CASCADE) STRICT;
+                      INSERT INTO shop_items VALUES ('a', 1); INSERT INTO shop_log VALUES ('1', 'a');";
+        session.db.execute_batch(tables).unwrap();
+        let log = std::sync::Arc::new(BTreeSet::from(["shop_log".to_owned()]));
+        session.migrating(&namespace.while_append_only(&log), |db| db.execute_batch(sql))
+    }
+
+    #[test]
+    fn sqlite_itself_refuses_what_no_reader_lets_through() {
+        for sql in FOREIGN.iter().chain(&[
+            "UPDATE shop_log SET id = '2'",
+            "DELETE FROM shop_log",
+            "DELETE FROM shop_LOG",
+            "DROP TABLE shop_log",
+            "INSERT INTO shop_log VALUES ('1', NULL) ON CONFLICT (id) DO UPDATE SET item = NULL",
+            // The foreign key would delete the log's row.
+            "DELETE FROM shop_items",
+            "CREATE TRIGGER shop_t AFTER INSERT ON shop_items BEGIN DELETE FROM shop_log; END",
+        ]) {
+            // What a table is renamed to is compared after the migration.
+            if !sql.contains("shop_items RENAME TO") {
+                assert!(straight(sql).is_err(), "{sql}");
+            }
+        }
+        assert_eq!(straight("INSERT INTO shop_log VALUES ('2', NULL)"), Ok(()));
+    }
+
+    const FOREIGN: &[&str] = &[
+        "PRAGMA user_version = 7",
+        "PRAGMA quick_check",
+        "PRAGMA quick_check(core_migrations)",
+        "INSERT INTO shop_old SELECT * FROM pragma_quick_check('core_migrations')",
+        "INSERT INTO shop_old SELECT * FROM pragma_quick_check",
+        "INSERT INTO shop_old SELECT name FROM pragma_table_info('core_migrations')",
+        "INSERT INTO shop_old SELECT hash FROM core_migrations",
+        "ALTER TABLE core_migrations ADD COLUMN x TEXT",
+        "ALTER TABLE core_migrations RENAME COLUMN hash TO x",
+        "ALTER TABLE shop_items RENAME TO core_items",
+        "ALTER TABLE shop_items RENAME TO task_store_items",
+        "ALTER TABLE shop_items RENAME TO sqlite_items",
+        "ALTER TABLE shop_items RENAME TO shopping",
+        "ALTER TABLE core_envelopes RENAME TO shop_envelopes",
+        "CREATE TEMP TABLE shop_new (id TEXT)",
+        "CREATE TEMP TRIGGER shop_t AFTER INSERT ON shop_items BEGIN SELECT 1; END",
+        "UPDATE sqlite_temp_master SET sql = 'x'",
+        "UPDATE sqlite_master SET sql = 'x'",
+        "CREATE VIEW shop_v AS SELECT * FROM core_migrations",
+    ];
+
     #[test]
     fn nothing_else_is_looked_at_or_changed() {
-        for sql in [
-            "PRAGMA user_version = 7",
-            "PRAGMA quick_check",
-            "PRAGMA quick_check(core_migrations)",
-            "INSERT INTO shop_old SELECT * FROM pragma_quick_check('core_migrations')",
-            "INSERT INTO shop_old SELECT * FROM pragma_quick_check",
-            "INSERT INTO shop_old SELECT name FROM pragma_table_info('core_migrations')",
-            "INSERT INTO shop_old SELECT hash FROM core_migrations",
-            "ALTER TABLE core_migrations ADD COLUMN x TEXT",
-            "ALTER TABLE core_migrations RENAME COLUMN hash TO x",
-            "ALTER TABLE shop_items RENAME TO core_items",
-            "ALTER TABLE shop_items RENAME TO task_store_items",
-            "ALTER TABLE shop_items RENAME TO sqlite_items",
-            "ALTER TABLE shop_items RENAME TO shopping",
-            "ALTER TABLE core_envelopes RENAME TO shop_envelopes",
-            "CREATE TEMP TABLE shop_new (id TEXT)",
-            "CREATE TEMP TRIGGER shop_t AFTER INSERT ON shop_items BEGIN SELECT 1; END",
-            "UPDATE sqlite_temp_master SET sql = 'x'",
-            "UPDATE sqlite_master SET sql = 'x'",
-            "CREATE VIEW shop_v AS SELECT * FROM core_migrations",
-        ] {
+        for sql in FOREIGN {
             assert!(tried(sql).is_err(), "{sql}");
         }
     }
@@ -438,6 +587,7 @@ mod tests {
             "CREATE TRIGGER SHOP_t AFTER INSERT ON shop_items BEGIN SELECT 1; END",
         ] {
             assert!(tried(sql).is_err(), "{sql}");
+            assert!(tried_unread(sql).is_err(), "{sql}");
         }
     }
 
@@ -464,6 +614,7 @@ mod tests {
             "ANALYZE",
         ] {
             assert!(tried(sql).is_err(), "{sql}");
+            assert!(tried_unread(sql).is_err(), "{sql}");
         }
     }
 
@@ -471,11 +622,9 @@ mod tests {
     fn tables_of_a_component_refer_to_each_other_in_any_case() {
         for sql in [
             "CREATE TABLE shop_sold (item TEXT REFERENCES SHOP_items (id) ON DELETE CASCADE)",
-            "CREATE TABLE shop_sold (item TEXT); CREATE TRIGGER shop_kept BEFORE DELETE ON shop_sold
-                 BEGIN SELECT RAISE(ABORT, 'kept; see core_operation'); END",
             "CREATE TABLE shop_sold (core_name TEXT DEFAULT 'core') -- not core_operations",
         ] {
-            assert_eq!(tried(sql), Ok(()), "{sql}");
+            assert_eq!(tried_unread(sql), Ok(()), "{sql}");
         }
     }
 
@@ -510,5 +659,122 @@ mod tests {
         );
         database.repair().unwrap();
         database.migrate(&other, &[]).unwrap();
+    }
+
+    const EARLIER: [(&str, &str, &str); 3] = [
+        (
+            "gsd",
+            include_str!("../../../tests/earlier/gsd-0001_init.sql"),
+            include_str!("../../../migrations/gsd/0001_init.sql"),
+        ),
+        (
+            "tasks",
+            include_str!("../../../tests/earlier/tasks-0001_init.sql"),
+            include_str!("../../../migrations/tasks/0001_init.sql"),
+        ),
+        (
+            "task-store",
+            include_str!("../../../tests/earlier/task-store-0001_init.sql"),
+            include_str!("../../../migrations/task-store/0001_init.sql"),
+        ),
+    ];
+
+    /// A database as the version before left it: without a reader, and with what components said then.
+    fn earlier(path: &std::path::Path, components: &[(&str, &str)]) {
+        let session = Database::existing(path).write_session().unwrap();
+        let db = &session.db;
+        let table =
+            "CREATE TABLE core_migrations (pack TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
+                     PRIMARY KEY (pack, name)) STRICT";
+        db.execute_batch(table).unwrap();
+        let host = CORE
+            .iter()
+            .filter(|(name, _)| *name < "0007")
+            .map(|(name, sql)| (CORE_NAME, *name, *sql));
+        let steps = components.iter().map(|(pack, sql)| (*pack, "0001_init", *sql));
+        for (pack, name, sql) in host.chain(steps) {
+            db.execute_batch(&for_sqlite(sql)).unwrap();
+            let hash = hex(&Sha256::digest(sql));
+            db.execute(
+                "INSERT INTO core_migrations VALUES (?1, ?2, ?3)",
+                [pack, name, &hash],
+            )
+            .unwrap();
+        }
+    }
+
+    fn first_step(sql: &str) -> Vec<Step> {
+        vec![Step {
+            name: "0001_init".to_owned(),
+            sql: sql.to_owned(),
+        }]
+    }
+
+    #[test]
+    fn a_database_of_the_version_before_is_taken_over_with_its_logs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.db");
+        earlier(&path, &EARLIER.map(|(pack, before, _)| (pack, before)));
+        let database = Database::open(&path).unwrap();
+        let session = database.write_session().unwrap();
+        let count = |sql: &str| -> i64 { session.db.query_row(sql, [], |row| row.get(0)).unwrap() };
+        let others = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name NOT LIKE 'core%'";
+        assert_eq!(count(others), 0);
+        let unread = "SELECT count(*) FROM core_migrations WHERE pack <> 'core' AND reader = 0";
+        assert_eq!(count(unread), 3);
+        for (pack, _, now) in EARLIER {
+            let steps = first_step(now);
+            let namespace = Namespace::of_pack(pack).with_tables(&steps).unwrap();
+            database.migrate(&namespace, &steps).unwrap();
+            let log = format!("DELETE FROM {}events", namespace.prefix());
+            let deadline = crate::deadline::Deadline::after(
+                std::time::Duration::from_secs(60),
+                crate::deadline::Cancel::default(),
+            );
+            session.enter(&namespace, &deadline);
+            assert!(session.db.prepare(&log).is_err(), "{log}");
+            session.leave();
+        }
+        assert_eq!(count(unread), 0);
+    }
+
+    #[test]
+    fn a_step_that_was_applied_unread_is_read_before_its_component_is_loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.db");
+        let sql = "CREATE TABLE shop_items (id TEXT PRIMARY KEY);
+                   CREATE TRIGGER shop_keep BEFORE DELETE ON shop_items BEGIN SELECT RAISE(ABORT, 'no'); END;";
+        earlier(&path, &[("shop", sql)]);
+        let database = Database::open(&path).unwrap();
+        let steps = first_step(sql);
+        let refused = database
+            .migrate(&Namespace::of_pack("shop"), &steps)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("step 0001_init, statement 2 (`CREATE TRIGGER shop_keep"),
+            "{refused}"
+        );
+        assert!(Namespace::of_pack("shop").with_tables(&steps).is_err());
+    }
+
+    #[test]
+    fn a_step_that_was_read_is_not_looked_at_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("t.db")).unwrap();
+        let steps = first_step("CREATE TABLE shop_items (id TEXT PRIMARY KEY)");
+        let namespace = Namespace::of_pack("shop");
+        database.migrate(&namespace, &steps).unwrap();
+        let session = database.write_session().unwrap();
+        let before: i64 = session
+            .db
+            .query_row("PRAGMA data_version", [], |row| row.get(0))
+            .unwrap();
+        database.migrate(&namespace, &steps).unwrap();
+        let after: i64 = session
+            .db
+            .query_row("PRAGMA data_version", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(before, after, "nothing was written");
     }
 }

@@ -27,6 +27,7 @@ mod ledger;
 mod memory;
 mod migrate;
 mod operations;
+mod own_sql;
 mod prune;
 mod repair;
 mod repeats;
@@ -56,6 +57,7 @@ pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use schema::{Misplaced, obstacle};
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
+pub use tollgate_sql::Problems;
 pub use stats::ToolStats;
 pub use verify::{Broken, Verified};
 

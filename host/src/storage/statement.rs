@@ -79,11 +79,14 @@ impl Session {
         sql: &str,
         run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
+        // SQLite never sees the component's text, but what was read of it.
+        let read = namespace
+            .read(sql)
+            .map_err(|refusal| SqlError::Refused(refusal.to_string()))?;
         let _armed = self.bound_memory();
-        let tagged = [namespace.tag(), sql].concat();
         let done = self
-            .prepare(&tagged)
-            .and_then(|statement| self.run_prepared(&tagged, statement, run));
+            .prepare(&read.sql)
+            .and_then(|statement| self.run_prepared(&read.sql, statement, run));
         done.map_err(|err| match (err, memory::denied()) {
             (SqlError::Interrupted | SqlError::Memory, Some(Denial::Memory)) => SqlError::Memory,
             (SqlError::Memory, Some(Denial::Time)) => SqlError::Interrupted,

@@ -77,7 +77,7 @@ impl<P: Policy> Judge<P> {
     pub fn new(text: &str) -> Result<Judge<P>, Vec<Problem>> {
         settings::<P>(text)?;
         Ok(Judge {
-            session: Session::new(<P as AsPack>::PACK),
+            session: Session::new_policy(<P as AsPack>::PACK),
             settings: text.to_owned(),
             policy: PhantomData,
         })

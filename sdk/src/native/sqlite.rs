@@ -27,6 +27,8 @@ use crate::{
 /// ```
 pub struct Sqlite {
     pub(super) db: Connection,
+    /// Reads the pack's statements, as the host does.
+    pub(super) reader: tollgate_sql::Reader,
     pub(super) now: Cell<i64>,
     pub(super) step: Cell<i64>,
     pub(super) ids: RefCell<BTreeMap<String, u32>>,
@@ -47,11 +49,14 @@ impl Sqlite {
         }
         Ok(())
     }
-}
 
-impl Host for Sqlite {
-    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
-        self.reachable()?;
+    fn read(&self, sql: &str) -> Result<std::sync::Arc<tollgate_sql::Statement>, DbError> {
+        let read = self.reader.statement(sql);
+        read.map_err(|refusal| DbError::Refused(refusal.to_string()))
+    }
+
+    /// What SQLite itself says to a text, for tests that look at tables.
+    pub(super) fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
         let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
         let columns = statement.column_count();
         let mut rows = statement
@@ -66,10 +71,19 @@ impl Host for Sqlite {
         }
         Ok(all)
     }
+}
+
+impl Host for Sqlite {
+    fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
+        self.reachable()?;
+        let read = self.read(sql)?;
+        self.rows(&read.sql, params)
+    }
 
     fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
         self.reachable()?;
-        let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
+        let read = self.read(sql)?;
+        let mut statement = self.db.prepare_cached(&read.sql).map_err(db_error)?;
         let changed = statement
             .execute(rusqlite::params_from_iter(params.iter().map(Param)))
             .map_err(db_error)?;

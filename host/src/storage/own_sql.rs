@@ -1,14 +1,11 @@
-//! Migrations: the SQL subset that SQLite and PostgreSQL share, adapted for SQLite.
+//! The host's own migrations, adapted for SQLite.
 //!
-//! A migration writes column types as TEXT, BIGINT, DOUBLE and BLOB. For SQLite the runner makes
-//! every table `STRICT`, whose type names are fewer: BIGINT becomes INTEGER, DOUBLE becomes REAL, also
-//! in columns that are added later.
-//! Nothing else is rewritten. The host and the native test backend both go through here, so a
-//! pack's tests see the tables that its users get.
+//! They write column types as TEXT, BIGINT, DOUBLE and BLOB. Every table becomes `STRICT`, whose type names are
+//! fewer: BIGINT becomes INTEGER, DOUBLE becomes REAL, also in columns that are added later. Nothing else is
+//! rewritten. Migrations of components do not come here: `tollgate-sql` reads and prints them.
 
 /// A migration's text as SQLite runs it.
-#[must_use]
-pub fn for_sqlite(migration: &str) -> String {
+pub(super) fn for_sqlite(migration: &str) -> String {
     let mut out = String::with_capacity(migration.len() + 64);
     let mut statement = Statement::Start;
     let mut depth = 0_usize;

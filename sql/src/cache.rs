@@ -1,0 +1,155 @@
+//! The statements of a component's calls, read once.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::read::{self, Owner};
+use crate::refusal::Refusal;
+use crate::sqlite;
+use crate::tree;
+
+/// Bytes of texts, read and printed, that one generation keeps. There are two.
+const MAX_BYTES: usize = 1 << 20;
+/// Statements that one generation keeps.
+const MAX_STATEMENTS: usize = 1_000;
+
+/// A statement that was read, as SQLite gets it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// Printed anew.
+    pub sql: String,
+    /// It changes rows.
+    pub writes: bool,
+}
+
+/// Reads what one component says during calls. Everybody who runs its calls shares one.
+#[derive(Debug)]
+pub struct Reader {
+    prefix: String,
+    append_only: BTreeSet<String>,
+    /// Leads every statement.
+    lead: String,
+    kept: Mutex<Kept>,
+}
+
+/// Two generations: what is used goes into the younger one, and the older one goes when that is full.
+#[derive(Debug, Default)]
+struct Kept {
+    young: HashMap<Box<str>, Arc<Statement>>,
+    old: HashMap<Box<str>, Arc<Statement>>,
+    bytes: usize,
+}
+
+impl Reader {
+    /// For the component whose tables start with `prefix`. `lead` is a comment or nothing.
+    #[must_use]
+    pub fn new(prefix: &str, append_only: BTreeSet<String>, lead: &str) -> Reader {
+        Reader {
+            prefix: prefix.to_owned(),
+            append_only,
+            lead: lead.to_owned(),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Tables whose rows stay as they are, in lower case.
+    #[must_use]
+    pub fn append_only(&self) -> &BTreeSet<String> {
+        &self.append_only
+    }
+
+    /// The statement that a text holds.
+    pub fn statement(&self, text: &str) -> Result<Arc<Statement>, Refusal> {
+        if let Some(statement) = self.kept().find(text) {
+            return Ok(statement);
+        }
+        let owner = Owner {
+            prefix: &self.prefix,
+            append_only: &self.append_only,
+        };
+        let read = read::statement(text, owner)?;
+        let statement = Arc::new(Statement {
+            sql: [&self.lead, sqlite::statement(&read).as_str()].concat(),
+            writes: !matches!(read, tree::Statement::Query(_)),
+        });
+        self.kept().keep(text, &statement);
+        Ok(statement)
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        // Maps of what can be read again: a panic in between leaves them usable.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn find(&mut self, text: &str) -> Option<Arc<Statement>> {
+        if let Some(statement) = self.young.get(text) {
+            return Some(Arc::clone(statement));
+        }
+        let statement = self.old.remove(text)?;
+        self.keep(text, &statement);
+        Some(statement)
+    }
+
+    fn keep(&mut self, text: &str, statement: &Arc<Statement>) {
+        let bytes = text.len() + statement.sql.len();
+        if self.bytes + bytes > MAX_BYTES || self.young.len() == MAX_STATEMENTS {
+            self.old = std::mem::take(&mut self.young);
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        self.young.insert(text.into(), Arc::clone(statement));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use super::{MAX_BYTES, MAX_STATEMENTS, Reader};
+
+    fn reader() -> Reader {
+        Reader::new("shop_", BTreeSet::new(), "")
+    }
+
+    #[test]
+    fn a_text_is_read_once() {
+        let reader = reader();
+        let first = reader.statement("SELECT 1").unwrap();
+        assert!(Arc::ptr_eq(&first, &reader.statement("SELECT 1").unwrap()));
+        assert!(!Arc::ptr_eq(&first, &reader.statement("SELECT  1").unwrap()));
+    }
+
+    #[test]
+    fn endless_different_texts_take_bounded_memory_and_what_is_used_stays() {
+        let reader = reader();
+        let used = reader.statement("SELECT id FROM shop_items").unwrap();
+        for number in 0..5 * MAX_STATEMENTS {
+            reader
+                .statement(&format!("SELECT {number}, '{}'", "x".repeat(5_000)))
+                .unwrap();
+            if number % 50 == 0 {
+                let again = reader.statement("SELECT id FROM shop_items").unwrap();
+                assert!(Arc::ptr_eq(&used, &again), "forgotten after {number}");
+            }
+            let kept = reader.kept();
+            let held = kept.young.iter().chain(&kept.old);
+            let bytes: usize = held.map(|(text, read)| text.len() + read.sql.len()).sum();
+            assert!(bytes <= 2 * MAX_BYTES, "{bytes} bytes");
+            assert!(kept.young.len() + kept.old.len() <= 2 * MAX_STATEMENTS);
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_not_kept() {
+        let reader = reader();
+        for number in 0..100 {
+            reader
+                .statement(&format!("DROP TABLE shop_{number}"))
+                .unwrap_err();
+        }
+        assert!(reader.kept().young.is_empty() && reader.kept().old.is_empty());
+    }
+}

@@ -1,0 +1,285 @@
+//! From a component's text to the tree, or why not.
+//!
+//! `sqlparser` knows the grammar; what it makes of a text is taken over field by field. A pattern names every
+//! field of a node, so that a version of the parser that knows more does not compile until somebody decided
+//! about it.
+
+mod define;
+mod expr;
+mod query;
+mod write;
+
+use std::collections::BTreeSet;
+
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement as Parsed};
+use sqlparser::dialect::{Dialect, Precedence};
+use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use crate::refusal::{Refusal, not_allowed};
+use crate::token::{Piece, pieces};
+use crate::tree::{Definition, Name, Statement};
+use crate::{MAX_COLUMNS, MAX_DEPTH};
+
+/// How deep the parser itself goes.
+const RECURSION: usize = 100;
+/// What a call may say, for who said something else.
+const STATEMENTS: &str = "a statement is SELECT, INSERT (with ON CONFLICT … DO NOTHING or DO UPDATE), UPDATE or \
+                          DELETE, with WITH and RETURNING";
+/// The same for migrations.
+const DEFINITIONS: &str = "a migration has CREATE TABLE, CREATE INDEX, ALTER TABLE (ADD COLUMN, RENAME COLUMN, \
+                           RENAME TO, DROP COLUMN, SET (append_only = true)), DROP TABLE, DROP INDEX, INSERT, \
+                           UPDATE and DELETE; rows are kept from changes by WITH (append_only = true), not by \
+                           triggers";
+
+/// Whose text is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner<'a> {
+    /// What its tables start with.
+    pub prefix: &'a str,
+    /// Those whose rows stay as they are, in lower case.
+    pub append_only: &'a BTreeSet<String>,
+}
+
+/// The one statement of a text.
+pub fn statement(text: &str, owner: Owner<'_>) -> Result<Statement, Refusal> {
+    let mut pieces = pieces(text)?;
+    match (pieces.pop(), pieces.len()) {
+        (None, _) => not_allowed(format!("there is no statement; {STATEMENTS}")),
+        (Some(piece), 0) => change(parse(piece, STATEMENTS)?, owner, STATEMENTS),
+        (Some(_), others) => not_allowed(format!("one statement at a time: these are {}", others + 1)),
+    }
+}
+
+/// One statement of a migration.
+pub(crate) fn definition(piece: Piece<'_>, owner: Owner<'_>) -> Result<Definition, Refusal> {
+    let parsed = parse(piece, DEFINITIONS)?;
+    define::definition(parsed, &mut Context::new(owner))
+}
+
+fn change(parsed: Parsed, owner: Owner<'_>, allowed: &str) -> Result<Statement, Refusal> {
+    let mut context = Context::new(owner);
+    let statement = write::statement(parsed, &mut context, allowed)?;
+    context.finish()?;
+    Ok(statement)
+}
+
+fn parse(piece: Piece<'_>, allowed: &str) -> Result<Parsed, Refusal> {
+    if let Some(first) = piece.tokens.first()
+        && !define::STARTS.contains(&crate::token::keyword_of(&first.token))
+    {
+        let word: String = first.token.to_string().chars().take(60).collect();
+        return not_allowed(format!("`{word}` is not allowed; {allowed}"));
+    }
+    if let Some(refusal) = piece.refused {
+        return Err(refusal);
+    }
+    let dialect = Portable;
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(RECURSION)
+        .with_tokens_with_locations(piece.tokens);
+    let parsed = parser.parse_statement().and_then(|statement| {
+        parser.expect_token(&Token::EOF)?;
+        Ok(statement)
+    });
+    parsed.map_err(|err| match err {
+        ParserError::RecursionLimitExceeded => Refusal::NotAllowed("it is nested too deeply".to_owned()),
+        ParserError::ParserError(reason) | ParserError::TokenizerError(reason) => {
+            Refusal::NotAllowed(format!("not understood or not allowed: {reason}; {allowed}"))
+        }
+    })
+}
+
+/// What is known on the way through one statement.
+pub(crate) struct Context<'a> {
+    owner: Owner<'a>,
+    /// The names that WITH gave, in lower case, and how many tables each stands for.
+    with: Vec<(String, usize)>,
+    /// Tables that were named so far.
+    tables: usize,
+    depth: usize,
+}
+
+impl<'a> Context<'a> {
+    fn new(owner: Owner<'a>) -> Context<'a> {
+        Context {
+            owner,
+            with: Vec::new(),
+            tables: 0,
+            depth: 0,
+        }
+    }
+
+    /// Goes one deeper for `body`.
+    fn deeper<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        if self.depth == MAX_DEPTH {
+            return not_allowed(format!("expressions and queries nest at most {MAX_DEPTH} deep"));
+        }
+        self.depth += 1;
+        let result = body(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// The name of a table or index of the component's own.
+    fn own(&self, name: ObjectName) -> Result<Name, Refusal> {
+        let name = single(name)?;
+        if name.0.len() > self.owner.prefix.len() && name.0.starts_with(self.owner.prefix) {
+            return Ok(name);
+        }
+        Err(Refusal::Foreign {
+            name: name.0,
+            prefix: self.owner.prefix.to_owned(),
+        })
+    }
+
+    /// The name of an own table whose rows are about to be changed.
+    fn changed(&self, name: ObjectName, verb: &'static str) -> Result<Name, Refusal> {
+        let name = self.own(name)?;
+        self.may_change(&name, verb)?;
+        Ok(name)
+    }
+
+    fn may_change(&self, table: &Name, verb: &'static str) -> Result<(), Refusal> {
+        if self.owner.append_only.contains(&table.folded()) {
+            return Err(Refusal::AppendOnly {
+                table: table.0.clone(),
+                verb,
+            });
+        }
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<(), Refusal> {
+        if self.tables > crate::MAX_TABLES {
+            return not_allowed(format!(
+                "a statement names at most {} tables, those that WITH stands for included",
+                crate::MAX_TABLES
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A name of one part. Nothing has a schema or a database before it.
+fn single(name: ObjectName) -> Result<Name, Refusal> {
+    let ObjectName(parts) = name;
+    let mut parts = parts.into_iter();
+    match (parts.next(), parts.next()) {
+        (Some(ObjectNamePart::Identifier(part)), None) => self::name(part),
+        _ => not_allowed("a name has one part, without a schema or database before it"),
+    }
+}
+
+/// A name of the component's choice.
+fn name(ident: Ident) -> Result<Name, Refusal> {
+    let Ident {
+        value,
+        quote_style,
+        span: _,
+    } = ident;
+    let fits = value
+        .bytes()
+        .all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+        && value.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+    if !fits || value.len() > crate::MAX_NAME || !matches!(quote_style, None | Some('"')) {
+        return not_allowed("names are of ASCII letters, digits and `_`, at most 63");
+    }
+    Ok(Name(value))
+}
+
+/// The name of a column.
+fn column_name(ident: Ident) -> Result<Name, Refusal> {
+    let name = name(ident)?;
+    if ["rowid", "oid", "_rowid_"].contains(&name.folded().as_str()) {
+        return not_allowed(format!(
+            "`{}` is no column of yours; an INTEGER PRIMARY KEY numbers rows",
+            name.0
+        ));
+    }
+    Ok(name)
+}
+
+fn column_names(idents: Vec<Ident>) -> Result<Vec<Name>, Refusal> {
+    width(idents.len())?;
+    idents.into_iter().map(column_name).collect()
+}
+
+fn width(columns: usize) -> Result<(), Refusal> {
+    if columns > MAX_COLUMNS {
+        return not_allowed(format!("at most {MAX_COLUMNS} columns are allowed in one place"));
+    }
+    Ok(())
+}
+
+/// Refuses what is there and must not be.
+fn none(present: bool, what: &str) -> Result<(), Refusal> {
+    if present {
+        return not_allowed(format!("{what} is not allowed"));
+    }
+    Ok(())
+}
+
+/// The grammar that is read: SQL without the additions of any engine, and operators that bind as SQLite's do.
+#[derive(Debug)]
+struct Portable;
+
+/// How tightly comparisons for order bind.
+const ORDER: u8 = 25;
+/// How tightly `||` binds.
+const CONCAT: u8 = 45;
+
+impl Dialect for Portable {
+    fn is_identifier_start(&self, letter: char) -> bool {
+        letter.is_ascii_alphabetic() || letter == '_'
+    }
+
+    fn is_identifier_part(&self, letter: char) -> bool {
+        letter.is_ascii_alphanumeric() || letter == '_'
+    }
+
+    fn supports_filter_during_aggregation(&self) -> bool {
+        true
+    }
+
+    fn supports_insert_table_alias(&self) -> bool {
+        true
+    }
+
+    fn supports_named_fn_args_with_rarrow_operator(&self) -> bool {
+        false
+    }
+
+    fn is_column_alias(&self, word: &Keyword, _: &mut Parser<'_>) -> bool {
+        !RESERVED_FOR_COLUMN_ALIAS.contains(word) && !matches!(word, Keyword::ON | Keyword::RETURNING)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        match parser.peek_token_ref().token {
+            Token::Lt | Token::LtEq | Token::Gt | Token::GtEq => Some(Ok(ORDER)),
+            Token::StringConcat => Some(Ok(CONCAT)),
+            _ => None,
+        }
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        match precedence {
+            Precedence::Period => 100,
+            Precedence::DoubleColon => 50,
+            Precedence::AtTz => 41,
+            Precedence::MulDivModOp => 40,
+            Precedence::PlusMinus => 30,
+            Precedence::Xor
+            | Precedence::Ampersand
+            | Precedence::Caret
+            | Precedence::Pipe
+            | Precedence::Colon
+            | Precedence::PgOther => 28,
+            Precedence::Between | Precedence::Eq | Precedence::Like | Precedence::Is => 20,
+            Precedence::UnaryNot => 15,
+            Precedence::And => 10,
+            Precedence::Or => 5,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Why a text is not run.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// Why one statement is not run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// Not in the subset; what is comes with it.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// A table that is not the component's. The words are those for a table that is not there.
+    #[error("no such table or no access")]
+    Foreign {
+        /// The name that was used.
+        name: String,
+        /// What the component's names start with.
+        prefix: String,
+    },
+    /// A change of what was written into an append-only table.
+    #[error(
+        "`{table}` is append-only: its rows are inserted and read, and stay as they are ({verb} is refused)"
+    )]
+    AppendOnly {
+        /// The table.
+        table: String,
+        /// What was tried.
+        verb: &'static str,
+    },
+}
+
+impl Refusal {
+    /// The table it is about, if it is about one.
+    #[must_use]
+    pub fn table(&self) -> Option<&str> {
+        match self {
+            Refusal::NotAllowed(_) => None,
+            Refusal::Foreign { name, .. } => Some(name),
+            Refusal::AppendOnly { table, .. } => Some(table),
+        }
+    }
+}
+
+/// Shorthand for what is not in the subset.
+pub(crate) fn not_allowed<T>(reason: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::NotAllowed(reason.into()))
+}
+
+/// A statement of a migration that is not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The step's name.
+    pub step: String,
+    /// Which statement of the step, from 1; none if the step could not be taken apart.
+    pub statement: Option<usize>,
+    /// How the statement begins.
+    pub words: String,
+    /// The table it is about.
+    pub table: Option<String>,
+    /// Why.
+    pub refusal: Refusal,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step {}", self.step)?;
+        if let Some(number) = self.statement {
+            write!(f, ", statement {number} (`{}`)", self.words)?;
+        }
+        if let Some(table) = &self.table {
+            write!(f, ", table `{table}`")?;
+        }
+        match &self.refusal {
+            Refusal::Foreign { name, prefix } => {
+                write!(
+                    f,
+                    ": `{name}` is not its own; its tables and indexes start with `{prefix}`"
+                )
+            }
+            other => write!(f, ": {other}"),
+        }
+    }
+}
+
+/// All that is wrong with a component's migrations.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, problem) in self.0.iter().enumerate() {
+            if place > 0 {
+                f.write_str("; ")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}

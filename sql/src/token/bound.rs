@@ -1,0 +1,166 @@
+//! The bounds of a statement, counted word by word.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::{Piece, keyword_of};
+use crate::refusal::{Refusal, not_allowed};
+use crate::{MAX_COMPOUND, MAX_NESTING};
+
+/// Words in a row without a comma, at one depth: what bounds trees that lean to one side.
+const MAX_RUN: usize = 800;
+/// Compound operators in one statement, those of its subqueries included.
+const MAX_COMPOUNDS: usize = 10 * MAX_COMPOUND;
+
+/// The statement that is being collected, and how deep it is.
+#[derive(Default)]
+pub(super) struct Current {
+    tokens: Vec<TokenWithSpan>,
+    start: usize,
+    end: usize,
+    levels: Vec<Level>,
+    base: Level,
+    compounds: usize,
+    /// The last word opened parentheses in the place of a table.
+    place_opened: bool,
+    /// What is wrong with it, the first thing.
+    refused: Option<Refusal>,
+}
+
+/// What is known at one depth of parentheses.
+#[derive(Default, Clone, Copy)]
+struct Level {
+    /// Words since the last comma.
+    run: usize,
+    /// Among the tables of FROM.
+    tables: bool,
+    is_case: bool,
+}
+
+impl Current {
+    pub(super) fn push(&mut self, token: TokenWithSpan, start: usize, end: usize) {
+        self.reach(start, end);
+        if self.refused.is_none() {
+            self.refused = self.bound(&token.token).err();
+        }
+        self.tokens.push(token);
+    }
+
+    pub(super) fn refuse(&mut self, refusal: Refusal, start: usize, end: usize) {
+        self.reach(start, end);
+        self.refused.get_or_insert(refusal);
+    }
+
+    fn reach(&mut self, start: usize, end: usize) {
+        if self.tokens.is_empty() && self.refused.is_none() {
+            self.start = start;
+        }
+        self.end = end;
+    }
+
+    fn bound(&mut self, token: &Token) -> Result<(), Refusal> {
+        let keyword = keyword_of(token);
+        let is_place = self.in_place();
+        if std::mem::take(&mut self.place_opened)
+            && !matches!(keyword, Keyword::SELECT | Keyword::WITH | Keyword::VALUES)
+        {
+            // A query or a join: the parser would try both.
+            return not_allowed("tables in parentheses are not allowed; write the joins one after the other");
+        }
+        let level = self.level();
+        level.run += 1;
+        if level.run > MAX_RUN {
+            return not_allowed("an expression or a clause is too long");
+        }
+        match token {
+            Token::Comma => level.run = 0,
+            Token::LParen => {
+                self.place_opened = is_place;
+                self.open(false)?;
+            }
+            Token::RParen => while self.levels.pop().is_some_and(|level| level.is_case) {},
+            _ => self.keyword(keyword)?,
+        }
+        Ok(())
+    }
+
+    fn keyword(&mut self, keyword: Keyword) -> Result<(), Refusal> {
+        match keyword {
+            Keyword::CASE => self.open(true)?,
+            Keyword::END if self.level().is_case => drop(self.levels.pop()),
+            // `IS DISTINCT FROM` has no tables.
+            Keyword::FROM => self.level().tables = self.last_keyword() != Keyword::DISTINCT,
+            Keyword::JOIN => self.level().tables = true,
+            Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT => {
+                self.level().tables = false;
+                self.compounds += 1;
+                if self.compounds > MAX_COMPOUNDS {
+                    return not_allowed(format!("at most {MAX_COMPOUND} queries are put together"));
+                }
+            }
+            Keyword::WHERE
+            | Keyword::GROUP
+            | Keyword::HAVING
+            | Keyword::ORDER
+            | Keyword::LIMIT
+            | Keyword::SET
+            | Keyword::SELECT
+            | Keyword::RETURNING
+            | Keyword::VALUES => self.level().tables = false,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn level(&mut self) -> &mut Level {
+        self.levels.last_mut().unwrap_or(&mut self.base)
+    }
+
+    fn open(&mut self, is_case: bool) -> Result<(), Refusal> {
+        if self.levels.len() == MAX_NESTING {
+            return not_allowed(format!("parentheses and CASE nest at most {MAX_NESTING} deep"));
+        }
+        self.levels.push(Level {
+            is_case,
+            ..Level::default()
+        });
+        Ok(())
+    }
+
+    /// Whether a table or a subquery comes next.
+    fn in_place(&self) -> bool {
+        let level = self.levels.last().unwrap_or(&self.base);
+        level.tables
+            && self.tokens.last().is_some_and(|last| {
+                last.token == Token::Comma || matches!(keyword_of(&last.token), Keyword::FROM | Keyword::JOIN)
+            })
+    }
+
+    fn last_keyword(&self) -> Keyword {
+        self.tokens
+            .last()
+            .map_or(Keyword::NoKeyword, |last| keyword_of(&last.token))
+    }
+
+    /// A trigger has statements of its own, up to its END. It is refused as one.
+    pub(super) fn is_open_trigger(&self) -> bool {
+        let mut words = self.tokens.iter().map_while(|token| match &token.token {
+            Token::Word(word) => Some(word.value.to_ascii_lowercase()),
+            _ => None,
+        });
+        words.next().is_some_and(|word| word == "create")
+            && words.take(2).any(|word| word == "trigger")
+            && self.last_keyword() != Keyword::END
+    }
+
+    pub(super) fn finish<'a>(&mut self, text: &'a str, pieces: &mut Vec<Piece<'a>>) {
+        let current = std::mem::take(self);
+        if !current.tokens.is_empty() || current.refused.is_some() {
+            pieces.push(Piece {
+                tokens: current.tokens,
+                refused: current.refused,
+                text: text.get(current.start..current.end).unwrap_or_default(),
+            });
+        }
+    }
+}
