@@ -105,7 +105,9 @@ impl Additions {
     /// Shows every text of it.
     pub fn texts(&self, mut show: impl FnMut(&str)) {
         for event in &self.events {
-            let texts = ["type", "note"].into_iter().filter_map(|key| event.get(key)?.as_str());
+            let texts = ["type", "note"]
+                .into_iter()
+                .filter_map(|key| event.get(key)?.as_str());
             texts.for_each(&mut show);
         }
         let names = self.changed.iter().chain(&self.failing_tests);

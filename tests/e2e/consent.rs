@@ -264,10 +264,7 @@ async fn a_yes_is_to_one_envelope() {
     let server = place.serve_http(&[]);
     let can = json!({"elicitation": {"form": {}}});
     let asked = call(&server, &can, json!({}), &json!({})).await;
-    let yes = with_answer(
-        &asked,
-        json!({"action": "accept", "content": {"allow": true}}),
-    );
+    let yes = with_answer(&asked, json!({"action": "accept", "content": {"allow": true}}));
     let mut body: Value = serde_json::from_slice(&stateless(
         "tools/call",
         json!({"name": "task_list", "arguments": {}, "requestState": yes["requestState"],

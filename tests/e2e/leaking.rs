@@ -65,11 +65,7 @@ fn heard(wire: &mut Wire, method: &str, mut params: Value) -> Vec<Value> {
 
 fn call(wire: &mut Wire, tool: &str, way: &str, harmless: bool) -> Vec<Value> {
     let arguments = json!({"way": way, "harmless": harmless});
-    heard(
-        wire,
-        "tools/call",
-        json!({"name": tool, "arguments": arguments}),
-    )
+    heard(wire, "tools/call", json!({"name": tool, "arguments": arguments}))
 }
 
 fn holds_secret(heard: &[Value]) -> bool {

@@ -366,11 +366,17 @@ async fn members_are_judged_with_what_they_inherit() {
     }
     let operations = json!([{"tool": "tasks_bootstrap", "args": start}]);
     let ran = session
-        .ok("tasks_batch", json!({"workspace": "test", "operations": operations}))
+        .ok(
+            "tasks_batch",
+            json!({"workspace": "test", "operations": operations}),
+        )
         .await;
     assert_eq!(ran["succeeded"], 1, "{ran:#}");
     session.close().await;
-    assert_eq!(place.sql("SELECT DISTINCT workspace FROM tasks_workspaces"), ["test"]);
+    assert_eq!(
+        place.sql("SELECT DISTINCT workspace FROM tasks_workspaces"),
+        ["test"]
+    );
 }
 
 #[tokio::test]

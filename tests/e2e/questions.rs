@@ -155,7 +155,9 @@ async fn answers_to_a_tool_count_once() {
     let can = json!({"elicitation": {}});
     let tool = "test_input_required_result_request_state";
     let asked = request(&server, &[], &can, (tool, json!({})), &json!({})).await["result"].clone();
-    let questions = asked["inputRequests"].as_object().unwrap_or_else(|| panic!("{asked:#}"));
+    let questions = asked["inputRequests"]
+        .as_object()
+        .unwrap_or_else(|| panic!("{asked:#}"));
     let accept = |key: &String| {
         let yes = json!({"action": "accept", "content": {"ok": true}});
         (key.clone(), yes)

@@ -87,7 +87,8 @@ pub(super) fn completed(
     };
     let properties = tool.spec.input_schema.get("properties");
     for (name, value) in inherited {
-        if properties.is_some_and(|known| known.get(name).is_some()) && !arguments.contains_key(name) {
+        let is_missing = arguments.get(name).is_none_or(Value::is_null);
+        if is_missing && properties.is_some_and(|known| known.get(name).is_some()) {
             arguments.insert(name.clone(), value.clone());
         }
     }

@@ -515,7 +515,10 @@ fn check_schemas(pack: &Pack) -> Result<(), LoadError> {
                     Values::Listed(source) => resources::check_source(&pack.manifest.tools, source).err(),
                     Values::Words(_) => None,
                 };
-                let bad = declared.values.iter().filter_map(|(name, values)| Some((name, bad(values)?)));
+                let bad = declared
+                    .values
+                    .iter()
+                    .filter_map(|(name, values)| Some((name, bad(values)?)));
                 problems.extend(bad.map(|(name, why)| format!("tool {}: argument {name}: {why}", spec.name)));
             }
             Err(found) => problems.extend(found),

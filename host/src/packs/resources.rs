@@ -126,7 +126,10 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
                 Ok(None) => {}
                 Err(err) => problems.push(format!("{VALUES} of {name}: {err}")),
             }
-            match property.as_object_mut().and_then(|property| property.remove(INHERITED)) {
+            match property
+                .as_object_mut()
+                .and_then(|property| property.remove(INHERITED))
+            {
                 None => {}
                 Some(Value::Bool(true)) if spec.members.is_some() => declared.inherited.push(name.clone()),
                 Some(_) => problems.push(format!(
@@ -451,7 +454,14 @@ mod tests {
             check_source(&tools, &serde_json::from_value(source).unwrap())
         };
         assert_eq!((check("job_list"), check("envelope_list")), (Ok(()), Ok(())));
-        for tool in ["job_start", "task_list", "tool_call", "ledger_query", "envelope_open", ""] {
+        for tool in [
+            "job_start",
+            "task_list",
+            "tool_call",
+            "ledger_query",
+            "envelope_open",
+            "",
+        ] {
             let why = check(tool).unwrap_err();
             assert!(why.contains(tool) && why.contains("envelope_list"), "{why}");
         }

@@ -14,7 +14,9 @@ impl Session {
             .execute([now_ms.saturating_sub(REMEMBERED)])?;
         let inserted = self
             .db
-            .prepare_cached("INSERT INTO core_consents (id, used_at) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING")?
+            .prepare_cached(
+                "INSERT INTO core_consents (id, used_at) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING",
+            )?
             .execute((id, now_ms))?;
         Ok(inserted == 1)
     }

@@ -86,9 +86,7 @@ impl Tool for Read {
             text: text.to_owned(),
         };
         let error = || ToolError::new("AS_ASKED", "no").remediation("Ask for something else.");
-        let form = |word: &str| {
-            serde_json::json!({"type": "object", "properties": {"x": {"type": "string", "description": word}}})
-        };
+        let form = |word: &str| serde_json::json!({"type": "object", "properties": {"x": {"type": "string", "description": word}}});
         match self.0.way.as_str() {
             "structured" => said.said = word,
             "text" => said.text = Some(word),
@@ -137,7 +135,11 @@ fn base64(bytes: &[u8]) -> String {
         let bits = at(0) << 16 | at(1) << 8 | at(2);
         for place in 0..4 {
             let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place > three.len() { '=' } else { char::from(letter) });
+            text.push(if place > three.len() {
+                '='
+            } else {
+                char::from(letter)
+            });
         }
     }
     text

@@ -202,7 +202,11 @@ impl Known {
             let rest = text.as_bytes().get(from..)?;
             let place = rest.iter().position(|byte| byte.to_ascii_lowercase() == first)?;
             let rest = rest.get(place..)?;
-            if self.begins.iter().any(|begin| starts_with(rest, begin.as_bytes())) {
+            if self
+                .begins
+                .iter()
+                .any(|begin| starts_with(rest, begin.as_bytes()))
+            {
                 return Some(from + place);
             }
             from += place + 1;
@@ -225,9 +229,7 @@ fn ends_in_word(before: &[u8]) -> bool {
 
 impl SecretScan {
     fn secrets(&self) -> Result<Vec<Secret<'_>>, regex_lite::Error> {
-        let known = KNOWN
-            .iter()
-            .map(|known| (known.name, Some(known), known.pattern));
+        let known = KNOWN.iter().map(|known| (known.name, Some(known), known.pattern));
         let own = self
             .patterns
             .iter()
