@@ -288,16 +288,11 @@ fn subcommand(arguments: &[String]) -> Result<usize, String> {
     Ok(at)
 }
 
-/// One option.
-struct Given {
-    name: String,
-    value: Option<String>,
-}
-
 /// Arguments of a subcommand, told apart.
 struct Parsed {
     subcommand: &'static Subcommand,
-    options: Vec<Given>,
+    /// Names of the options.
+    options: Vec<String>,
     revisions: Vec<String>,
     paths: Vec<String>,
     /// Options and revisions in their order, which means something to git.
@@ -322,7 +317,7 @@ impl Parsed {
                     parsed.paths.extend(words.by_ref().cloned());
                 }
                 "--end-of-options" if subcommand.name == "rev-parse" => {
-                    parsed.give("--end-of-options", None, &[word]);
+                    parsed.give("--end-of-options", &[word]);
                     words.by_ref().for_each(|word| parsed.plain(word));
                 }
                 long if long.starts_with("--") => parsed.long(long, &mut words)?,
@@ -370,7 +365,7 @@ impl Parsed {
         let word = value
             .as_ref()
             .map_or_else(|| name.to_owned(), |value| format!("{name}={value}"));
-        self.give(name, value, &[&word]);
+        self.give(name, &[&word]);
         Ok(())
     }
 
@@ -379,7 +374,7 @@ impl Parsed {
         let letters = &word[1..];
         if letters.bytes().all(|byte| byte.is_ascii_digit()) && self.subcommand.option(word).is_none() {
             self.value_of("-NUMBER").map_err(|_| self.refused(word))?;
-            self.give("-NUMBER", Some(letters.to_owned()), &[word]);
+            self.give("-NUMBER", &[word]);
             return Ok(());
         }
         let mut rest = letters;
@@ -388,11 +383,11 @@ impl Parsed {
             rest = &rest[letter.len_utf8()..];
             let (kind, value) = match self.value_of(&name)? {
                 Value::None => {
-                    self.give(&name, None, &[&name]);
+                    self.give(&name, &[&name]);
                     continue;
                 }
                 Value::Optional(_) if rest.is_empty() => {
-                    self.give(&name, None, &[&name]);
+                    self.give(&name, &[&name]);
                     continue;
                 }
                 Value::Attached(_) if rest.is_empty() => {
@@ -409,20 +404,17 @@ impl Parsed {
             self.check(&name, kind, &value)?;
             // Attached, so that git takes it for the value whatever it looks like; an empty one cannot be.
             match value.is_empty() {
-                true => self.give(&name, Some(value), &[&name, ""]),
-                false => self.give(&name, Some(value.clone()), &[&format!("{name}{value}")]),
+                true => self.give(&name, &[&name, ""]),
+                false => self.give(&name, &[&format!("{name}{value}")]),
             }
             rest = "";
         }
         Ok(())
     }
 
-    fn give(&mut self, name: &str, value: Option<String>, words: &[&str]) {
+    fn give(&mut self, name: &str, words: &[&str]) {
         self.words.extend(words.iter().map(|&word| word.to_owned()));
-        self.options.push(Given {
-            name: name.to_owned(),
-            value,
-        });
+        self.options.push(name.to_owned());
     }
 
     fn value_of(&self, name: &str) -> Result<Value<'static>, String> {
@@ -490,9 +482,7 @@ impl Parsed {
     }
 
     fn has(&self, names: &[&str]) -> bool {
-        self.options
-            .iter()
-            .any(|option| names.contains(&option.name.as_str()))
+        self.options.iter().any(|option| names.contains(&option.as_str()))
     }
 
     /// Refuses what is harmless only with, or without, something else.
