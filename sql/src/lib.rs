@@ -36,7 +36,7 @@ pub const MAX_PARAMETERS: u16 = 100;
 /// Expressions and queries inside each other.
 pub const MAX_DEPTH: usize = 100;
 /// Parentheses and CASE inside each other.
-pub const MAX_NESTING: usize = 40;
+pub const MAX_NESTING: usize = 30;
 /// Tables that one FROM names.
 pub const MAX_JOINED: usize = 20;
 /// Tables that a statement names, each as often as it is read if WITH stands for it.

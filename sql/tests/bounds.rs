@@ -90,7 +90,7 @@ fn worst() -> Vec<String> {
         texts.push(fill(start, part, middle, close, end));
         // The same without its end, and as deep as parentheses may be.
         texts.push(fill(start, part, "", "", ""));
-        for depth in [10, 20, 30, 39] {
+        for depth in [5, 10, 20, 29] {
             let long = "1,".repeat(20_000);
             texts.push([start, &part.repeat(depth), middle, &close.repeat(depth), end].concat());
             texts.push([start, &part.repeat(depth), middle].concat());
@@ -136,7 +136,7 @@ fn no_text_takes_long_or_much_stack() {
         for text in worst() {
             let begun = Instant::now();
             if let Ok(tree) = statement(&text, owner) {
-                sqlite::statement(&tree);
+                drop(sqlite::statement(&tree));
             }
             let steps = [tollgate_sql::Step {
                 name: "0001",

@@ -110,12 +110,12 @@ fn predicate(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal>
         },
         Parsed::IsDistinctFrom(left, right) => Expr::Distinct {
             left: boxed(*left, context)?,
-            right: boxed(*right, context)?,
+            right: compared(*right, context)?,
             not: false,
         },
         Parsed::IsNotDistinctFrom(left, right) => Expr::Distinct {
             left: boxed(*left, context)?,
-            right: boxed(*right, context)?,
+            right: compared(*right, context)?,
             not: true,
         },
         Parsed::InList {
@@ -256,12 +256,19 @@ fn chain(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
     let mut rest = Vec::new();
     let mut first = parsed;
     while let Parsed::BinaryOp { left, op, right } = first {
-        rest.push((operator(&op)?, *right));
+        let operator = operator(&op)?;
+        if binds_tighter(operator) && is_said(&left) {
+            return not_allowed("IS before an operator that binds tighter needs parentheses");
+        }
+        rest.push((operator, *right));
         first = *left;
     }
     if rest.len() + context.depth > crate::MAX_DEPTH {
         return not_allowed(format!("at most {} operators stand in a row", crate::MAX_DEPTH));
     }
+    // The tree is as high as the row is long, wherever it stands.
+    let row = rest.len();
+    context.depth += row;
     let mut left = expr(first, context)?;
     while let Some((operator, right)) = rest.pop() {
         left = Expr::Binary {
@@ -270,7 +277,51 @@ fn chain(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
             right: boxed(right, context)?,
         };
     }
+    context.depth -= row;
     Ok(left)
+}
+
+/// Whether an operator binds tighter than IS.
+fn binds_tighter(operator: Operator) -> bool {
+    !matches!(
+        operator,
+        Operator::And | Operator::Or | Operator::Equal | Operator::Unequal
+    )
+}
+
+/// Whether an expression ends in IS and what is said. SQLite takes an operator after it for a part of what is said.
+fn is_said(parsed: &Parsed) -> bool {
+    matches!(
+        parsed,
+        Parsed::IsTrue(_)
+            | Parsed::IsNotTrue(_)
+            | Parsed::IsFalse(_)
+            | Parsed::IsNotFalse(_)
+            | Parsed::IsNull(_)
+            | Parsed::IsNotNull(_)
+            | Parsed::IsDistinctFrom(..)
+            | Parsed::IsNotDistinctFrom(..)
+    )
+}
+
+/// What IS DISTINCT FROM compares with. The parser takes all that follows for it, SQLite only what binds tighter.
+fn compared(parsed: Parsed, context: &mut Context<'_>) -> Result<Box<Expr>, Refusal> {
+    let torn = match &parsed {
+        Parsed::BinaryOp { op, .. } => !binds_tighter(operator(op)?),
+        Parsed::UnaryOp {
+            op: UnaryOperator::Not,
+            ..
+        }
+        | Parsed::InList { .. }
+        | Parsed::InSubquery { .. }
+        | Parsed::Between { .. }
+        | Parsed::Like { .. } => true,
+        other => is_said(other),
+    };
+    if torn {
+        return not_allowed("what follows IS DISTINCT FROM needs parentheses");
+    }
+    boxed(parsed, context)
 }
 
 fn operator(parsed: &BinaryOperator) -> Result<Operator, Refusal> {

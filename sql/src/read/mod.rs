@@ -23,7 +23,7 @@ use crate::tree::{Definition, Name, Statement};
 use crate::{MAX_COLUMNS, MAX_DEPTH};
 
 /// How deep the parser itself goes.
-const RECURSION: usize = 100;
+const RECURSION: usize = 50;
 /// What a call may say, for who said something else.
 const STATEMENTS: &str = "a statement is SELECT, INSERT (with ON CONFLICT … DO NOTHING or DO UPDATE), UPDATE or \
                           DELETE, with WITH and RETURNING";

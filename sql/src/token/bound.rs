@@ -9,6 +9,7 @@ use crate::{MAX_COMPOUND, MAX_NESTING};
 
 /// Words in a row without a comma, at one depth: what bounds trees that lean to one side.
 const MAX_RUN: usize = 800;
+const TOO_LONG: &str = "an expression or a clause is too long";
 /// Compound operators in one statement, those of its subqueries included.
 const MAX_COMPOUNDS: usize = 10 * MAX_COMPOUND;
 
@@ -30,8 +31,10 @@ pub(super) struct Current {
 /// What is known at one depth of parentheses.
 #[derive(Default, Clone, Copy)]
 struct Level {
-    /// Words since the last comma.
+    /// Words since the last comma, with what parentheses between them hold: no tree of them is higher.
     run: usize,
+    /// The longest run before that.
+    longest: usize,
     /// Among the tables of FROM.
     tables: bool,
     is_case: bool,
@@ -70,15 +73,18 @@ impl Current {
         let level = self.level();
         level.run += 1;
         if level.run > MAX_RUN {
-            return not_allowed("an expression or a clause is too long");
+            return not_allowed(TOO_LONG);
         }
         match token {
-            Token::Comma => level.run = 0,
+            Token::Comma => {
+                level.longest = level.longest.max(level.run);
+                level.run = 0;
+            }
             Token::LParen => {
                 self.place_opened = is_place;
                 self.open(false)?;
             }
-            Token::RParen => while self.levels.pop().is_some_and(|level| level.is_case) {},
+            Token::RParen => while self.close()? {},
             _ => self.keyword(keyword)?,
         }
         Ok(())
@@ -87,7 +93,9 @@ impl Current {
     fn keyword(&mut self, keyword: Keyword) -> Result<(), Refusal> {
         match keyword {
             Keyword::CASE => self.open(true)?,
-            Keyword::END if self.level().is_case => drop(self.levels.pop()),
+            Keyword::END if self.level().is_case => {
+                self.close()?;
+            }
             // `IS DISTINCT FROM` has no tables.
             Keyword::FROM => self.level().tables = self.last_keyword() != Keyword::DISTINCT,
             Keyword::JOIN => self.level().tables = true,
@@ -110,6 +118,25 @@ impl Current {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Leaves a level, and says whether that was a CASE.
+    fn close(&mut self) -> Result<bool, Refusal> {
+        let Some(Level {
+            run,
+            longest,
+            is_case,
+            ..
+        }) = self.levels.pop()
+        else {
+            return Ok(false);
+        };
+        let level = self.level();
+        level.run += run.max(longest);
+        if level.run > MAX_RUN {
+            return not_allowed(TOO_LONG);
+        }
+        Ok(is_case)
     }
 
     fn level(&mut self) -> &mut Level {
