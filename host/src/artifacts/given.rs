@@ -66,8 +66,8 @@ impl CallArtifacts {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = std::mem::take(&mut given.contents);
         drop(given);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|artifact| contents.iter().all(|(id, _)| *id != artifact.id));
+        let taken_back = |id: &str| contents.iter().any(|(given, _)| given == id);
+        self.call.kept().retain(|artifact| !taken_back(&artifact.id));
     }
 }
 
