@@ -35,6 +35,8 @@ pub const MAX_COMPOUND: usize = 5;
 pub const MAX_PARAMETERS: u16 = 100;
 /// Expressions and queries inside each other.
 pub const MAX_DEPTH: usize = 100;
+/// Queries inside each other.
+pub const MAX_QUERIES: usize = 12;
 /// Parentheses and CASE inside each other.
 pub const MAX_NESTING: usize = 30;
 /// Tables that one FROM names.

@@ -99,6 +99,8 @@ pub(crate) struct Context<'a> {
     /// Tables that were named so far.
     tables: usize,
     depth: usize,
+    /// Queries around the one that is read.
+    queries: usize,
 }
 
 impl<'a> Context<'a> {
@@ -108,6 +110,7 @@ impl<'a> Context<'a> {
             with: Vec::new(),
             tables: 0,
             depth: 0,
+            queries: 0,
         }
     }
 

@@ -15,15 +15,23 @@ use crate::tree::{
     Body, Compound, Cte, Direction, Item, Join, JoinKind, Name, On, Order, Part, Place, Query, Select,
     Source, With,
 };
-use crate::{MAX_COMPOUND, MAX_JOINED, MAX_TABLES};
+use crate::{MAX_COMPOUND, MAX_JOINED, MAX_QUERIES, MAX_TABLES};
 
 pub(super) fn query(parsed: ParsedQuery, context: &mut Context<'_>) -> Result<Query, Refusal> {
-    context.deeper(|context| {
+    if context.queries == MAX_QUERIES {
+        return not_allowed(format!(
+            "queries stand at most {MAX_QUERIES} deep inside each other"
+        ));
+    }
+    context.queries += 1;
+    let read = context.deeper(|context| {
         let known = context.with.len();
         let query = scoped(parsed, context);
         context.with.truncate(known);
         query
-    })
+    });
+    context.queries -= 1;
+    read
 }
 
 /// A query's parts, for statements whose WITH stands before them.
