@@ -374,7 +374,7 @@ async fn members_are_judged_with_what_they_inherit() {
     assert_eq!(ran["succeeded"], 1, "{ran:#}");
     session.close().await;
     assert_eq!(
-        place.sql("SELECT DISTINCT workspace FROM tasks_workspaces"),
+        place.sql("SELECT name FROM tasks_workspaces"),
         ["test"]
     );
 }
