@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::read::{self, Owner};
 use crate::refusal::Refusal;
 use crate::sqlite;
+use crate::stack;
 use crate::tree;
 
 /// Bytes of texts, read and printed, that one generation keeps. There are two.
@@ -67,11 +68,14 @@ impl Reader {
             prefix: &self.prefix,
             append_only: &self.append_only,
         };
-        let read = read::statement(text, owner)?;
-        let statement = Arc::new(Statement {
-            sql: [&self.lead, sqlite::statement(&read).as_str()].concat(),
-            writes: !matches!(read, tree::Statement::Query(_)),
+        let statement = stack::apart(|| {
+            let read = read::statement(text, owner)?;
+            Ok(Arc::new(Statement {
+                sql: [&self.lead, sqlite::statement(&read).as_str()].concat(),
+                writes: !matches!(read, tree::Statement::Query(_)),
+            }))
         });
+        let statement = statement.unwrap_or_else(|| Err(stack::unread()))?;
         self.kept().keep(text, &statement);
         Ok(statement)
     }

@@ -14,6 +14,7 @@ pub mod read;
 mod refusal;
 pub mod schema;
 pub mod sqlite;
+mod stack;
 mod token;
 pub mod tree;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::read::{Owner, definition};
 use crate::refusal::{Problem, Problems, Refusal, not_allowed};
 use crate::sqlite;
+use crate::stack;
 use crate::token::pieces;
 use crate::tree::{Column, CreateTable, Definition, Name, Rule, TableRule};
 
@@ -152,9 +153,22 @@ fn reaction(table: &Name) -> Refusal {
 
 /// Reads the migrations of the component whose tables start with `prefix`. All that is wrong is told at once.
 pub fn read<'a>(prefix: &str, steps: impl IntoIterator<Item = Step<'a>>) -> Result<Schema, Problems> {
+    let steps: Vec<Step<'a>> = steps.into_iter().collect();
+    stack::apart(|| read_all(prefix, &steps)).unwrap_or_else(|| {
+        Err(Problems(vec![Problem {
+            step: String::new(),
+            statement: None,
+            words: String::new(),
+            table: None,
+            refusal: stack::unread(),
+        }]))
+    })
+}
+
+fn read_all(prefix: &str, steps: &[Step<'_>]) -> Result<Schema, Problems> {
     let mut schema = Schema::default();
     let mut problems = Vec::new();
-    for step in steps {
+    for &step in steps {
         let commands = read_step(prefix, step, &mut schema, &mut problems);
         schema.steps.push(commands);
     }
