@@ -147,7 +147,6 @@ pub mod workspace;
 pub mod policy;
 // Hidden modules are what hosts and the native backend share.
 #[doc(hidden)]
-
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 pub mod guest;

@@ -31,8 +31,7 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, ToolError,
-    stale,
+    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, ToolError, stale,
 };
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.

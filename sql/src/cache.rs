@@ -69,7 +69,7 @@ impl Reader {
             append_only: &self.append_only,
         };
         let statement = stack::apart(|| {
-            let read = read::statement(text, owner)?;
+            let read = read::statement_here(text, owner)?;
             Ok(Arc::new(Statement {
                 sql: [&self.lead, sqlite::statement(&read).as_str()].concat(),
                 writes: !matches!(read, tree::Statement::Query(_)),

@@ -145,7 +145,10 @@ fn what_would_not_load_is_not_added() {
     let place = Place::new();
     for (name, why) in [
         ("impostor", "it claims tool `task_get`"),
-        ("trespasser", "its migrations cannot be run: step 0001_init, statement 2"),
+        (
+            "trespasser",
+            "its migrations cannot be run: step 0001_init, statement 2",
+        ),
     ] {
         let output = place.run(&["packs", "add", path(&guest(name)), "--grant", "all"]);
         assert_eq!(output.status.code(), Some(2), "{name}");

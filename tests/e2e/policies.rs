@@ -373,10 +373,7 @@ async fn members_are_judged_with_what_they_inherit() {
         .await;
     assert_eq!(ran["succeeded"], 1, "{ran:#}");
     session.close().await;
-    assert_eq!(
-        place.sql("SELECT name FROM tasks_workspaces"),
-        ["test"]
-    );
+    assert_eq!(place.sql("SELECT name FROM tasks_workspaces"), ["test"]);
 }
 
 #[tokio::test]

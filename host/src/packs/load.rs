@@ -116,8 +116,13 @@ impl LoadError {
 
 /// What is wrong with a component's migrations, each by itself.
 pub(crate) fn migration_problems(read: &Result<Namespace, Problems>) -> Vec<String> {
-    let problems = read.as_ref().err().map_or(&[][..], |Problems(problems)| problems.as_slice());
-    let said = problems.iter().map(|problem| format!("its migrations cannot be run: {problem}"));
+    let problems = read
+        .as_ref()
+        .err()
+        .map_or(&[][..], |Problems(problems)| problems.as_slice());
+    let said = problems
+        .iter()
+        .map(|problem| format!("its migrations cannot be run: {problem}"));
     said.collect()
 }
 

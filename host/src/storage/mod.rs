@@ -57,8 +57,8 @@ pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use schema::{Misplaced, obstacle};
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
-pub use tollgate_sql::Problems;
 pub use stats::ToolStats;
+pub use tollgate_sql::Problems;
 pub use verify::{Broken, Verified};
 
 /// A session on a database of its own in memory, with the host's tables and those of components.

@@ -455,7 +455,16 @@ mod tests {
             ..WorkspaceInfo::default()
         };
         let data = place.path().join("data");
-        let opened = Workspaces::open([Registration { path, info, git: Default::default() }], 0o022, &data).unwrap();
+        let opened = Workspaces::open(
+            [Registration {
+                path,
+                info,
+                git: Default::default(),
+            }],
+            0o022,
+            &data,
+        )
+        .unwrap();
         let workspace = Arc::clone(opened.get("app").unwrap());
         (place, workspace)
     }

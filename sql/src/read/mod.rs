@@ -18,6 +18,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use crate::refusal::{Refusal, not_allowed};
+use crate::stack;
 use crate::token::{Piece, pieces};
 use crate::tree::{Definition, Name, Statement};
 use crate::{MAX_COLUMNS, MAX_DEPTH};
@@ -42,8 +43,13 @@ pub struct Owner<'a> {
     pub append_only: &'a BTreeSet<String>,
 }
 
-/// The one statement of a text.
+/// The one statement of a text, read on a stack of its own.
 pub fn statement(text: &str, owner: Owner<'_>) -> Result<Statement, Refusal> {
+    stack::apart(|| statement_here(text, owner)).unwrap_or_else(|| Err(stack::unread()))
+}
+
+/// The same on this thread's stack, which must be large.
+pub(crate) fn statement_here(text: &str, owner: Owner<'_>) -> Result<Statement, Refusal> {
     let mut pieces = pieces(text)?;
     match (pieces.pop(), pieces.len()) {
         (None, _) => not_allowed(format!("there is no statement; {STATEMENTS}")),

@@ -42,9 +42,9 @@ impl Fixture {
             outside.execute_batch(&tables).expect("tables");
         }
         let outside = Connection::open(&path).expect("a connection");
-        let log = "CREATE TABLE mine_log (id INTEGER PRIMARY KEY, line TEXT) STRICT;
+        let table = "CREATE TABLE mine_log (id INTEGER PRIMARY KEY, line TEXT) STRICT;
                    INSERT INTO mine_log VALUES (1, 'first')";
-        outside.execute_batch(log).expect("a log");
+        outside.execute_batch(table).expect("a log");
         Fixture {
             session: database.write_session().expect("a session"),
             namespace: Namespace::of_pack("mine").with_tables(&[log()]).expect("a log"),

@@ -119,7 +119,8 @@ const PACK: Pack = Pack {
     tools: tools![Execute, Query, Fill, Run],
     migrations: &[Migration {
         name: "0001_init",
-        sql: "CREATE TABLE prober_rows (id INTEGER PRIMARY KEY, body BLOB);
+        sql:
+            "CREATE TABLE prober_rows (id INTEGER PRIMARY KEY, body BLOB);
               CREATE TABLE prober_log (id INTEGER PRIMARY KEY, line TEXT NOT NULL) WITH (append_only = true);",
     }],
     ..Pack::EMPTY
