@@ -21,7 +21,7 @@ use crate::{
 ///     )?)
 /// }
 /// # use tollgate_sdk::{CallInfo, Pack, native::Session};
-/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let (session, call) = (Session::new(&Pack { name: "notes", ..Pack::EMPTY }), CallInfo::default());
 /// # let cx = Cx::new(session.backend(), &call);
 /// # session.sql("CREATE TABLE notes_notes (text TEXT, at TEXT)");
 /// assert_eq!(remember(&cx, "the build needs protoc")?, 1);

@@ -121,7 +121,7 @@ impl Row {
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, params, native::Session};
-/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let (session, call) = (Session::new(&Pack { name: "notes", ..Pack::EMPTY }), CallInfo::default());
 /// # let cx = Cx::new(session.backend(), &call);
 /// # session.sql("CREATE TABLE notes_notes (id INTEGER PRIMARY KEY, text TEXT)");
 /// cx.db.execute("INSERT INTO notes_notes (text) VALUES (?1)", params!["hello"])?;

@@ -135,7 +135,7 @@ pub trait Host {
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, params, native::Session};
-/// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+/// # let (session, call) = (Session::new(&Pack { name: "notes", ..Pack::EMPTY }), CallInfo::default());
 /// # let cx = Cx::new(session.backend(), &call);
 /// # session.sql("CREATE TABLE notes_notes (text TEXT)");
 /// // A `Run` tool gets one around a closure. An error would undo what is in it.

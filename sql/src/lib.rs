@@ -30,6 +30,8 @@ pub const VERSION: u32 = 1;
 pub const MAX_TEXT: usize = 100_000;
 /// Columns of a table, a row, a result, a key or an order.
 pub const MAX_COLUMNS: usize = 100;
+/// Terms that rows are sorted or grouped by: a sort is one step of the engine, which no deadline interrupts.
+pub const MAX_SORTED: usize = 16;
 /// Queries that UNION, EXCEPT and INTERSECT put together.
 pub const MAX_COMPOUND: usize = 5;
 /// Parameters are `?1` to this one.

@@ -52,6 +52,8 @@ impl Place {
 
     /// With a configuration.
     pub(crate) fn with(config: &str) -> Place {
+        // Tests look into databases by themselves, too.
+        tollgate::storage::prepare().unwrap();
         let place = Place {
             dir: tempfile::tempdir().unwrap(),
         };

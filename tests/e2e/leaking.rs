@@ -1,6 +1,8 @@
 //! A policy on results sees every way out of a call: nothing of what it denies leaves, stays or is told meanwhile.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::harness::{Place, Wire, guest};
@@ -45,13 +47,15 @@ fn curious(place: &Place) -> Wire {
 
 /// Everything that the client hears until a request is answered; the answer is the last. Questions are declined.
 fn heard(wire: &mut Wire, method: &str, mut params: Value) -> Vec<Value> {
+    static NEXT: AtomicU64 = AtomicU64::new(2);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
     params["_meta"] = json!({"progressToken": "p"});
-    let request = json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params});
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     wire.send(request.to_string().as_bytes());
     let mut heard = Vec::new();
     loop {
         let message = wire.receive();
-        let is_answer = message["id"] == 2 && message.get("method").is_none();
+        let is_answer = message["id"] == id && message.get("method").is_none();
         if message["method"] == "elicitation/create" {
             let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {"action": "decline"}});
             wire.send(answer.to_string().as_bytes());

@@ -23,7 +23,7 @@ fn promises(page: &str) -> Vec<(String, Vec<String>)> {
 
 /// Whether something in backticks is the name of a test.
 fn is_test(quoted: &str) -> bool {
-    quoted.contains('_') && quoted.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    quoted.matches('_').count() > 2 && quoted.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn sources(root: &Path, quoted: &[String]) -> Vec<PathBuf> {

@@ -11,7 +11,7 @@ use super::{Caller, Gate, Reply, Settled, admission};
 use crate::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use crate::envelope::Charge;
 use crate::hash;
-use crate::packs::ToolEntry;
+use crate::packs::{Body, Effect, ToolEntry};
 use crate::policies::Verdict;
 use crate::share::Share;
 use crate::storage::{OpType, Operation, claimed_actor};
@@ -55,7 +55,12 @@ impl Gate {
         envelope_id: Option<String>,
     ) -> Draft {
         let named = |key: &str| arguments.get(key).and_then(Value::as_str).and_then(claimed_actor);
-        let claimed = || named("actor").or_else(|| named("actor_name"));
+        // Queries of the host's own name an actor to look for, and claim nothing.
+        let claims = !matches!(tool.body, Body::Core(_)) || tool.spec.effect != Effect::Read;
+        let claimed = || {
+            let name = named("actor").or_else(|| named("actor_name"));
+            name.filter(|_| claims)
+        };
         let identity = caller
             .identity
             .as_ref()

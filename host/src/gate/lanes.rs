@@ -61,7 +61,7 @@ pub(super) enum Waiting {
     Caller(oneshot::Sender<Settled>),
     /// Its caller, who has not heard yet what the policies said. The call came straight from the reader
     /// that had it judged, which spares it a way through the caller's task.
-    Judged(oneshot::Sender<Judged>, Recording),
+    Judged(oneshot::Sender<Judged>, Box<Recording>),
 }
 
 impl Waiting {
@@ -69,7 +69,7 @@ impl Waiting {
     pub(super) fn tell(self, settled: Settled) {
         match self {
             Waiting::Caller(reply) => drop(reply.send(settled)),
-            Waiting::Judged(reply, recording) => drop(reply.send(Judged::Settled(settled, recording))),
+            Waiting::Judged(reply, recording) => drop(reply.send(Judged::Settled(settled, *recording))),
         }
     }
 }
@@ -386,7 +386,7 @@ impl Reader {
             match judged {
                 Judged::Passed(guest, draft) if guest.effect == Effect::Write => {
                     let recording = draft.recording.clone();
-                    let reply = Waiting::Judged(reply, recording);
+                    let reply = Waiting::Judged(reply, Box::new(recording));
                     let _ = self.writes.send(Job::Call { guest, draft, reply });
                 }
                 judged => drop(reply.send(judged)),

@@ -368,7 +368,7 @@ impl Catalog {
     /// The schemes of a pack's addresses that another pack answers for: a reader of one's address would get the
     /// other's content.
     fn taken_addresses(&self, pack: &Pack) -> Vec<String> {
-        let declared = pack.manifest.tools.iter().map(|spec| spec.clone());
+        let declared = pack.manifest.tools.iter().cloned();
         let declared = declared.filter_map(|mut spec| resources::take(&pack.manifest.name, &mut spec).ok());
         let bases: BTreeSet<String> = declared
             .flat_map(|declared| declared.resources)

@@ -14,6 +14,9 @@ use rusqlite::{Connection, ffi};
 use super::functions::{self, Ends, Late, Meter, Wildcards};
 use super::memory;
 
+/// The encoding of texts, as functions that return one want it: in a byte.
+const UTF8: u8 = ffi::SQLITE_UTF8.to_le_bytes()[0];
+
 /// Tells a function that its call's time is over.
 pub(super) type IsLate = Arc<dyn Fn() -> bool + Send + Sync>;
 
@@ -183,7 +186,7 @@ impl<'a> Cx<'a> {
                 text.as_ptr().cast(),
                 text.len() as u64,
                 ffi::SQLITE_TRANSIENT(),
-                ffi::SQLITE_UTF8 as _,
+                UTF8,
             );
         }
     }

@@ -91,7 +91,7 @@ const GREEDY: &[&str] = &[
     "SELECT count(*) FROM (SELECT ?1 || i AS t FROM n ORDER BY t LIMIT 1000000)",
     "SELECT count(*) FROM (SELECT ?1 || i AS t, count(*) FROM n GROUP BY t)",
     "SELECT count(*) FROM (SELECT ?1 || i FROM n UNION SELECT ?1 || i FROM n)",
-    ", m(t) AS MATERIALIZED (SELECT ?1 || i FROM n) SELECT count(*) FROM m AS a, m AS b WHERE a.t > b.t",
+    ", m(t) AS (SELECT ?1 || i FROM n) SELECT count(*) FROM m AS a, m AS b WHERE a.t > b.t",
     "SELECT max(a) FROM (SELECT last_value(?1 || i) OVER (ORDER BY i ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS a FROM n)",
     "SELECT count(*) FROM n WHERE ?1 || i IN (SELECT ?1 || i FROM n)",
     "SELECT count(DISTINCT ?1 || i) FROM n",
@@ -282,13 +282,17 @@ fn planning_ends_at_the_deadline_too() {
 fn no_straight_line_of_long_values_passes_the_deadline() {
     let place = place();
     for term in [
-        "?1 = ?2 COLLATE NOCASE",
+        "?1 = ?2",
         "CAST(?1 AS REAL) = ?2",
         "length(?1) = ?2",
         "?1 || ?1 = ?2",
     ] {
-        let terms = (0..1_500).map(|at| term.replace("= ", &format!("= {at} || ")));
-        let sql = format!("SELECT {}", pairs(terms.collect(), "OR"));
+        let terms: Vec<String> = (0..1_500)
+            .map(|at| term.replace("= ", &format!("= {at} || ")))
+            .collect();
+        // As many in one column as the reader takes, and as many columns.
+        let columns: Vec<String> = terms.chunks(15).map(|terms| terms.join(" OR ")).collect();
+        let sql = format!("SELECT {}", columns.join(", "));
         let params = [text("0".repeat(900_000)), text("0".repeat(900_000))];
         let session = place.call(Duration::from_millis(200));
         let started = Instant::now();
@@ -329,7 +333,7 @@ fn sorting_within_the_budget_takes_no_time() {
     let place = place();
     let session = place.call(Duration::from_secs(60));
     for (rows, by) in [
-        (2_500, "?1 || (i * 7919 % 8000) COLLATE NOCASE"),
+        (2_500, "?1 || (i * 7919 % 8000)"),
         (60_000, "?1 <> '' AND i * 7919 % 60000"),
     ] {
         let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {rows})");

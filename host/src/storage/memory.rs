@@ -21,8 +21,9 @@ const LONG: i64 = 32 << 10;
 const EACH: i64 = 64;
 /// Room beyond a budget that is used up, for the small allocations of undoing what used it up.
 const SLACK: i64 = 1 << 20;
-/// Bytes of originals of changed pages that a transaction keeps in memory before they go to a file.
-const JOURNAL_SPILL: c_int = 4 << 20;
+/// Bytes of originals of changed pages that a transaction keeps in memory before they go to a file. Below 128 KiB,
+/// because SQLite writes them in one piece and keeps 17 bits of its length: 128 KiB end as a full disk.
+const JOURNAL_SPILL: c_int = 124 << 10;
 
 /// What a component's statements may take from here on, on this thread.
 #[derive(Debug, Clone, Copy)]

@@ -522,7 +522,9 @@ mod tests {
                       CREATE TABLE shop_log (id TEXT PRIMARY KEY, item TEXT REFERENCES shop_items (id)
                                              ON DELETE CASCADE) STRICT;
                       INSERT INTO shop_items VALUES ('a', 1); INSERT INTO shop_log VALUES ('1', 'a');";
-        session.db.execute_batch(tables).unwrap();
+        session
+            .migrating(&namespace, |db| db.execute_batch(tables))
+            .unwrap();
         let log = std::sync::Arc::new(BTreeSet::from(["shop_log".to_owned()]));
         session.migrating(&namespace.while_append_only(&log), |db| db.execute_batch(sql))
     }

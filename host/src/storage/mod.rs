@@ -61,6 +61,11 @@ pub use stats::ToolStats;
 pub use tollgate_sql::Problems;
 pub use verify::{Broken, Verified};
 
+/// Makes SQLite ready for a [`Database`]. A program that uses SQLite by itself as well calls this before.
+pub fn prepare() -> rusqlite::Result<()> {
+    memory::install()
+}
+
 /// A session on a database of its own in memory, with the host's tables and those of components.
 pub fn scratch<'a>(
     components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,

@@ -7,7 +7,7 @@ use sqlparser::ast::{
     WindowSpec, WindowType,
 };
 
-use super::{Context, column_name, name, none, query, single, width};
+use super::{Context, column_name, name, none, query, single, sorted_by, width};
 use crate::MAX_ARGUMENTS;
 use crate::functions::{self, Use};
 use crate::refusal::{Refusal, not_allowed};
@@ -510,7 +510,7 @@ fn window(parsed: WindowType, context: &mut Context<'_>) -> Result<Window, Refus
     else {
         return not_allowed("a window has no name; OVER takes it in parentheses");
     };
-    width(partition_by.len())?;
+    sorted_by(partition_by.len())?;
     Ok(Window {
         partition_by: list(partition_by, context)?,
         order_by: query::order(order_by, context)?,

@@ -21,7 +21,7 @@ use crate::refusal::{Refusal, not_allowed};
 use crate::stack;
 use crate::token::{Piece, pieces};
 use crate::tree::{Definition, Name, Statement};
-use crate::{MAX_COLUMNS, MAX_DEPTH};
+use crate::{MAX_COLUMNS, MAX_DEPTH, MAX_SORTED};
 
 /// How deep the parser itself goes.
 const RECURSION: usize = 50;
@@ -218,6 +218,15 @@ fn column_names(idents: Vec<Ident>) -> Result<Vec<Name>, Refusal> {
 fn width(columns: usize) -> Result<(), Refusal> {
     if columns > MAX_COLUMNS {
         return not_allowed(format!("at most {MAX_COLUMNS} columns are allowed in one place"));
+    }
+    Ok(())
+}
+
+fn sorted_by(terms: usize) -> Result<(), Refusal> {
+    if terms > MAX_SORTED {
+        return not_allowed(format!(
+            "rows are sorted or grouped by at most {MAX_SORTED} terms"
+        ));
     }
     Ok(())
 }

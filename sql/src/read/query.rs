@@ -9,7 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::expr::{expr, list, optional};
-use super::{Context, column_name, column_names, name, none, single, width};
+use super::{Context, column_name, column_names, name, none, single, sorted_by, width};
 use crate::refusal::{Refusal, not_allowed};
 use crate::tree::{
     Body, Compound, Cte, Direction, Item, Join, JoinKind, Name, On, Order, Part, Place, Query, Select,
@@ -286,7 +286,7 @@ fn select(parsed: ParsedSelect, context: &mut Context<'_>) -> Result<Select, Ref
         condition: optional(selection, context)?,
         group_by: match group_by {
             GroupByExpr::Expressions(terms, modifiers) if modifiers.is_empty() => {
-                width(terms.len())?;
+                sorted_by(terms.len())?;
                 list(terms, context)?
             }
             GroupByExpr::Expressions(..) | GroupByExpr::All(_) => {
@@ -491,7 +491,7 @@ fn alias_with_columns(parsed: TableAlias) -> Result<(Name, Vec<Name>), Refusal> 
 }
 
 pub(super) fn order(parsed: Vec<OrderByExpr>, context: &mut Context<'_>) -> Result<Vec<Order>, Refusal> {
-    width(parsed.len())?;
+    sorted_by(parsed.len())?;
     let terms = parsed.into_iter().map(|term| {
         let OrderByExpr {
             expr: value,

@@ -122,6 +122,11 @@ enum Server {
 }
 
 fn main() -> ExitCode {
+    // The bench looks into databases by itself, too.
+    if let Err(err) = tollgate::storage::prepare() {
+        let _ = writeln!(std::io::stderr().lock(), "bench: {err}");
+        return ExitCode::FAILURE;
+    }
     let result = match Cli::parse() {
         Cli {
             server: Some(Server::PlainServer { db }),

@@ -203,7 +203,7 @@ mod tests {
         let text = judged(&ended);
         for expected in [
             "in a text",
-            "image/x-kind, 24 bytes, SHA-256 ",
+            "image/x-kind, 25 bytes, SHA-256 ",
             "in a picture",
             "in a sound",
             "notes://in-an-address",
