@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use serde_json::Value as Json;
 
 pub use record::Artifact;
@@ -92,10 +93,7 @@ impl Session {
     /// If a migration fails: the pack's own mistake, which a test should show.
     #[must_use]
     pub fn new(pack: &'static Pack) -> Session {
-        Session::open(
-            pack,
-            Connection::open_in_memory().expect("an in-memory database opens"),
-        )
+        Session::open(pack, open())
     }
 
     /// The pack over any database, after its migrations.
@@ -109,7 +107,7 @@ impl Session {
 
     /// The tables of a policy start with another name than its own.
     pub(crate) fn new_policy(pack: &'static Pack) -> Session {
-        let db = Connection::open_in_memory().expect("an in-memory database opens");
+        let db = open();
         Session::open_as(&format!("policy-{}", pack.name), pack, db)
     }
 
@@ -364,6 +362,18 @@ fn migrate(db: &Connection, owner: &str, migrations: &[crate::Migration]) -> tol
         }
     }
     tollgate_sql::Reader::new(&prefix, schema.append_only().clone(), "")
+}
+
+/// A database as the host opens it: a name in quotes that nobody knows is an error, and no text.
+fn open() -> Connection {
+    let db = Connection::open_in_memory().expect("an in-memory database opens");
+    for quoted in [
+        DbConfig::SQLITE_DBCONFIG_DQS_DML,
+        DbConfig::SQLITE_DBCONFIG_DQS_DDL,
+    ] {
+        db.set_db_config(quoted, false).expect("SQLite has the setting");
+    }
+    db
 }
 
 fn outcome(result: &Result<Reply, ToolError>) -> String {

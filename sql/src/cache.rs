@@ -21,6 +21,8 @@ pub struct Statement {
     pub sql: String,
     /// It changes rows.
     pub writes: bool,
+    /// Names that WITH gives in it, in lower case: no tables.
+    pub with: Arc<[String]>,
 }
 
 /// Reads what one component says during calls. Everybody who runs its calls shares one.
@@ -69,10 +71,11 @@ impl Reader {
             append_only: &self.append_only,
         };
         let statement = stack::apart(|| {
-            let read = read::statement_here(text, owner)?;
+            let (read, names) = read::statement_and_names(text, owner)?;
             Ok(Arc::new(Statement {
                 sql: [&self.lead, sqlite::statement(&read).as_str()].concat(),
                 writes: !matches!(read, tree::Statement::Query(_)),
+                with: names.into(),
             }))
         });
         let statement = statement.unwrap_or_else(|| Err(stack::unread()))?;

@@ -28,6 +28,8 @@ pub const VERSION: u32 = 1;
 
 /// Bytes of one text.
 pub const MAX_TEXT: usize = 100_000;
+/// Bytes of all migrations of a component: each is kept while all are read.
+pub const MAX_MIGRATIONS: usize = 512 << 10;
 /// Columns of a table, a row, a result, a key or an order.
 pub const MAX_COLUMNS: usize = 100;
 /// Terms that rows are sorted or grouped by: a sort is one step of the engine, which no deadline interrupts.

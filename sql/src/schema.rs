@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::MAX_MIGRATIONS;
 use crate::read::{Owner, definition};
 use crate::refusal::{Problem, Problems, Refusal, not_allowed};
 use crate::sqlite;
@@ -166,6 +167,17 @@ pub fn read<'a>(prefix: &str, steps: impl IntoIterator<Item = Step<'a>>) -> Resu
 }
 
 fn read_all(prefix: &str, steps: &[Step<'_>]) -> Result<Schema, Problems> {
+    if steps.iter().map(|step| step.sql.len()).sum::<usize>() > MAX_MIGRATIONS {
+        return Err(Problems(vec![Problem {
+            step: String::new(),
+            statement: None,
+            words: String::new(),
+            table: None,
+            refusal: Refusal::NotAllowed(format!(
+                "the migrations of a component have at most {MAX_MIGRATIONS} bytes together"
+            )),
+        }]));
+    }
     let mut schema = Schema::default();
     let mut problems = Vec::new();
     for &step in steps {

@@ -1,4 +1,5 @@
 //! What is read, what is refused, and that what is printed means what was said.
+#![allow(clippy::disallowed_methods, reason = "tests read the migrations of the packs")]
 
 use std::collections::BTreeSet;
 

@@ -59,7 +59,8 @@ fn is_free_of_content(metadata: &Metadata<'_>) -> bool {
     let most = if is_of("tollgate") {
         Level::TRACE
     } else if is_of("rmcp") {
-        Level::WARN
+        // Its warnings print the errors that it answers, and those hold arguments and results.
+        Level::ERROR
     } else {
         Level::INFO
     };

@@ -140,6 +140,26 @@ pub(super) fn check_start(global: &Global, site: &Site, config: &Config) -> anyh
     Ok(())
 }
 
+/// Remembers what this configuration protects beside what it protected before. A start takes nothing away: what the
+/// file lost may be back soon, and a server that runs still holds to it.
+pub(super) fn remember_more(global: &Global, site: &Site, config: &Config) -> anyhow::Result<()> {
+    let path = Config::file(global.config.as_deref());
+    if let Ok(path) = path.as_deref()
+        && config.is_from_file()
+    {
+        let records = Records::open(site.data())?;
+        let mut protections = config.protections();
+        protections.extend(
+            records
+                .of(path)?
+                .into_iter()
+                .flat_map(|record| record.protections),
+        );
+        records.remember(path, protections)?;
+    }
+    Ok(())
+}
+
 /// Remembers what this configuration protects, for starts and reloads to come.
 pub(super) fn remember(global: &Global, site: &Site, config: &Config) -> anyhow::Result<()> {
     let path = Config::file(global.config.as_deref());

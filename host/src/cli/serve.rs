@@ -42,7 +42,7 @@ impl Serve {
             .load(&config, workspaces, &self.filters.choice(&config)?)
             .await?;
         super::log_state(&loaded.catalog);
-        reload::remember(global, &site, &config)?;
+        reload::remember_more(global, &site, &config)?;
         let mut gate = site.gate(&config, loaded)?;
         let traced = telemetry.as_ref().is_some_and(|telemetry| telemetry.traces);
         let queue = traced.then(|| gate.trace());

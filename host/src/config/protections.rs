@@ -26,6 +26,7 @@ const MAX_RECORD: u64 = 4 << 20;
 const PROTECTING: &[&str] = &[
     "server.read_only",
     "server.auth",
+    "server.limits",
     "envelope.require",
     "envelope.max_mutations",
     "envelope.max_test_runs",
@@ -34,16 +35,17 @@ const PROTECTING: &[&str] = &[
     "envelope.ceiling",
     "packs.*.enabled",
     "packs.*.exclude",
+    "packs.*.grants",
     "packs.*.sha256",
     "packs.*.limits",
     "policies.*",
+    "workspaces.*.git",
 ];
 /// Keys below these that give away instead.
 const GIVING: &[&str] = &[
     "policies.*.mode",
     "policies.*.fail_open",
     "policies.*.grants",
-    "policies.*.order",
     "policies.*.phase",
     "policies.*.tools",
 ];

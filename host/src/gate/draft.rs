@@ -22,6 +22,8 @@ pub(super) struct Draft {
     pub(super) started: Instant,
     /// Whose call it is, for lanes that are shared.
     pub(super) share: Share,
+    /// Its arguments may name who calls.
+    claims: bool,
     pub(super) charge: Charge,
     pub(super) operation: Operation,
     pub(super) recording: Recording,
@@ -54,13 +56,6 @@ impl Gate {
         caller: &Caller,
         envelope_id: Option<String>,
     ) -> Draft {
-        let named = |key: &str| arguments.get(key).and_then(Value::as_str).and_then(claimed_actor);
-        // Queries of the host's own name an actor to look for, and claim nothing.
-        let claims = !matches!(tool.body, Body::Core(_)) || tool.spec.effect != Effect::Read;
-        let claimed = || {
-            let name = named("actor").or_else(|| named("actor_name"));
-            name.filter(|_| claims)
-        };
         let identity = caller
             .identity
             .as_ref()
@@ -68,6 +63,8 @@ impl Gate {
         let mut draft = Draft {
             started: Instant::now(),
             share: caller.share.clone(),
+            // Queries of the host's own name an actor to look for, and claim nothing.
+            claims: !matches!(tool.body, Body::Core(_)) || tool.spec.effect != Effect::Read,
             charge: admission::charge(tool, &[]),
             recording: Recording {
                 artifacts: CallArtifacts::new(self.artifacts.clone(), caller.share.clone()),
@@ -87,7 +84,7 @@ impl Gate {
                 error_code: None,
                 failure_class: None,
                 limit_triggered: None,
-                actor: identity.or_else(claimed),
+                actor: identity,
                 client: caller.client.clone(),
                 connection: caller.connection.clone(),
                 request_id: caller.request_id.clone(),
@@ -117,6 +114,11 @@ impl Gate {
 impl Draft {
     /// Says which arguments the call has.
     pub(super) fn describe(&mut self, arguments: &Value) {
+        // Of amended arguments the row has no other actor either.
+        if self.operation.identity.is_none() && self.claims {
+            let named = |key: &str| arguments.get(key).and_then(Value::as_str).and_then(claimed_actor);
+            self.operation.actor = named("actor").or_else(|| named("actor_name"));
+        }
         let canonical = tollgate_sdk::canonical_json(arguments);
         self.operation.args_hash = hash::sha256_hex(canonical.as_bytes());
         let described = self

@@ -9,8 +9,10 @@ use rmcp::model::RequestId;
 
 /// Most runs of numbers that are told apart. Clients that count use one.
 const MAX_RUNS: usize = 1024;
-/// Most texts that are remembered: the latest.
+/// Most texts that are remembered, and numbers that are in no run: the latest.
 const MAX_TEXTS: usize = 16 << 10;
+/// Runs up to this length are remembered number by number once there are too many runs.
+const SHORT: i64 = 16;
 
 /// The ids of one session, in bounded memory.
 #[derive(Debug, Default)]
@@ -25,7 +27,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Notes an id. `false` if it was used before. Of a client that jumps about between more numbers than are told apart,
-    /// low numbers that it left out count as used.
+    /// the latest are remembered.
     pub(super) fn is_first(&mut self, id: &RequestId) -> bool {
         match id {
             RequestId::Number(number) => self.is_first_number(*number),
@@ -39,7 +41,8 @@ impl Seen {
             .range(..=number)
             .next_back()
             .map(|(start, end)| (*start, *end));
-        if before.is_some_and(|(_, end)| number <= end) {
+        if before.is_some_and(|(_, end)| number <= end) || self.texts.contains(&self.hasher.hash_one(number))
+        {
             return false;
         }
         let mut start = number;
@@ -51,22 +54,34 @@ impl Seen {
         let follows = number.checked_add(1).and_then(|next| self.runs.remove(&next));
         self.runs.insert(start, follows.unwrap_or(number));
         if self.runs.len() > MAX_RUNS {
-            self.join_lowest();
+            self.scatter();
         }
         true
     }
 
-    fn join_lowest(&mut self) {
-        let mut lowest = self.runs.iter().map(|(start, end)| (*start, *end));
-        if let (Some((start, _)), Some((next, end))) = (lowest.next(), lowest.next()) {
-            self.runs.remove(&next);
-            self.runs.insert(start, end);
+    /// Makes room for a run: the lowest short one is remembered number by number. Without one the lowest is forgotten.
+    fn scatter(&mut self) {
+        let is_short = |(start, end): &(i64, i64)| end.saturating_sub(*start) < SHORT;
+        let mut runs = self.runs.iter().map(|(start, end)| (*start, *end));
+        let lowest = runs.clone().next();
+        let Some((start, end)) = runs.find(is_short).or(lowest) else {
+            return;
+        };
+        self.runs.remove(&start);
+        if is_short(&(start, end)) {
+            for number in start..=end {
+                self.keep(self.hasher.hash_one(number));
+            }
         }
     }
 
     fn is_first_text(&mut self, text: &str) -> bool {
         // The key is this session's own, so that nobody finds two texts that are taken for one.
-        let hash = self.hasher.hash_one(text);
+        self.keep(self.hasher.hash_one(text))
+    }
+
+    /// Remembers one of the latest. `false` if it is remembered already.
+    fn keep(&mut self, hash: u64) -> bool {
         if !self.texts.insert(hash) {
             return false;
         }
@@ -128,6 +143,9 @@ mod tests {
         assert!((0..5000).all(|id| number(&mut seen, id * 10)));
         assert_eq!(seen.runs.len(), MAX_RUNS);
         assert!((0..5000).all(|id| !number(&mut seen, id * 10)));
+        // What was never used is never taken for used.
+        assert!((0..5000).all(|id| number(&mut seen, id * 10 + 5)));
+        let mut seen = Seen::default();
         let many = i64::try_from(MAX_TEXTS).unwrap() + 10;
         assert!((0..many).all(|id| text(&mut seen, &id.to_string())));
         assert_eq!((seen.texts.len(), seen.order.len()), (MAX_TEXTS, MAX_TEXTS));

@@ -174,7 +174,7 @@ const FUNCTIONS: &[&str] = &[
 ];
 
 /// Allows or denies one action of one statement.
-pub(super) fn decide(mode: &Mode, context: &AuthContext<'_>) -> Authorization {
+pub(super) fn decide(mode: &Mode, with: &[String], context: &AuthContext<'_>) -> Authorization {
     let allowed = match (mode, &context.action) {
         (Mode::Host, action) => host_may(context.accessor, action),
         // Dropping a column gives its name where other actions give the database's. What a table is renamed to
@@ -188,6 +188,14 @@ pub(super) fn decide(mode: &Mode, context: &AuthContext<'_>) -> Authorization {
         ) => *database_name == "main" && namespace.owns(table_name),
         (Mode::Migration(_), action) if context.database_name == Some("temp") => renames_in_temp(action),
         _ if context.database_name.is_some_and(|name| name != "main") => false,
+        // Of what WITH names SQLite asks as of a table if no column of it is read.
+        (
+            Mode::Component(_),
+            AuthAction::Read {
+                table_name,
+                column_name: "",
+            },
+        ) if with.iter().any(|name| name.eq_ignore_ascii_case(table_name)) => true,
         (Mode::Component(namespace), action) => component_may(namespace, action),
         (Mode::Migration(namespace), action) => migration_may(namespace, action),
     };
@@ -269,7 +277,7 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
         }
         // ALTER TABLE runs functions of SQLite's own.
         AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
-        AuthAction::Select => true,
+        AuthAction::Select | AuthAction::Recursive => true,
         _ => false,
     }
 }

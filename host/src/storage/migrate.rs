@@ -38,6 +38,16 @@ pub enum MigrationError {
         /// Its name.
         step: String,
     },
+    /// A step that was not applied comes before one that was.
+    #[error("migration {step} of {pack} comes before {applied}, which was applied; new migrations come last")]
+    Early {
+        /// Whose step.
+        pack: String,
+        /// The new one.
+        step: String,
+        /// The one that was applied.
+        applied: String,
+    },
     /// The database has steps that the component does not know.
     #[error(
         "the database has migration {step} of {pack}, which this version does not know; use a newer version"
@@ -47,6 +57,14 @@ pub enum MigrationError {
         pack: String,
         /// Its name.
         step: String,
+    },
+    /// A table of the host's own was taken away.
+    #[error(
+        "the host's table {table} is gone, so nothing was repaired: somebody renamed or dropped it; name it back or restore a backup"
+    )]
+    Missing {
+        /// The table.
+        table: &'static str,
     },
     /// A step's SQL failed.
     #[error("migration {step} of {pack} failed: {reason}")]
@@ -405,6 +423,16 @@ fn missing<'a>(
                 });
             }
             None => missing.push(step),
+        }
+        // A step before applied ones would run under what was append-only at its place, not now.
+        if let Some(early) = missing.first().filter(|early| early.name != step.name)
+            && applied.iter().any(|(name, _)| *name == step.name)
+        {
+            return Err(MigrationError::Early {
+                pack: pack.to_owned(),
+                step: early.name.clone(),
+                applied: step.name.clone(),
+            });
         }
     }
     Ok(missing)

@@ -5,6 +5,9 @@ use super::schema::{Cure, Misplaced, pristine, quoted};
 use super::session::Session;
 use super::{Database, MigrationError};
 
+/// Tables that every database of the host has had from its first migration on.
+const OWN: [&str; 3] = ["core_operations", "core_envelopes", "core_anchors"];
+
 impl Database {
     /// Drops what neither the host nor a component may have in the database, with its rows, and makes triggers and
     /// indexes of the host's own anew that are gone or others. What was done. The operator asked for it.
@@ -16,11 +19,26 @@ impl Database {
         session
             .db
             .authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>)?;
+        // Rows that somebody moved away are not dropped as a stranger's.
+        if session.has_migrations()? {
+            for table in OWN {
+                if !session.has_table(table)? {
+                    return Err(MigrationError::Missing { table });
+                }
+            }
+        }
         let mut done = cure(&session, Cure::Drop)?;
         // A database of an older version lacks what its next migrations make.
         migrate::apply_core(&session)?;
         done.extend(cure(&session, Cure::Restore)?);
         Ok(done)
+    }
+}
+
+impl Session {
+    fn has_table(&self, name: &str) -> rusqlite::Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
+        self.db.query_row(sql, [name], |row| row.get(0))
     }
 }
 

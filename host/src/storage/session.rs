@@ -81,6 +81,8 @@ struct State {
     mode: Mutex<Mode>,
     deadline: Mutex<Option<Deadline>>,
     changes: Mutex<Changes>,
+    /// Names that WITH gives in the component's statement: no tables.
+    with: Mutex<Arc<[String]>>,
 }
 
 impl State {
@@ -117,10 +119,11 @@ impl Session {
             mode: Mutex::new(Mode::Host),
             deadline: Mutex::new(None),
             changes: Mutex::new(Changes::new()),
+            with: Mutex::default(),
         });
         let seen = Arc::clone(&state);
         db.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
-            access::decide(&lock(&seen.mode), &context)
+            access::decide(&lock(&seen.mode), &lock(&seen.with), &context)
         }))?;
         let seen = Arc::clone(&state);
         let is_late: IsLate = Arc::new(move || seen.is_late());
@@ -155,6 +158,11 @@ impl Session {
         *lock(&self.state.mode) = Mode::Component(namespace.clone());
         *lock(&self.state.deadline) = Some(deadline.clone());
         self.budget.set(Some(Budget::from_now(SQL_MEMORY)));
+    }
+
+    /// Names that WITH gives in the component's statement that is prepared next.
+    pub(super) fn name_with(&self, names: &Arc<[String]>) {
+        *lock(&self.state.with) = Arc::clone(names);
     }
 
     /// Bounds the memory of the component's statement that runs until the result is dropped.

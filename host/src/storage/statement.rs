@@ -83,6 +83,7 @@ impl Session {
         let read = namespace
             .read(sql)
             .map_err(|refusal| SqlError::Refused(refusal.to_string()))?;
+        self.name_with(&read.with);
         let _armed = self.bound_memory();
         let done = self
             .prepare(&read.sql)
@@ -166,15 +167,19 @@ fn rows(statement: &mut CachedStatement<'_>, params: &[Value]) -> Result<Vec<Vec
         }
         // What SQLite needs to show a value has no way to fail.
         let values = memory::exempt(|| {
-            let values = (0..columns).map(|column| read(row.get_ref(column)?));
+            let values = (0..columns).map(|column| {
+                let value = row.get_ref(column)?;
+                // Counted before it is copied: one row may have a hundred long values.
+                bytes += length(value);
+                if bytes > MAX_BYTES {
+                    return Err(SqlError::TooLarge(format!(
+                        "a query returns at most {MAX_BYTES} bytes"
+                    )));
+                }
+                read(value)
+            });
             values.collect::<Result<Vec<_>, _>>()
         })?;
-        bytes += values.iter().map(size).sum::<usize>();
-        if bytes > MAX_BYTES {
-            return Err(SqlError::TooLarge(format!(
-                "a query returns at most {MAX_BYTES} bytes"
-            )));
-        }
         if !charged.add(held(&values)) {
             return Err(SqlError::Memory);
         }
@@ -229,11 +234,10 @@ fn read(value: ValueRef<'_>) -> Result<Value, SqlError> {
     })
 }
 
-fn size(value: &Value) -> usize {
+fn length(value: ValueRef<'_>) -> usize {
     match value {
-        Value::Null | Value::Integer(_) | Value::Real(_) => 16,
-        Value::Text(text) => text.len(),
-        Value::Blob(bytes) => bytes.len(),
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 16,
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
     }
 }
 

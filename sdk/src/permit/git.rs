@@ -148,8 +148,9 @@ impl GitCommand {
                     "-z",
                     "--no-commit-id",
                 ];
-                let words = words.into_iter().chain(["HEAD", revision, "--"]);
-                Ok(Some(words.map(str::to_owned).collect()))
+                let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+                words.extend(["HEAD".to_owned(), revision.clone(), "--".to_owned()]);
+                Ok(Some(words))
             }
             TreeWrites::Anything => Err(self.outside("any file", prefixes)),
         }
@@ -538,6 +539,12 @@ impl Parsed {
             // All tracked files are removed.
             (true, _) => TreeWrites::Anything,
             (false, []) if made || self.has(&["-d", "--detach"]) => TreeWrites::Nothing,
+            // A branch is named, and a tag may have the same name.
+            (false, [target])
+                if target != "-" && !target.starts_with("refs/") && !target.starts_with('@') =>
+            {
+                TreeWrites::To(format!("refs/heads/{target}"))
+            }
             (false, [target]) => TreeWrites::To(target.clone()),
             _ => TreeWrites::Anything,
         }

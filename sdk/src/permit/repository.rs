@@ -203,7 +203,9 @@ impl Search<'_> {
         let named = self.named();
         let mut stores = vec![(objects, 0)];
         while let Some((store, depth)) = stores.pop() {
-            for line in borrowed(&store) {
+            let lines = borrowed(&store)
+                .map_err(|err| self.refuse(&format!("objects/info/alternates cannot be read: {err}")))?;
+            for line in lines {
                 let place = store.join(&line);
                 let real = place.canonicalize().unwrap_or(place);
                 if depth == MAX_ALTERNATES || !named.as_ref().is_some_and(|named| real.starts_with(named)) {
@@ -297,12 +299,26 @@ fn utf8(path: &Path) -> Result<String, Unusable> {
         .ok_or_else(|| Unusable::Refused(format!("the path {} is not UTF-8", path.display())))
 }
 
+/// Whether git takes a file for `HEAD`: without it there is no repository, and git compares plain files.
+fn is_head(git: &Dir) -> bool {
+    let Ok(content) = bounded(git, "HEAD", MAX_LINK) else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(&content);
+    let line = text.trim_end();
+    match line.strip_prefix("ref:") {
+        Some(name) => name.trim_start().starts_with("refs/"),
+        None => matches!(line.len(), 40 | 64) && line.bytes().all(|letter| letter.is_ascii_hexdigit()),
+    }
+}
+
 /// Git takes a directory for a repository if these are there.
 fn is_repository(git: &Dir, common: &Dir) -> Result<(), Unusable> {
     let is_dir = |name: &str| common.metadata(name).is_ok_and(|metadata| metadata.is_dir());
     match git
         .symlink_metadata("HEAD")
         .is_ok_and(|metadata| metadata.is_file())
+        && is_head(git)
         && is_dir("objects")
         && is_dir("refs")
     {
@@ -335,17 +351,20 @@ fn read_line(file: &Path) -> Option<String> {
 }
 
 /// Other stores that one borrows objects from, as paths.
-fn borrowed(objects: &Path) -> Vec<PathBuf> {
-    let read = || {
-        let dir = Dir::open_ambient_dir(objects, ambient_authority()).ok()?;
-        bounded(&dir, "info/alternates", MAX_LINK).ok()
+fn borrowed(objects: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let read = Dir::open_ambient_dir(objects, ambient_authority())
+        .and_then(|dir| bounded(&dir, "info/alternates", MAX_LINK));
+    let content = match read {
+        Ok(content) => content,
+        // Only what is not there names no other store. What cannot be read may name any.
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(err) => return Err(err),
     };
-    let content = read().unwrap_or_default();
-    content
+    Ok(content
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
         .map(|line| PathBuf::from(OsStr::from_bytes(line)))
-        .collect()
+        .collect())
 }
 
 fn bounded(dir: &Dir, name: impl AsRef<Path>, limit: u64) -> std::io::Result<Vec<u8>> {

@@ -50,6 +50,11 @@ pub fn statement(text: &str, owner: Owner<'_>) -> Result<Statement, Refusal> {
 
 /// The same on this thread's stack, which must be large.
 pub(crate) fn statement_here(text: &str, owner: Owner<'_>) -> Result<Statement, Refusal> {
+    statement_and_names(text, owner).map(|(statement, _)| statement)
+}
+
+/// The same with all names that WITH gives in it, in lower case.
+pub(crate) fn statement_and_names(text: &str, owner: Owner<'_>) -> Result<(Statement, Vec<String>), Refusal> {
     let mut pieces = pieces(text)?;
     match (pieces.pop(), pieces.len()) {
         (None, _) => not_allowed(format!("there is no statement; {STATEMENTS}")),
@@ -64,11 +69,11 @@ pub(crate) fn definition(piece: Piece<'_>, owner: Owner<'_>) -> Result<Definitio
     define::definition(parsed, &mut Context::new(owner))
 }
 
-fn change(parsed: Parsed, owner: Owner<'_>, allowed: &str) -> Result<Statement, Refusal> {
+fn change(parsed: Parsed, owner: Owner<'_>, allowed: &str) -> Result<(Statement, Vec<String>), Refusal> {
     let mut context = Context::new(owner);
     let statement = write::statement(parsed, &mut context, allowed)?;
     context.finish()?;
-    Ok(statement)
+    Ok((statement, context.given))
 }
 
 fn parse(piece: Piece<'_>, allowed: &str) -> Result<Parsed, Refusal> {
@@ -81,6 +86,7 @@ fn parse(piece: Piece<'_>, allowed: &str) -> Result<Parsed, Refusal> {
     if let Some(refusal) = piece.refused {
         return Err(refusal);
     }
+    let refused = named(&piece);
     let dialect = Portable;
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(RECURSION)
@@ -91,10 +97,48 @@ fn parse(piece: Piece<'_>, allowed: &str) -> Result<Parsed, Refusal> {
     });
     parsed.map_err(|err| match err {
         ParserError::RecursionLimitExceeded => Refusal::NotAllowed("it is nested too deeply".to_owned()),
+        ParserError::ParserError(_) | ParserError::TokenizerError(_) if refused.is_some() => {
+            let word = refused.unwrap_or_default();
+            Refusal::NotAllowed(format!("`{word}` is not allowed; {allowed}"))
+        }
         ParserError::ParserError(reason) | ParserError::TokenizerError(reason) => {
             Refusal::NotAllowed(format!("not understood or not allowed: {reason}; {allowed}"))
         }
     })
+}
+
+/// Words of SQL that no statement of the subset has.
+const OUTSIDE: &[&str] = &[
+    "TRIGGER",
+    "VIEW",
+    "TEMP",
+    "TEMPORARY",
+    "VIRTUAL",
+    "GENERATED",
+    "WITHOUT",
+    "GLOB",
+    "REGEXP",
+    "MATCH",
+    "MATERIALIZED",
+    "NATURAL",
+    "LATERAL",
+];
+
+/// The word that most likely keeps a statement from being understood.
+fn named(piece: &Piece<'_>) -> Option<String> {
+    let words = || {
+        piece.tokens.iter().filter_map(|token| match &token.token {
+            Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
+            _ => None,
+        })
+    };
+    let mut first = words();
+    if let (Some(verb), Some(or)) = (first.next(), first.next())
+        && or == "OR"
+    {
+        return Some(format!("{verb} OR"));
+    }
+    words().find(|word| OUTSIDE.contains(&word.as_str()))
 }
 
 /// What is known on the way through one statement.
@@ -102,6 +146,8 @@ pub(crate) struct Context<'a> {
     owner: Owner<'a>,
     /// The names that WITH gave, in lower case, and how many tables each stands for.
     with: Vec<(String, usize)>,
+    /// All names that WITH gave so far.
+    given: Vec<String>,
     /// Tables that were named so far.
     tables: usize,
     depth: usize,
@@ -114,6 +160,7 @@ impl<'a> Context<'a> {
         Context {
             owner,
             with: Vec::new(),
+            given: Vec::new(),
             tables: 0,
             depth: 0,
             queries: 0,

@@ -147,6 +147,7 @@ fn cte(parsed: ParsedCte, recursive: bool, context: &mut Context<'_>) -> Result<
             table.0
         ));
     }
+    context.given.push(folded.clone());
     let before = std::mem::take(&mut context.tables);
     let place = context.with.len();
     if recursive {

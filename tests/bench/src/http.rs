@@ -154,8 +154,8 @@ impl Tools for Connection {
         let events = text
             .lines()
             .map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
-        let answers = events.filter_map(|event| serde_json::from_str::<Value>(event).ok());
-        let mut answer = answers.last().context("the server wrote no JSON")?;
+        let mut answers = events.filter_map(|event| serde_json::from_str::<Value>(event).ok());
+        let mut answer = answers.next_back().context("the server wrote no JSON")?;
         let structured = answer.pointer_mut("/result/structuredContent");
         Ok(structured.map(Value::take).unwrap_or_default())
     }

@@ -254,11 +254,10 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
         .in_flight
         .take(share.as_str())
         .map_err(|full| door.full(full))?;
-    // Who has not said who it is has to send all of it before its connection is kept for it.
-    let known = identity.as_ref().and_then(|_| busy(Work::Call));
     let pass = door.pace.enter(&share).await;
     let (body, room) = door.body(body, &share).await?;
-    let busy = known.or_else(|| busy(Work::Call));
+    // Only a request that came whole keeps its connection's place.
+    let busy = busy(Work::Call);
     let place = door.place(&body, &share).await?;
     let body = wire::repair(&body).map_or(body, Bytes::from);
     parts.headers.remove(header::CONTENT_LENGTH);

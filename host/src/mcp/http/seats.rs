@@ -172,10 +172,11 @@ impl Seats {
             return (!may_stay || since(opened) >= GRACE).then_some((u8::from(may_stay), opened));
         }
         if is_idle {
-            return (since(state.idle_since) >= IDLE).then_some((2, state.idle_since));
+            let is_long = since(state.idle_since) >= IDLE;
+            return (is_long || has_most).then_some((if is_long { 2 } else { 3 }, state.idle_since));
         }
         // Whoever has most of the places has no claim to keep streams in them.
-        (state.calls == 0 && has_most).then_some((3, opened))
+        (state.calls == 0 && has_most).then_some((4, opened))
     }
 }
 

@@ -111,7 +111,7 @@ const SETTINGS: &[&str] = &[
      diff.statnamewidth diff.submodule diff.suppressblankempty diff.tool diff.trustexitcode diff.wordregex \
      diff.wserrorhighlight diff.*.algorithm diff.*.binary diff.*.cachetextconv diff.*.command diff.*.funcname diff.*.textconv diff.*.trustexitcode \
      diff.*.wordregex diff.*.xfuncname",
-    "extensions.compatobjectformat extensions.noop extensions.noop-v1 extensions.objectformat extensions.partialclone \
+    "extensions.compatobjectformat extensions.noop extensions.objectformat extensions.partialclone \
      extensions.preciousobjects extensions.refstorage extensions.relativeworktrees extensions.worktreeconfig",
     "filter.*.required gpg.format gpg.mintrustlevel",
     "log.abbrevcommit log.date log.decorate log.diffmerges log.excludedecoration log.follow log.graphcolors \
@@ -156,6 +156,7 @@ const LISTED: &[&str] = &[
 /// Settings that may be there with some values only.
 fn value_fits(key: &str, value: &str) -> bool {
     match key {
+        VERSION => matches!(value, "0" | "1"),
         "extensions.refstorage" => matches!(value, "files" | "reftable"),
         // `remerge` merges anew, for which drivers may be programs.
         "log.diffmerges" => !value.trim_start().starts_with('r'),
@@ -163,6 +164,15 @@ fn value_fits(key: &str, value: &str) -> bool {
         _ => true,
     }
 }
+
+const VERSION: &str = "core.repositoryformatversion";
+/// Extensions that only version 1 has.
+const VERSION_1: &[&str] = &[
+    "extensions.compatobjectformat",
+    "extensions.objectformat",
+    "extensions.refstorage",
+    "extensions.relativeworktrees",
+];
 
 /// Settings that only one subcommand heeds.
 const ONLY_FOR: &[(&str, &str)] = &[("blame.ignorerevsfile", "blame"), ("commit.template", "commit")];
@@ -181,7 +191,15 @@ pub(crate) struct Scope<'a> {
 /// Names of the settings in a configuration that may not be there, sorted.
 pub(crate) fn check(content: &[u8], scope: Scope<'_>) -> Result<Vec<String>, Malformed> {
     let mut refused = Vec::new();
-    for Setting { key, value } in read(content)? {
+    let settings: Vec<Setting> = read(content)?.into_iter().collect();
+    // Git takes no repository of version 0 with extensions of version 1, and compares plain files then.
+    let mut versions = settings.iter().filter(|setting| setting.key == VERSION);
+    if versions.next_back().is_none_or(|setting| setting.value != "1") {
+        let newer = settings.iter().map(|setting| setting.key.as_str());
+        refused.extend(newer.filter(|key| VERSION_1.contains(key)).map(str::to_owned));
+        refused.dedup();
+    }
+    for Setting { key, value } in settings {
         if !scope.allows(&key, &value) && !refused.contains(&key) {
             refused.push(key);
         }
@@ -397,6 +415,7 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests make files for git to read")]
 mod tests {
     use super::*;
 

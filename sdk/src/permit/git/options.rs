@@ -294,7 +294,7 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
            --branches[=TEXT] --tags[=TEXT] --remotes[=TEXT] --glob=TEXT --exclude=TEXT --not --revs-only --no-revs --flags \
            --no-flags --show-toplevel --show-prefix --show-cdup --show-object-format[=storage|input|output] --show-ref-format \
            --is-inside-work-tree --is-inside-git-dir --is-bare-repository --is-shallow-repository --git-dir --default:REV \
-           --disambiguate=TEXT --since=TEXT --until=TEXT",
+           --since=TEXT --until=TEXT",
         ],
     ),
     reads(
