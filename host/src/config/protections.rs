@@ -119,6 +119,13 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
             found.insert(format!("policies/{name} fail_open false"));
         }
     }
+    // Built-in packs are granted everything unless grants are said; to others grants only give.
+    for (name, pack) in tables(said.get("packs")) {
+        if pack.contains_key("source") {
+            let grants = format!("packs/{name}/grants");
+            found.retain(|key| !key.starts_with(&grants));
+        }
+    }
     // Without any, the current directory is one.
     if tables(said.get("workspaces")).next().is_some() {
         found.insert("workspaces".to_owned());

@@ -1,4 +1,4 @@
-//! Puts the functions of [`functions`](super::functions) in the place of SQLite's own, on one connection.
+//! Puts the functions of [`functions`] in the place of SQLite's own, on one connection.
 
 #![allow(
     unsafe_code,

@@ -297,10 +297,12 @@ fn no_straight_line_of_long_values_passes_the_deadline() {
         let session = place.call(Duration::from_millis(200));
         let started = Instant::now();
         let done = session.query(&shop(), &sql, &params);
-        let Err(SqlError::TooLarge(said)) = done else {
-            panic!("{term}: {done:?}");
-        };
-        assert!(said.contains("this many terms"), "{term}: {said}");
+        match done {
+            Err(SqlError::TooLarge(said)) => assert!(said.contains("this many terms"), "{term}: {said}"),
+            // A busy machine gets to the deadline first.
+            Err(SqlError::Interrupted) => {}
+            done => panic!("{term}: {done:?}"),
+        }
         assert!(started.elapsed() < PATIENCE, "{term}: {:?}", started.elapsed());
         drop(session);
         // Short values are as welcome as ever, and the next statement has its length back.
