@@ -861,7 +861,7 @@ mod tests {
               when writing: no: `-` looks like an option and stands where a revision has to be
             switch main
               no: `git switch` writes; the workspace's `git` would have to be "write", and th
-              when writing: git --literal-pathspecs switch --quiet main To("main")
+              when writing: git --literal-pathspecs switch --quiet main To("refs/heads/main")
             switch --orphan x
               no: `git switch` writes; the workspace's `git` would have to be "write", and th
               when writing: git --literal-pathspecs switch --quiet --orphan=x Anything
