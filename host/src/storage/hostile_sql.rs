@@ -351,6 +351,40 @@ fn sorting_within_the_budget_takes_no_time() {
 }
 
 #[test]
+fn a_row_of_long_values_is_counted_before_it_is_copied() {
+    let place = place();
+    let session = place.call(PATIENCE);
+    let sql = format!("SELECT {}", vec!["?1"; 100].join(", "));
+    let done = session.query(&shop(), &sql, &[text("x".repeat(999_000))]);
+    assert!(
+        matches!(&done, Err(SqlError::TooLarge(said)) if said.contains("4194304")),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn what_with_names_can_be_counted_and_tables_of_others_cannot() {
+    let place = place();
+    let session = place.call(PATIENCE);
+    for sql in [
+        "WITH r AS (SELECT id FROM shop_items GROUP BY id) SELECT count(*) FROM r",
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT 1 FROM t",
+        "WITH v(a) AS (VALUES (1), (2)) SELECT count(*) FROM v",
+        "SELECT EXISTS (WITH t AS (SELECT name FROM shop_items LIMIT 1) SELECT 1 FROM t AS x, t AS y)",
+    ] {
+        assert!(session.query(&shop(), sql, &[]).is_ok(), "{sql}");
+    }
+    for sql in [
+        "SELECT count(*) FROM core_operations",
+        "WITH core_operations AS (SELECT 1) SELECT count(*) FROM core_operations",
+        "SELECT (WITH r AS (SELECT 1) SELECT count(*) FROM r), count(*) FROM core_envelopes",
+    ] {
+        let done = session.query(&shop(), sql, &[]);
+        assert!(matches!(done, Err(SqlError::Refused(_))), "{sql}: {done:?}");
+    }
+}
+
+#[test]
 fn a_batch_that_runs_out_of_memory_leaves_nothing() {
     let place = place();
     let session = place.call(Duration::from_secs(60));

@@ -789,6 +789,29 @@ mod tests {
     }
 
     #[test]
+    fn a_new_step_comes_after_those_that_were_applied() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("t.db")).unwrap();
+        let log = "CREATE TABLE shop_log (id INTEGER PRIMARY KEY, line TEXT) WITH (append_only = true);
+                   INSERT INTO shop_log (line) VALUES ('as it was')";
+        let mut steps = first_step(log);
+        database.migrate(&Namespace::of_pack("shop"), &steps).unwrap();
+        // Before the table is append-only, by the list; not by what is in the database.
+        steps.insert(
+            0,
+            Step {
+                name: "0000_early".to_owned(),
+                sql: "UPDATE shop_log SET line = 'forged'".to_owned(),
+            },
+        );
+        let refused = database.migrate(&Namespace::of_pack("shop"), &steps);
+        assert!(
+            matches!(refused, Err(MigrationError::Early { .. })),
+            "{refused:?}"
+        );
+    }
+
+    #[test]
     fn a_step_that_was_read_is_not_looked_at_again() {
         let dir = tempfile::tempdir().unwrap();
         let database = Database::open(&dir.path().join("t.db")).unwrap();
