@@ -249,7 +249,9 @@ fn clash<'a>(
         // Those of the program have names that fit each other, and keep them whoever took a like one before.
         return None;
     }
-    if let Some(other) = builtin::policies().find(|other| clashes(other)) {
+    // A longer name reaches nothing of a built-in policy, and one of the program is trusted with what it reaches itself.
+    let reaches = |other: &&str| clashes(other) && other.len() > own.len();
+    if let Some(other) = builtin::policies().find(reaches) {
         return Some(format!(
             "it calls itself `{own}`, and its tables could be those of the built-in policy `{other}`; rename it"
         ));
@@ -450,12 +452,6 @@ mod tests {
                 "built-in policy `side-effect-approval`",
             ),
             ("side", vec![], vec![], "built-in policy `side-effect-approval`"),
-            (
-                "side-effect-approval-x",
-                vec![],
-                vec![],
-                "built-in policy `side-effect-approval`",
-            ),
             (
                 "mine-too",
                 vec![("mine", "one")],
