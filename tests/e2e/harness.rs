@@ -31,6 +31,11 @@ pub(crate) fn guest(name: &str) -> PathBuf {
     path
 }
 
+/// A built-in policy as a file, the way one of somebody else's comes.
+pub(crate) fn policy_component(name: &str) -> PathBuf {
+    guests().with_file_name("policies").join(format!("{name}.wasm"))
+}
+
 /// A data directory and a configuration.
 pub(crate) struct Place {
     dir: TempDir,

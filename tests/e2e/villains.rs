@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::forged::altered;
-use crate::harness::{Place, Session, guest, until};
+use crate::harness::{Place, Session, guest, policy_component, until};
 
 /// What the built-in policy `cel` says of itself, and something as long.
 const SUMMARY: &str = "What an operator says in one CEL expression.";
@@ -302,23 +302,18 @@ async fn who_denies_everything_can_be_sent_away() {
 
 #[test]
 fn a_policy_whose_tables_could_be_anothers_is_refused_naming_both() {
-    let bytes = std::fs::read(guest("villain")).unwrap();
-    // `policy_cel_…` could be tables of both.
-    let other = altered(&bytes, "task-store", "cel-abcdef");
-    let other = altered(
-        &std::fs::read(other.path()).unwrap(),
-        "task_store_seen",
-        "cel_abcdef_seen",
-    );
-    let place = Place::with(&format!("[policies.mine]\nsource = {:?}\n", other.path()));
+    // `policy_task_store_…` could be tables of both.
+    let longer = policy_component("loop-breaker");
+    let longer = altered(&std::fs::read(longer).unwrap(), "loop-breaker", "task-store-x");
+    let place = Place::with(&format!(
+        "[policies.mine]\nsource = {:?}\n[policies.other]\nsource = {:?}\ngrants.ledger = true\n",
+        guest("villain"),
+        longer.path()
+    ));
     let listed = place.run(&["policies", "list"]);
     let said = String::from_utf8_lossy(&listed.stderr).into_owned();
     assert!(
-        said.contains("`cel-abcdef`") && said.contains("built-in policy `cel`"),
+        said.contains("`task-store-x`") && said.contains("`task-store` in [policies.mine]"),
         "{said}"
-    );
-    assert_eq!(
-        place.sql("SELECT name FROM sqlite_master WHERE name LIKE 'policy_cel%'"),
-        [] as [&str; 0]
     );
 }

@@ -226,7 +226,11 @@ fn refuse_clashes(members: &mut [Member], known: &[String]) {
         };
         let loaded = before.iter().filter_map(|other| {
             let policy = other.policy.as_ref().ok()?;
-            Some((policy.manifest.name.as_str(), other.name.as_str()))
+            Some((
+                policy.manifest.name.as_str(),
+                other.name.as_str(),
+                policy.is_builtin(),
+            ))
         });
         let own = policy.manifest.name.as_str();
         if let Some(problem) = clash(own, policy.is_builtin(), loaded, known) {
@@ -236,12 +240,12 @@ fn refuse_clashes(members: &mut [Member], known: &[String]) {
     }
 }
 
-/// Whose tables a policy's could be, and what to do. `loaded` are names of policies and of their places in the
-/// chain, `known` the components that have tables in the database.
+/// Whose tables a policy's could be, and what to do. `loaded` are names of policies, of their places in the chain
+/// and if they are built in, `known` the components that have tables in the database.
 fn clash<'a>(
     own: &str,
     is_builtin: bool,
-    mut loaded: impl Iterator<Item = (&'a str, &'a str)>,
+    mut loaded: impl Iterator<Item = (&'a str, &'a str, bool)>,
     known: &[String],
 ) -> Option<String> {
     let clashes = |other: &str| other != own && prefixes_clash(other, own);
@@ -249,14 +253,16 @@ fn clash<'a>(
         // Those of the program have names that fit each other, and keep them whoever took a like one before.
         return None;
     }
-    // A longer name reaches nothing of a built-in policy, and one of the program is trusted with what it reaches itself.
-    let reaches = |other: &&str| clashes(other) && other.len() > own.len();
-    if let Some(other) = builtin::policies().find(reaches) {
+    // A longer name reaches nothing of a built-in policy, which is trusted with what it reaches itself.
+    let is_trusted = |other: &str| other.len() < own.len();
+    if let Some(other) = builtin::policies().find(|other| clashes(other) && !is_trusted(other)) {
         return Some(format!(
             "it calls itself `{own}`, and its tables could be those of the built-in policy `{other}`; rename it"
         ));
     }
-    if let Some((other, place)) = loaded.find(|(other, _)| clashes(other)) {
+    let theirs =
+        |&(other, _, is_builtin): &(&str, &str, bool)| clashes(other) && !(is_builtin && is_trusted(other));
+    if let Some((other, place, _)) = loaded.find(theirs) {
         return Some(format!(
             "it calls itself `{own}`, and its tables could be those of `{other}` in [policies.{place}]; rename one"
         ));
@@ -264,7 +270,9 @@ fn clash<'a>(
     let known = known
         .iter()
         .filter_map(|known| known.strip_prefix(Namespace::POLICIES));
-    let mut known = known.filter(|other| clashes(other));
+    // Of a built-in policy's name: whoever else takes it is compared with the tables that are there then.
+    let is_builtin = |other: &str| builtin::policies().any(|name| name == other);
+    let mut known = known.filter(|other| clashes(other) && !(is_builtin(other) && is_trusted(other)));
     let other = known.next()?;
     Some(format!(
         "it calls itself `{own}`, and its tables could be those that policy `{other}` has in the database; rename it"
@@ -439,7 +447,12 @@ mod tests {
 
     fn clash_of(own: &str, loaded: &[(&str, &str)], known: &[&str]) -> Option<String> {
         let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
-        clash(own, false, loaded.iter().copied(), &known)
+        clash(
+            own,
+            false,
+            loaded.iter().map(|&(name, place)| (name, place, false)),
+            &known,
+        )
     }
 
     #[test]
@@ -482,6 +495,14 @@ mod tests {
             ),
             None
         );
+        // A built-in policy is trusted with the longer names that it reaches, and nobody else with those of its name.
+        let loaded = [("cel", "one", true)];
+        assert_eq!(
+            clash("cel-x", false, loaded.into_iter(), &["policy-cel".to_owned()]),
+            None
+        );
+        let said = clash_of("cel-x", &[("cel", "one")], &[]).unwrap();
+        assert!(said.contains("`cel` in [policies.one]"), "{said}");
         assert_eq!(
             clash("cel", true, std::iter::empty(), &["policy-cel-x".to_owned()]),
             None
