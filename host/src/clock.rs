@@ -15,7 +15,7 @@ pub trait Clock: Send + Sync {
     fn new_id(&self, prefix: &str) -> String;
 }
 
-/// How long `90s`, `30m`, `24h` or `7d` is, in milliseconds.
+/// How long `90s`, `30m`, `24h`, `7d` or `2w` is, in milliseconds.
 pub fn span_ms(text: &str) -> Option<i64> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {
@@ -23,6 +23,7 @@ pub fn span_ms(text: &str) -> Option<i64> {
         "m" => 60,
         "h" => 3_600,
         "d" => 86_400,
+        "w" => 7 * 86_400,
         _ => return None,
     };
     let number = number.parse::<u32>().ok()?;
@@ -77,7 +78,11 @@ mod tests {
             since("1970-01-01T00:00:01Z", 0).unwrap(),
             Timestamp::from_ms(1_000).to_string()
         );
-        for text in ["", "h", "1w", "yesterday", "-1h", "é"] {
+        assert_eq!(
+            since("2w", 14 * 86_400_000).unwrap(),
+            Timestamp::from_ms(0).to_string()
+        );
+        for text in ["", "h", "1y", "yesterday", "-1h", "é", "2026-11-21"] {
             assert!(since(text, 0).is_none(), "{text}");
         }
     }

@@ -290,10 +290,29 @@ fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
         .filter(|want| *want != core_tools::PACK && !sources.iter().any(|source| source.name == **want))
         .map(String::as_str)
         .collect();
+    let mut known: Vec<&str> = builtin::names().collect();
+    known.extend(config.packs.keys().map(String::as_str));
+    let enabled = || {
+        sources
+            .iter()
+            .map(|source| source.name.as_str())
+            .chain([core_tools::PACK])
+    };
+    let told = unknown.iter().map(|name| match config.packs.get(*name) {
+        Some(settings) if settings.enabled == Some(false) => {
+            format!("pack {name} is switched off: [packs.{name}] enabled = false")
+        }
+        _ => {
+            let near = crate::text::nearest(name, known.iter().copied());
+            let near = near.map(|near| format!("; did you mean {near}?"));
+            format!("there is no pack {name}{}", near.unwrap_or_default())
+        }
+    });
     anyhow::ensure!(
         unknown.is_empty(),
-        "there is no enabled pack {}; `tollgate packs list` shows what there is",
-        unknown.join(", ")
+        "{} (enabled are {})",
+        told.collect::<Vec<_>>().join("; "),
+        enabled().collect::<Vec<_>>().join(", ")
     );
     Ok(sources)
 }

@@ -167,6 +167,13 @@ pub fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
+/// The known name that somebody meant who wrote another, if one is so like it that a slip explains the difference.
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = known.map(|known| (strsim::damerau_levenshtein(known, name), known));
+    let (distance, nearest) = distances.min()?;
+    (distance <= 3).then_some(nearest)
+}
+
 /// An error with all its causes.
 pub fn chain(err: &dyn std::error::Error) -> String {
     let mut text = err.to_string();

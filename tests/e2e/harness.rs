@@ -136,18 +136,9 @@ impl Place {
 
     /// A raw connection over stdio.
     pub(crate) fn wire(&self, flags: &[&str]) -> Wire {
-        let mut child = self
-            .command(&["serve"])
-            .args(flags)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Wire {
-            stdin: child.stdin.take(),
-            stdout: child.stdout.take().map(BufReader::new),
-            child,
-        }
+        let mut command = self.command(&["serve"]);
+        command.args(flags);
+        Wire::of(command)
     }
 
     /// A server over HTTP.
@@ -424,6 +415,20 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
+    /// To a server that a command starts.
+    pub(crate) fn of(mut command: Command) -> Wire {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Wire {
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take().map(BufReader::new),
+            child,
+        }
+    }
+
     /// Sends bytes that are no whole message yet.
     pub(crate) fn send_part(&mut self, bytes: &[u8]) {
         self.stdin.as_mut().unwrap().write_all(bytes).unwrap();

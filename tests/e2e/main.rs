@@ -10,6 +10,7 @@ mod checks;
 mod cli;
 mod clients;
 mod collector;
+mod command_line;
 mod compact;
 mod conductor;
 mod conductor_tools;

@@ -6,9 +6,11 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 use tollgate::config::Config;
+use tollgate::core_tools;
 use tollgate::deadline::Cancel;
 use tollgate::gate::{self, Answers, Caller};
 use tollgate::host::Choice;
+use tollgate::packs::Selection;
 use tollgate::progress::Progress;
 
 use super::{Global, file, out};
@@ -20,6 +22,9 @@ pub(super) struct Call {
     /// Its arguments: JSON, @FILE, or - for standard input
     #[arg(default_value = "{}", value_name = "JSON|@FILE|-")]
     arguments: String,
+    /// Load only these packs, `core` being the host's own tools
+    #[arg(long, value_delimiter = ',', value_name = "PACK,…", env = "TOLLGATE_PACKS")]
+    packs: Vec<String>,
 }
 
 impl Call {
@@ -27,7 +32,15 @@ impl Call {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let arguments = file::object(&self.arguments).context("the arguments are not a JSON object")?;
         let config = Config::load(global.config.as_deref())?;
-        let gate = super::open(global, &config, &Choice::default()).await?;
+        let choice = Choice {
+            packs: self.packs,
+            selection: Selection {
+                // They exist where they are listed, and whoever calls one by name wants it to.
+                compact: core_tools::is_for_compact(&self.tool),
+                ..Selection::default()
+            },
+        };
+        let gate = super::open(global, &config, &choice).await?;
         let call = gate::Call {
             tool: self.tool,
             arguments,

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use tollgate::envelope::State;
-use tollgate::storage::EnvelopeFilter;
+use tollgate::storage::{Envelope, EnvelopeFilter};
 
 use super::{Global, ledger, out};
 
@@ -26,6 +26,10 @@ impl Envelopes {
             ..EnvelopeFilter::default()
         };
         let envelopes = ledger::open(global)?.session.envelopes(&filter, self.limit)?;
+        if global.json {
+            out::print_json(&json!(envelopes.iter().map(as_json).collect::<Vec<_>>()));
+            return Ok(ExitCode::SUCCESS);
+        }
         let of = |used: i64, limit: Option<i64>| {
             limit.map_or_else(|| used.to_string(), |limit| format!("{used}/{limit}"))
         };
@@ -48,24 +52,24 @@ impl Envelopes {
                 ]
             })
             .collect();
-        if global.json {
-            let keys = ["id", "state", "mutations", "test_runs", "opened_at", "label"];
-            let objects: Vec<serde_json::Map<String, serde_json::Value>> = rows
-                .iter()
-                .map(|row| {
-                    keys.iter()
-                        .zip(row)
-                        .map(|(key, cell)| ((*key).to_owned(), cell.as_str().into()))
-                        .collect()
-                })
-                .collect();
-            out::print_json(&json!(objects));
-        } else {
-            out::print(&out::table(
-                &["ENVELOPE", "STATE", "MUTATIONS", "TEST RUNS", "OPENED", "LABEL"],
-                &rows,
-            ));
-        }
+        out::print(&out::table(
+            &["ENVELOPE", "STATE", "MUTATIONS", "TEST RUNS", "OPENED", "LABEL"],
+            &rows,
+        ));
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn as_json(envelope: &Envelope) -> Value {
+    let standing = &envelope.standing;
+    json!({
+        "id": envelope.id,
+        "state": standing.state.as_str(),
+        "label": envelope.label,
+        "opened_at": envelope.opened_at,
+        "mutations": standing.mutations,
+        "max_mutations": standing.limits.max_mutations,
+        "test_runs": standing.test_runs,
+        "max_test_runs": standing.limits.max_test_runs,
+    })
 }

@@ -1,7 +1,7 @@
 //! Files of the user's that commands change: read whole, replaced whole.
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -20,7 +20,7 @@ use super::Global;
 pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(text),
-        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(err) if err.kind() == ErrorKind::NotFound => Ok(String::new()),
         Err(err) => Err(err).with_context(|| format!("{} cannot be read", file.display())),
     }
 }
@@ -42,7 +42,8 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
             None => argument.to_owned(),
         },
     };
-    Ok(serde_json::from_str(&text)?)
+    serde_json::from_str(&text)
+        .with_context(|| "a JSON object looks like this: {\"title\": \"Write the report\"}")
 }
 
 /// Replaces a configuration by what a command made of it. Servers take it over although it may protect less, because
@@ -97,8 +98,11 @@ pub(super) fn create(file: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("nothing can be written in {}", folder.display()))?;
     std::io::Write::write_all(&mut temporary, text.as_bytes())?;
     temporary.as_file().sync_all()?;
-    temporary
-        .persist_noclobber(file)
-        .with_context(|| format!("{} is left as it is", file.display()))?;
-    Ok(())
+    match temporary.persist_noclobber(file) {
+        Ok(_) => Ok(()),
+        Err(err) if err.error.kind() == ErrorKind::AlreadyExists => {
+            anyhow::bail!("{} is there already, and is left as it is", file.display())
+        }
+        Err(err) => Err(err.error).with_context(|| format!("{} cannot be written", file.display())),
+    }
 }

@@ -1,6 +1,7 @@
 //! The log on standard error: what is in it, and that nothing in it steers a terminal or tells what calls hold.
 
 use std::io::{IsTerminal as _, Write};
+use std::sync::OnceLock;
 
 use tollgate::text;
 use tracing::{Level, Metadata};
@@ -10,18 +11,58 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
-use super::{Global, LogFormat};
+use super::{Global, LogFormat, out};
 
 /// Set to `1`, libraries log whatever the filter says, whole requests with arguments and results included.
 const CONTENT: &str = "TOLLGATE_LOG_CONTENT";
 
-/// Begins to log.
+/// Under this name a server tells what it does of its own, such as where it listens.
+const NOTICE: &str = "tollgate::notice";
+/// What is logged when nothing is said.
+const DEFAULT: &str = "warn,tollgate::notice=info";
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// If notices are lines of JSON, as the rest of the log is.
+static IS_JSON: OnceLock<bool> = OnceLock::new();
+
+/// Reads what is to be logged. A word that is no level would be taken for the name of a module, and nothing be logged.
+pub(super) fn filter(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Ok(DEFAULT.to_owned());
+    }
+    let is_level = |word: &str| LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level));
+    let is_plain = |word: &&str| !word.contains(['=', '[', ']', '{', '}']);
+    let mut words = text.split(',').map(str::trim).filter(is_plain);
+    if let Some(word) = words.find(|word| !is_level(word)) {
+        return Err(format!(
+            "{word:?} is no level; write {}, or MODULE=LEVEL",
+            LEVELS.join(", ")
+        ));
+    }
+    EnvFilter::try_new(text).map_err(|err| err.to_string())?;
+    Ok(text.to_owned())
+}
+
+/// Tells the operator of a server something that is no problem, in the form that the log has.
+pub(super) fn notice(text: &str) {
+    if !tracing::enabled!(target: NOTICE, Level::INFO) {
+        return;
+    }
+    if IS_JSON.get().copied().unwrap_or_default() {
+        tracing::info!(target: NOTICE, "{text}");
+    } else {
+        out::warn(text);
+    }
+}
+
+/// Begins to log. Nobody may be reading any more: a line that cannot be written is dropped, and nothing else happens.
 pub(super) fn to_stderr(global: &Global) {
-    let filter = EnvFilter::try_new(&global.log).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::new(global.log.as_deref().unwrap_or(DEFAULT));
+    let _ = IS_JSON.set(matches!(global.log_format, LogFormat::Json));
     let has_content = std::env::var(CONTENT).is_ok_and(|value| value == "1");
     let quiet = filter_fn(move |metadata| has_content || is_free_of_content(metadata));
     let log = tracing_subscriber::registry().with(filter);
-    let layer = tracing_subscriber::fmt::layer();
+    let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
     match global.log_format {
         LogFormat::Text => {
             // Fields are cleaned one by one, because the line has colours of its own.
@@ -80,5 +121,27 @@ impl<W: Write> Write for Escaped<W> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_would_log_nothing_is_refused() {
+        for text in [
+            "warn",
+            "OFF",
+            "warn,tollgate=debug",
+            "tollgate::gate=trace",
+            DEFAULT,
+        ] {
+            assert_eq!(filter(text).as_deref(), Ok(text));
+        }
+        assert_eq!(filter("").as_deref(), Ok(DEFAULT));
+        for text in ["verbose", "tollgate", "warn,loud", "tollgate=loud", "warn,"] {
+            assert!(filter(text).is_err(), "{text}");
+        }
     }
 }

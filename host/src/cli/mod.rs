@@ -5,6 +5,7 @@ mod clients;
 mod component;
 mod doctor;
 mod envelopes;
+mod examples;
 mod file;
 mod init;
 mod ledger;
@@ -15,6 +16,7 @@ mod packs;
 mod policies;
 mod reload;
 mod serve;
+mod shell;
 mod stats;
 mod tools;
 
@@ -22,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate::clock::{self, Clock as _, SystemClock};
 use tollgate::config::{self, Config};
@@ -44,11 +46,12 @@ struct Cli {
 }
 
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
 struct Global {
     /// The configuration file [default: tollgate/tollgate.toml in the user's configuration directory]
     #[arg(long, global = true, env = "TOLLGATE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where everything lives [default: tollgate in the user's data directory]
+    /// The data directory: database, keys, compiled components [default: tollgate in the user's data directory]
     #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Register a directory under a name for packs to read, or move a configured one; may be repeated
@@ -67,15 +70,16 @@ struct Global {
         value_name = "FORMAT"
     )]
     log_format: LogFormat,
-    /// What is logged: a level, or directives such as `tollgate=debug`
+    /// What is logged: off, error, warn, info, debug, trace, or directives such as `tollgate=debug` [default: warn, and
+    /// what a server does of its own]
     #[arg(
         long,
         global = true,
         env = "TOLLGATE_LOG",
-        default_value = "warn",
-        value_name = "FILTER"
+        value_name = "FILTER",
+        value_parser = log::filter
     )]
-    log: String,
+    log: Option<String>,
     /// The user's own umask.
     #[arg(skip)]
     umask: u32,
@@ -106,18 +110,22 @@ enum Command {
     /// Make a crate to start from
     #[command(subcommand)]
     New(new::New),
-    /// Check everything, and say how what is wrong is put right
+    /// Check everything, and say how to fix what is wrong
     Doctor(doctor::Doctor),
     /// Connect MCP clients
     #[command(subcommand)]
     Clients(clients::Clients),
-    /// Look into the ledger, and keep it
+    /// Read, check, export and prune the ledger
     #[command(subcommand)]
     Ledger(ledger::Ledger),
     /// Show the envelopes
     Envelopes(envelopes::Envelopes),
     /// Show how often each tool was called, how long it took, and how it failed
     Stats(stats::Stats),
+    /// Print what a shell completes commands with
+    Completions(shell::Completions),
+    /// Write the manual's pages
+    Man(shell::Manual),
     /// Compile a component from standard input to standard output
     #[command(name = compile::SUBCOMMAND, hide = true)]
     CompileComponent,
@@ -178,7 +186,13 @@ impl Filters {
 pub(crate) fn main() -> ExitCode {
     // Whatever this process creates is its user's alone, the database too.
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let mut cli = Cli::parse();
+    let parsed = command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let mut cli = match parsed {
+        Ok(cli) => cli,
+        Err(said) => return help(&said),
+    };
     cli.global.umask = umask.as_raw_mode();
     log::to_stderr(&cli.global);
     let result = match cli.command {
@@ -190,10 +204,28 @@ pub(crate) fn main() -> ExitCode {
             .context("the runtime could not be started")
             .and_then(|runtime| runtime.block_on(run(command, &cli.global))),
     };
+    let result = result.and_then(|code| out::finish().map(|()| code));
     result.unwrap_or_else(|err| {
         out::error(&err);
         ExitCode::from(2)
     })
+}
+
+/// The whole command line.
+fn command() -> clap::Command {
+    examples::with_examples(Cli::command())
+}
+
+/// Prints help, the version, or what is wrong with the command line.
+fn help(said: &clap::Error) -> ExitCode {
+    out::is_written(said.print());
+    match out::finish() {
+        Ok(()) => u8::try_from(said.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from),
+        Err(err) => {
+            out::error(&err);
+            ExitCode::from(2)
+        }
+    }
 }
 
 async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
@@ -211,6 +243,8 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
         Command::Stats(stats) => stats.run(global),
+        Command::Completions(completions) => Ok(completions.run()),
+        Command::Man(manual) => manual.run(),
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
         Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
     }
@@ -296,9 +330,9 @@ fn registrations(global: &Global, config: &Config) -> anyhow::Result<Vec<Registr
 }
 
 /// A time, or so long before now, as the ledger writes it.
-fn since(text: &str) -> anyhow::Result<String> {
+fn time(text: &str) -> Result<String, String> {
     clock::since(text, SystemClock.now_ms())
-        .with_context(|| format!("{text:?} is no time; write 30m, 24h, 7d, or 2026-11-21T06:00:00Z"))
+        .ok_or_else(|| "no time; write 30m, 24h, 7d, 2w, or 2026-11-21T06:00:00Z".to_owned())
 }
 
 /// `NAME=PATH`.

@@ -4,7 +4,7 @@
 //! Components, workspaces and clients wrote most of what is printed, so that everything passes this file on its way:
 //! plain text loses, and JSON escapes, each character that a terminal obeys or that nobody sees.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -29,19 +29,55 @@ const MARKS: &[(char, Style)] = &[
 /// Where they end.
 const PLAIN: char = '\u{fdd5}';
 
-/// Prints a result. A reader that went away is not an error.
+/// Why a result could not be written. A reader that went away is no reason.
+static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Prints a result. [`finish`] tells if that failed.
 pub(super) fn print(text: &str) {
     let _ = try_print(text);
 }
 
 /// Prints a result, and says whether anybody still reads.
 pub(super) fn try_print(text: &str) -> bool {
-    writeln!(std::io::stdout().lock(), "{}", shown(text, is_colourful())).is_ok()
+    let line = shown(text, is_colourful());
+    is_written(writeln!(std::io::stdout().lock(), "{line}"))
 }
 
 /// Prints text that is JSON already, and says whether anybody still reads.
 pub(super) fn try_print_json(json: &str) -> bool {
-    writeln!(std::io::stdout().lock(), "{}", text::escape_json(json)).is_ok()
+    is_written(writeln!(std::io::stdout().lock(), "{}", text::escape_json(json)))
+}
+
+/// Prints text of this program's own as it is, whole lines with their ends.
+pub(super) fn print_text(text: &str) {
+    is_written(write!(std::io::stdout().lock(), "{text}"));
+}
+
+/// Whether something was written, and if not, keeps the reason.
+pub(super) fn is_written(result: std::io::Result<()>) -> bool {
+    match result {
+        Ok(()) => true,
+        Err(err) => {
+            if err.kind() != ErrorKind::BrokenPipe {
+                let _ = UNWRITTEN.set(err);
+            }
+            false
+        }
+    }
+}
+
+/// Ends printing. Who redirects a result into a file relies on its being there whole.
+///
+/// # Errors
+/// If something that was printed could not be written.
+pub(super) fn finish() -> anyhow::Result<()> {
+    is_written(std::io::stdout().lock().flush());
+    match UNWRITTEN.get() {
+        None => Ok(()),
+        Some(err) => Err(anyhow::anyhow!(
+            "the result could not be written to standard output, so it is not whole: {err}"
+        )),
+    }
 }
 
 /// Text as a terminal may have it.

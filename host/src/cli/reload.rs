@@ -13,7 +13,7 @@ use tollgate::host::Site;
 use tollgate::mcp::{Listing, Listings};
 use tollgate::watch::{Cause, Watch};
 
-use super::{Filters, Global, out};
+use super::{Filters, Global, log, out};
 
 /// What serving is done with, and what it is replaced by.
 pub(super) struct Reload {
@@ -33,7 +33,7 @@ impl Reload {
             let cause = watch.next().await;
             let started = Instant::now();
             match self.again(&mut watch, cause).await {
-                Ok(()) => out::warn(&format!(
+                Ok(()) => log::notice(&format!(
                     "the configuration was loaded again in {} ms: {} packs",
                     started.elapsed().as_millis(),
                     self.gate.catalog().packs().len()

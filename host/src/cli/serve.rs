@@ -1,5 +1,6 @@
 //! `tollgate serve`
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,12 +15,12 @@ use tollgate::mcp::{self, Handler, Listing, Listings, Serving};
 use tollgate::telemetry::{Exporter, Queue, Settings};
 
 use super::reload::{self, Reload};
-use super::{Filters, Global, out};
+use super::{Filters, Global, log, out};
 
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Serve HTTP at this address instead, under /mcp; port 0 picks a free one
-    #[arg(long, value_name = "ADDR", env = "TOLLGATE_HTTP")]
+    /// Serve HTTP at this address instead, under /mcp: 8765, localhost:8765, 0.0.0.0:8765; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", env = "TOLLGATE_HTTP", value_parser = tollgate::config::address)]
     http: Option<SocketAddr>,
     /// Over HTTP, let only the bearers of this file's tokens in; it is made if it is not there
     #[arg(long, value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
@@ -131,10 +132,16 @@ async fn serve(serving: Option<Serving>, gate: &Arc<Gate>, listings: Arc<Listing
     match serving {
         Some(serving) => {
             let gate = Arc::clone(gate);
-            let ready = |bound| out::warn(&format!("serving http://{bound}/mcp"));
+            let ready = |bound| log::notice(&format!("serving http://{bound}/mcp"));
             mcp::serve_http(serving, gate, handler, ready).await?;
         }
         None => {
+            if std::io::stdin().is_terminal() {
+                log::notice(
+                    "speaking MCP on standard input, which a client does: `tollgate clients add CLIENT` connects one, \
+                     `--http 8765` serves over HTTP, `tollgate call TOOL` makes one call; Ctrl-C ends this",
+                );
+            }
             let handler = handler();
             let connection = handler.connection().to_owned();
             mcp::serve_stdio(handler).await?;

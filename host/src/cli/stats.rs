@@ -11,7 +11,7 @@ use super::{Global, ledger, out};
 #[derive(Debug, Args)]
 pub(super) struct Stats {
     /// Since when: `30m`, `24h`, `7d`, or RFC 3339
-    #[arg(long, default_value = "24h", value_name = "TIME")]
+    #[arg(long, default_value = "24h", value_name = "TIME", value_parser = super::time)]
     since: String,
     /// Only this pack's tools, `core` being the host's own
     #[arg(long)]
@@ -20,12 +20,16 @@ pub(super) struct Stats {
 
 impl Stats {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let since = super::since(&self.since)?;
+        let since = self.since;
         let stats = ledger::open(global)?
             .session
             .stats(&since, self.pack.as_deref())?;
         if global.json {
             out::print_json(&json!({ "since": since, "tools": stats }));
+            return Ok(ExitCode::SUCCESS);
+        }
+        if stats.is_empty() {
+            out::print(&format!("no tool was called since {since}"));
             return Ok(ExitCode::SUCCESS);
         }
         let rows: Vec<Vec<String>> = stats

@@ -160,7 +160,9 @@ fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
     match (kind, value) {
         (Kind::Text, DeValue::String(text)) if !text.is_empty() => None,
         (Kind::Count(max), DeValue::Integer(number)) if is_whole(number.as_str(), 1, max) => None,
-        (Kind::Address, DeValue::String(text)) if text.parse::<std::net::SocketAddr>().is_ok() => None,
+        (Kind::Address, DeValue::String(text)) => super::address(text)
+            .err()
+            .map(|why| format!("{}: {why}", wanted(kind))),
         (Kind::Url, DeValue::String(text)) if is_url(text) => None,
         (Kind::Origins, DeValue::Array(items)) if items.iter().all(is_origin) => None,
         (Kind::Sha256, DeValue::String(text)) if is_sha256(text) => None,
@@ -184,7 +186,9 @@ fn wanted(kind: Kind) -> String {
         Kind::Bool => "true or false".to_owned(),
         Kind::Count(max) => format!("a whole number from 1 to {max}"),
         Kind::Text => "text".to_owned(),
-        Kind::Address => "an address with a port, such as \"127.0.0.1:8765\"".to_owned(),
+        Kind::Address => {
+            "an address with a port, such as \"127.0.0.1:8765\" or \"localhost:8765\"".to_owned()
+        }
         Kind::Url => "an address that starts with https:// or http://".to_owned(),
         Kind::Origins => "a list of origins, such as [\"https://app.example:443\"]".to_owned(),
         Kind::Sha256 => "64 hex digits".to_owned(),
@@ -244,12 +248,9 @@ fn all_texts(items: &[Spanned<DeValue<'_>>]) -> bool {
 }
 
 fn unknown(pattern: &str, path: &str, name: &str) -> String {
-    let nearest = keys::children(pattern)
-        .map(|known| (strsim::damerau_levenshtein(known, name), known))
-        .min();
-    match nearest {
-        Some((distance, near)) if distance <= 3 => format!("there is no key {path}; did you mean {near}?"),
-        _ => {
+    match crate::text::nearest(name, keys::children(pattern)) {
+        Some(near) => format!("there is no key {path}; did you mean {near}?"),
+        None => {
             let legal: Vec<&str> = keys::children(pattern).collect();
             format!("there is no key {path}; legal here: {}", legal.join(", "))
         }

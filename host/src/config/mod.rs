@@ -1,5 +1,6 @@
 //! The configuration: file, environment and flags, checked as a whole before anything starts.
 
+mod address;
 mod check;
 pub mod edit;
 mod http;
@@ -28,6 +29,7 @@ use crate::packs::{Grants, Origin, Tier};
 use crate::sandbox::Limits;
 use crate::workspaces::Registration;
 
+pub use address::address;
 pub use check::{Problem, is_name};
 pub use http::{Auth, Caps, HttpLimits};
 pub use policies::PolicyConfig;
@@ -120,6 +122,7 @@ pub struct Config {
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
     /// Serve HTTP at this address instead of stdio.
+    #[serde(deserialize_with = "address::deserialize")]
     pub http: Option<std::net::SocketAddr>,
     /// Names under which clients reach it, beside those of this machine.
     pub allowed_hosts: Vec<String>,

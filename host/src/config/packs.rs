@@ -63,11 +63,8 @@ fn check_one(name: &str, at: usize, table: &DeTable<'_>) -> Option<(usize, Strin
 }
 
 fn nearest(name: &str) -> String {
-    let near = builtin::names()
-        .map(|known| (strsim::damerau_levenshtein(known, name), known))
-        .min();
-    match near {
-        Some((distance, near)) if distance <= 3 => format!("; did you mean {near}?"),
-        _ => format!(" (built in: {})", builtin::names().collect::<Vec<_>>().join(", ")),
+    match crate::text::nearest(name, builtin::names()) {
+        Some(near) => format!("; did you mean {near}?"),
+        None => format!(" (built in: {})", builtin::names().collect::<Vec<_>>().join(", ")),
     }
 }

@@ -153,6 +153,11 @@ pub fn discovery() -> &'static [CoreTool] {
     })
 }
 
+/// Whether a tool is one of those that only the compact listing has.
+pub fn is_for_compact(tool: &str) -> bool {
+    discovery().iter().any(|known| (known.spec)().name == tool)
+}
+
 fn spec<T: Tool>() -> ToolSpec {
     let mut input = object(tollgate_sdk::input_schema::<T>());
     let description = match input.remove("description") {

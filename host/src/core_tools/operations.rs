@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{Blocker, Timestamp, ToolError};
 
 use super::envelope_view::EnvelopeView;
 use super::envelopes::{self, find};
 use super::{CoreCx, Tool, storage};
+use crate::clock;
 use crate::ledger::report::{Changed, Refused, Repeated, Step, Story};
 use crate::packs::{Effect, Tier};
 use crate::storage::{Envelope, OperationFilter, Session, StoredOperation};
@@ -33,9 +34,9 @@ pub(super) struct Query {
     success: Option<bool>,
     /// Only those that failed in this way.
     failure_fingerprint: Option<String>,
-    /// Only at or after this time, RFC 3339.
+    /// Only at or after this time: RFC 3339, or so long ago, such as `30m`, `24h` or `7d`.
     since: Option<String>,
-    /// Only before this time, RFC 3339.
+    /// Only before this time, written the same way.
     until: Option<String>,
     /// How many at most.
     #[serde(default = "default_limit")]
@@ -85,6 +86,7 @@ impl Tool for Query {
             (Some(me), _) => Some(me.as_str().to_owned()),
             (None, actor) => actor,
         };
+        let (since, until) = times(cx, self.since.as_deref(), self.until.as_deref())?;
         let mut filter = OperationFilter {
             envelope_id: self.envelope_id,
             pack: self.pack,
@@ -92,8 +94,8 @@ impl Tool for Query {
             actor,
             success: self.success,
             failure_fingerprint: self.failure_fingerprint,
-            since: self.since,
-            until: self.until,
+            since,
+            until,
             before: self.cursor,
             ..OperationFilter::default()
         };
@@ -107,6 +109,31 @@ impl Tool for Query {
             operations,
         })
     }
+}
+
+/// Both times as the ledger writes them. One that cannot be read is no question that has an empty answer.
+fn times(
+    cx: &CoreCx<'_>,
+    since: Option<&str>,
+    until: Option<&str>,
+) -> Result<(Option<String>, Option<String>), ToolError> {
+    let now_ms = Timestamp::parse(&cx.now).map_or(0, Timestamp::as_ms);
+    let mut blockers = Vec::new();
+    let mut read = |field: &str, text: Option<&str>| {
+        let text = text?;
+        let time = clock::since(text, now_ms);
+        if time.is_none() {
+            blockers.push(Blocker::new("INVALID_FIELD", "it is no time").field(field));
+        }
+        time
+    };
+    let times = (read("since", since), read("until", until));
+    if blockers.is_empty() {
+        return Ok(times);
+    }
+    let refused = ToolError::new("INVALID_ARGUMENTS", "a time cannot be read")
+        .remediation("Write RFC 3339 such as 2026-11-21T06:00:00Z, or so long ago: 30m, 24h, 7d, 2w.");
+    Err(blockers.into_iter().fold(refused, ToolError::blocker))
 }
 
 /// Keeps a question that has no index to a stretch of the ledger, so that answering it takes the same time however old

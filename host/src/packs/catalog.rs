@@ -313,12 +313,7 @@ impl Catalog {
 
     /// The name most like one that does not exist, if any is.
     pub fn nearest(&self, name: &str) -> Option<&str> {
-        let (distance, nearest) = self
-            .tools
-            .keys()
-            .map(|known| (strsim::damerau_levenshtein(known, name), known.as_str()))
-            .min()?;
-        (distance <= 3).then_some(nearest)
+        crate::text::nearest(name, self.tools.keys().map(String::as_str))
     }
 
     /// A pack whose tables or tools another one has is refused, naming both.

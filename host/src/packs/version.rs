@@ -25,7 +25,7 @@ pub(super) const MAX_SIZE: usize = 64 << 20;
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum NotAPack {
     /// Not WebAssembly, or damaged.
-    #[error("it is not a WebAssembly component: {0}")]
+    #[error("it is not a WebAssembly component ({0}); `cargo build --target wasm32-wasip2` makes one")]
     NotAComponent(String),
     /// A core module.
     #[error("it is a core module, not a component; build it for wasm32-wasip2")]
@@ -186,6 +186,9 @@ struct Names {
 }
 
 fn top_level_names(bytes: &[u8]) -> Result<Names, NotAPack> {
+    if !bytes.starts_with(b"\0asm") {
+        return Err(NotAPack::NotAComponent("it does not begin as one".to_owned()));
+    }
     let damaged = |err: wasmparser::BinaryReaderError| NotAPack::NotAComponent(err.message().to_owned());
     let mut names = Names {
         imports: Vec::new(),

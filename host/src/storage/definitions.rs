@@ -62,6 +62,14 @@ impl Session {
         Ok(())
     }
 
+    /// The packs, and policies as `policies.NAME`, whose definitions are remembered.
+    pub fn defined_packs(&self) -> rusqlite::Result<Vec<String>> {
+        self.db
+            .prepare_cached("SELECT DISTINCT pack FROM core_tool_definitions ORDER BY pack")?
+            .query_map([], |row| row.get(0))?
+            .collect()
+    }
+
     /// Accepts a pack's tools as they are. How many were not.
     pub fn accept_definitions(&self, pack: &str) -> rusqlite::Result<usize> {
         self.db.execute(

@@ -6,7 +6,7 @@ use clap::Args;
 use tollgate::storage::OperationFilter;
 
 use super::{Global, TITLES, cells, line, open};
-use crate::cli::out;
+use crate::cli::{out, time};
 
 /// Show the operations that fit, newest first
 #[derive(Debug, Args)]
@@ -25,11 +25,11 @@ pub(in crate::cli) struct Query {
     /// Only those that failed in this way
     #[arg(long, value_name = "HASH")]
     fingerprint: Option<String>,
-    /// RFC 3339
-    #[arg(long, value_name = "TIME")]
+    /// Since when: `30m`, `24h`, `7d`, or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<String>,
-    /// RFC 3339
-    #[arg(long, value_name = "TIME")]
+    /// Until when, the same way
+    #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<String>,
     #[arg(short = 'n', long, default_value_t = 50)]
     limit: u32,

@@ -111,7 +111,8 @@ fn read_head(text: &str) -> anyhow::Result<ExportedHead> {
     if let Some((seq, hash)) = text.split_once(':')
         && let Ok(seq) = seq.parse()
     {
-        let hash = hash.to_owned();
+        let hash = hash.to_ascii_lowercase();
+        check_hash(&hash)?;
         return Ok(ExportedHead {
             head: Head { seq, hash },
             seal: None,
@@ -120,12 +121,22 @@ fn read_head(text: &str) -> anyhow::Result<ExportedHead> {
     let mut last = None;
     for line in lines(text)? {
         if let Line::Head { head } = line? {
+            check_hash(&head.head.hash)?;
             last = Some(head);
         }
     }
     last.with_context(|| {
         format!("{text} has no head; it is the last line that `tollgate ledger export` prints")
     })
+}
+
+/// Half a hash is a mistake in typing, and no sign that history was rewritten.
+fn check_hash(hash: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "the head's hash has 64 hex digits, and {hash:?} has not; nothing was checked"
+    );
+    Ok(())
 }
 
 /// The lines of an export's file.

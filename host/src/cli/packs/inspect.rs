@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tollgate::builtin;
 use tollgate::config::Config;
 use tollgate::packs::{self, Inspection, Manifest, Said, ToolSpec};
 use tollgate::policies::Phase;
@@ -16,7 +17,7 @@ use crate::cli::{self, Global, out};
 /// files, programs or network, in 64 MiB and 5 seconds. The rest is read from its bytes.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
-    /// The component
+    /// The component: a file, or the name of a built-in one
     file: PathBuf,
     /// Run nothing of it: show only what its bytes say
     #[arg(long = "static")]
@@ -26,8 +27,7 @@ pub(in crate::cli) struct Inspect {
 impl Inspect {
     /// Exit code 1 if it cannot be a pack or a policy here.
     pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let bytes =
-            packs::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?;
+        let bytes = self.bytes()?;
         let inspection = if self.is_static {
             packs::anatomy_of(&bytes)
         } else {
@@ -45,6 +45,24 @@ impl Inspect {
         } else {
             ExitCode::FAILURE
         })
+    }
+}
+
+impl Inspect {
+    fn bytes(&self) -> anyhow::Result<Vec<u8>> {
+        let name = self.file.to_str().unwrap_or_default();
+        let own = name.strip_prefix("builtin:").unwrap_or(name);
+        let builtin = builtin::policy(own).or_else(|| builtin::component(own));
+        match packs::read(&self.file) {
+            Ok(bytes) => Ok(bytes),
+            Err(why) => match builtin {
+                Some(bytes) => Ok(bytes.to_vec()),
+                None => anyhow::bail!(
+                    "{}: {why}; it is no built-in component either",
+                    self.file.display()
+                ),
+            },
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `tollgate policies add`
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
@@ -78,9 +79,13 @@ impl Add {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Its own name, if it is built in.
+    /// Its own name, if it is built in. Without `builtin:` a file of that name goes first.
     fn builtin(&self) -> Option<&str> {
-        self.component.source.strip_prefix("builtin:")
+        let source = self.component.source.as_str();
+        let is_own = || builtin::policy(source).is_some() && !Path::new(source).exists();
+        source
+            .strip_prefix("builtin:")
+            .or_else(|| is_own().then_some(source))
     }
 
     /// The component, and its source as the configuration says it.
@@ -92,7 +97,7 @@ impl Add {
             let all: Vec<&str> = builtin::policies().collect();
             format!("there is no built-in policy {own}; there are {}", all.join(", "))
         })?;
-        Ok((self.component.source.clone(), bytes.to_vec()))
+        Ok((format!("builtin:{own}"), bytes.to_vec()))
     }
 
     /// What it is granted. `None` if that is not enough, which is told.

@@ -21,7 +21,7 @@ pub(in crate::cli) struct Backtest {
     /// A component, the name of a built-in policy, or one of the configuration, which comes with its settings
     policy: String,
     /// Since when: `30m`, `24h`, `7d`, or RFC 3339
-    #[arg(long, default_value = "7d", value_name = "TIME")]
+    #[arg(long, default_value = "7d", value_name = "TIME", value_parser = cli::time)]
     since: String,
     /// Its settings: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
@@ -50,12 +50,20 @@ impl Backtest {
             }
             source.tools.clone_from(&self.tools);
         }
-        let since = cli::since(&self.since)?;
         let data_dir = config.data_dir(global.data_dir.as_deref())?;
         let site = Site::frozen(&data_dir, cli::authority(global)?)?;
         let workspaces = cli::workspaces(global, &config, &data_dir)?;
         let time = Duration::from_secs(self.time);
-        let replay = trial::replay(&site, &config, &workspaces, source, since, self.examples, time).await?;
+        let replay = trial::replay(
+            &site,
+            &config,
+            &workspaces,
+            source,
+            self.since,
+            self.examples,
+            time,
+        )
+        .await?;
         if global.json {
             out::print_json(&json!({ "policy": self.policy, "backtest": replay }));
         } else {

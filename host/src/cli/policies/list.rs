@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use tollgate::builtin;
 use tollgate::config::Config;
 use tollgate::host::Choice;
 use tollgate::packs::Catalog;
@@ -24,6 +25,16 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
         out::print_json(&json!({ "policies": policies, "changes": catalog.policy_changes() }));
     } else {
         let rows: Vec<Vec<String>> = members.iter().map(|member| row(member, catalog)).collect();
+        if rows.is_empty() {
+            let all: Vec<&str> = builtin::policies().collect();
+            out::print(&format!(
+                "no policy judges calls; {} come along ({}): tollgate policies add {} adds one",
+                all.len(),
+                all.join(", "),
+                all.last().unwrap_or(&"NAME")
+            ));
+            return Ok(ExitCode::SUCCESS);
+        }
         out::print(&out::table(
             &[
                 "POLICY", "ORDER", "MODE", "PHASE", "JUDGES", "SOURCE", "SHA-256", "SUMMARY",

@@ -1,0 +1,231 @@
+//! Examples of every command, which its `--help` ends with. A test reads each as the command line would.
+
+use clap::Command;
+
+/// A command's path, and lines to try. What follows `#` says why one would.
+const EXAMPLES: &[(&str, &[&str])] = &[
+    (
+        "serve",
+        &[
+            "tollgate serve                                  # for a client that started it",
+            "tollgate serve --packs tasks --workspace app=.  # one task system, one directory",
+            "tollgate serve --http 8765 --token-file tokens  # for several clients, each with a token",
+        ],
+    ),
+    (
+        "call",
+        &[
+            "tollgate call task_list",
+            "tollgate call envelope_open '{\"limits\": {\"max_mutations\": 20}}'",
+            "tollgate call task_create @task.json            # arguments from a file",
+        ],
+    ),
+    (
+        "tools",
+        &[
+            "tollgate tools",
+            "tollgate tools --packs convergence --read-only",
+            "tollgate --json tools --tools 'task_*'          # with schemas",
+        ],
+    ),
+    (
+        "packs list",
+        &["tollgate packs list", "tollgate --json packs list"],
+    ),
+    (
+        "packs inspect",
+        &[
+            "tollgate packs inspect greeter.wasm",
+            "tollgate packs inspect --static greeter.wasm    # without running any of it",
+        ],
+    ),
+    ("packs check", &["tollgate packs check greeter.wasm"]),
+    (
+        "packs add",
+        &[
+            "tollgate packs add greeter.wasm --grant all",
+            "tollgate packs add greeter.wasm --grant workspaces=app --grant process=git",
+            "tollgate packs add greeter.wasm --replace --no-pin  # one that you are building",
+        ],
+    ),
+    ("packs accept", &["tollgate packs accept greeter"]),
+    ("packs remove", &["tollgate packs remove greeter"]),
+    ("policies list", &["tollgate policies list"]),
+    (
+        "policies inspect",
+        &[
+            "tollgate policies inspect freeze.wasm",
+            "tollgate policies inspect builtin:cel           # what it can be told",
+        ],
+    ),
+    (
+        "policies add",
+        &[
+            "tollgate policies add builtin:secret-scan",
+            "tollgate policies add builtin:path-guard --tools 'git_*' --settings '{\"deny\": [\"secrets/**\"]}'",
+            "tollgate policies add freeze.wasm --grant ledger --audit",
+        ],
+    ),
+    ("policies accept", &["tollgate policies accept freeze"]),
+    ("policies remove", &["tollgate policies remove freeze"]),
+    (
+        "policies test",
+        &["tollgate policies test freeze.wasm --case cases.toml"],
+    ),
+    (
+        "policies backtest",
+        &["tollgate policies backtest cel --since 24h --settings @settings.json"],
+    ),
+    (
+        "init",
+        &[
+            "tollgate init",
+            "tollgate init --print                           # only look at it",
+        ],
+    ),
+    ("new pack", &["tollgate new pack greeter"]),
+    ("new policy", &["tollgate new policy release-freeze"]),
+    (
+        "doctor",
+        &[
+            "tollgate doctor",
+            "tollgate --json doctor                          # for a monitor",
+        ],
+    ),
+    (
+        "clients add",
+        &[
+            "tollgate clients add claude-code",
+            "tollgate clients add codex -- --packs tasks     # flags of serve follow the dashes",
+        ],
+    ),
+    ("clients print", &["tollgate clients print cursor"]),
+    (
+        "ledger tail",
+        &["tollgate ledger tail -f", "tollgate --json ledger tail -n 100"],
+    ),
+    (
+        "ledger query",
+        &[
+            "tollgate ledger query --failed --since 24h",
+            "tollgate ledger query --tool test_run --since 2026-11-21T06:00:00Z",
+        ],
+    ),
+    (
+        "ledger report",
+        &["tollgate ledger report                          # of the newest envelope"],
+    ),
+    (
+        "ledger verify",
+        &[
+            "tollgate ledger verify",
+            "tollgate ledger verify --head export.ndjson     # against an earlier export",
+        ],
+    ),
+    (
+        "ledger export",
+        &[
+            "tollgate ledger export --sign                   # redirect it into a file",
+            "tollgate ledger export --sign --head-only",
+        ],
+    ),
+    ("ledger prune", &["tollgate ledger prune --dry-run"]),
+    ("ledger mirror", &["tollgate ledger mirror"]),
+    ("envelopes", &["tollgate envelopes --open"]),
+    (
+        "stats",
+        &["tollgate stats --since 7d", "tollgate stats --pack tasks"],
+    ),
+    (
+        "completions",
+        &[
+            "tollgate completions bash                       # into ~/.local/share/bash-completion/completions/tollgate",
+            "tollgate completions zsh                        # into a folder of $fpath, as _tollgate",
+            "tollgate completions fish                       # into ~/.config/fish/completions/tollgate.fish",
+        ],
+    ),
+    (
+        "man",
+        &["tollgate man man1                               # a page for each command"],
+    ),
+];
+
+/// Adds to each command its examples.
+pub(super) fn with_examples(command: Command) -> Command {
+    add(command, "")
+}
+
+fn add(command: Command, above: &str) -> Command {
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|sub| sub.get_name().to_owned())
+        .collect();
+    names.into_iter().fold(command, |command, name| {
+        let path = format!("{above} {name}").trim_start().to_owned();
+        command.mut_subcommand(name, |sub| {
+            let found = EXAMPLES.iter().find(|(known, _)| *known == path);
+            let sub = match found {
+                Some((_, lines)) => sub.after_help(format!("Examples:\n  {}", lines.join("\n  "))),
+                None => sub,
+            };
+            add(sub, &path)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    /// The commands that do something, as `packs add`.
+    fn leaves(command: &Command, above: &str) -> Vec<String> {
+        let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        shown
+            .flat_map(|sub| {
+                let path = format!("{above} {}", sub.get_name()).trim_start().to_owned();
+                if sub.has_subcommands() {
+                    leaves(sub, &path)
+                } else {
+                    vec![path]
+                }
+            })
+            .collect()
+    }
+
+    /// Words as a shell takes them apart, as far as the examples need it.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split(" #").next().unwrap_or_default();
+        let mut words = Vec::new();
+        for (place, piece) in line.split('\'').enumerate() {
+            if place % 2 == 1 {
+                words.push(piece.to_owned());
+            } else {
+                words.extend(piece.split_whitespace().map(str::to_owned));
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn every_command_has_examples_that_it_takes() {
+        let command = with_examples(Cli::command());
+        let mut known: Vec<&str> = EXAMPLES.iter().map(|(path, _)| *path).collect();
+        for path in leaves(&command, "") {
+            let place = known.iter().position(|known| *known == path);
+            known.remove(place.unwrap_or_else(|| panic!("`{path}` has no example")));
+        }
+        assert_eq!(known, [] as [&str; 0], "examples of commands that are not there");
+        for (path, lines) in EXAMPLES {
+            for line in *lines {
+                let words = words(line);
+                assert!(words.join(" ").contains(path), "{line}");
+                if let Err(err) = command.clone().try_get_matches_from(&words) {
+                    panic!("{line}: {err}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What people type and redirect: mistakes are told, and nothing that went wrong looks as if it had worked.
+#![allow(clippy::disallowed_methods, reason = "the tests write files")]
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Wire};
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_no_success() {
+    let place = Place::new();
+    assert_eq!(place.call("envelope_open", &json!({})).0, 0);
+    for arguments in [
+        vec!["ledger", "export", "--sign"],
+        vec!["ledger", "tail"],
+        vec!["--json", "ledger", "query"],
+        vec!["tools"],
+        vec!["call", "task_list"],
+        vec!["init", "--print"],
+        vec!["completions", "bash"],
+        vec!["--help"],
+        vec!["--version"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = place.command(&arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            said(&output).contains("could not be written"),
+            "{}",
+            said(&output)
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["tools"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        output.status.success() && said(&output).is_empty(),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn a_time_that_nobody_can_read_finds_nothing_else() {
+    let place = Place::new();
+    assert_eq!(place.call("task_list", &json!({})).0, 0);
+    for command in ["ledger query", "stats", "policies backtest cel"] {
+        let mut arguments: Vec<&str> = command.split(' ').collect();
+        arguments.extend(["--since", "yesterday"]);
+        let output = place.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert!(said(&output).contains("24h"), "{}", said(&output));
+    }
+    assert_eq!(
+        place.run(&["ledger", "query", "--until", "banana"]).status.code(),
+        Some(2)
+    );
+    let lines = |arguments: &[&str]| {
+        let output = place.run(arguments);
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8_lossy(&output.stdout).lines().count()
+    };
+    assert_eq!(lines(&["--json", "ledger", "query", "--since", "24h"]), 1);
+    assert_eq!(lines(&["--json", "ledger", "query", "--until", "1h"]), 0);
+    let (code, refused) = place.call(
+        "ledger_query",
+        &json!({ "since": "yesterday", "until": "banana" }),
+    );
+    assert_eq!(
+        (code, &refused["error"]["code"]),
+        (1, &json!("INVALID_ARGUMENTS"))
+    );
+    assert_eq!(refused["error"]["blockers"].as_array().unwrap().len(), 2);
+    let (code, page) = place.call("ledger_query", &json!({ "since": "2h", "tool": "task_list" }));
+    assert_eq!((code, page["operations"].as_array().unwrap().len()), (0, 1));
+}
+
+#[test]
+fn mistakes_are_named_and_helped() {
+    let place = Place::new();
+    let file = place.path().join("notes.txt");
+    std::fs::write(&file, "0123 just text\n").unwrap();
+    let file = file.to_str().unwrap();
+    assert!(place.run(&["init"]).status.code() == Some(2));
+    for (arguments, help) in [
+        (vec!["packs", "accept", "foo"], "there is no pack foo"),
+        (vec!["packs", "inspect", file], "it does not begin as one"),
+        (vec!["--log", "verbose", "tools"], "is no level"),
+        (vec!["serve", "--packs", "taskstore"], "did you mean task-store?"),
+        (vec!["serve", "--http", "localhost"], "localhost:8765"),
+        (vec!["serve", "--http", ":99999"], "65535"),
+        (vec!["ledger", "verify", "--head", "5:446f"], "64 hex digits"),
+        (vec!["policies", "inspect", "nowhere"], "no built-in component"),
+        (vec!["init"], "is there already"),
+        (vec!["call", "task_list", "[1]"], "looks like this"),
+    ] {
+        let output = place.run(&arguments);
+        assert_ne!(output.status.code(), Some(0), "{arguments:?}");
+        let said = said(&output) + &String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains(help), "{arguments:?}: {said}");
+        assert!(said.lines().count() < 8, "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn built_in_policies_are_found_by_their_names() {
+    let place = Place::new();
+    let listed = place.run(&["policies", "list"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("no policy judges calls; 9 come along"));
+    let inspected = place.run(&["policies", "inspect", "cel"]);
+    assert!(inspected.status.success(), "{}", said(&inspected));
+    assert!(String::from_utf8_lossy(&inspected.stdout).contains("SETTING"));
+    let added = place.run(&["policies", "add", "secret-scan"]);
+    assert!(added.status.success(), "{}", said(&added));
+    let config = std::fs::read_to_string(place.config()).unwrap();
+    assert!(config.contains("builtin:secret-scan"), "{config}");
+}
+
+#[test]
+fn a_call_finds_the_tools_that_only_the_compact_list_has() {
+    let place = Place::new();
+    let output = place.run(&[
+        "--json",
+        "call",
+        "tool_search",
+        r#"{"query":"claim a task"}"#,
+        "--packs",
+        "tasks",
+    ]);
+    assert!(output.status.success(), "{}", said(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(found["total"].as_u64().unwrap() > 0, "{found}");
+}
+
+#[test]
+fn envelopes_are_numbers_for_programs() {
+    let place = Place::new();
+    place.call("envelope_open", &json!({ "limits": { "max_mutations": 7 } }));
+    let output = place.run(&["--json", "envelopes"]);
+    let envelopes: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&envelopes[0]["mutations"], &envelopes[0]["max_mutations"]),
+        (&json!(0), &json!(7))
+    );
+}
+
+#[test]
+fn shells_and_readers_of_manuals_get_theirs() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = place.run(&["completions", shell]);
+        let script = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success() && script.contains("policies"),
+            "{shell}: {script}"
+        );
+    }
+    let folder = place.path().join("pages");
+    assert!(place.run(&["man", folder.to_str().unwrap()]).status.success());
+    let page = std::fs::read_to_string(folder.join("tollgate-ledger-query.1")).unwrap();
+    assert!(
+        page.contains("ledger query") && page.contains("Examples"),
+        "{page}"
+    );
+    let pages = std::fs::read_dir(&folder).unwrap().count();
+    assert!(pages > 30, "{pages}");
+}
+
+#[test]
+fn a_closed_standard_error_neither_ends_nor_deafens_a_server() {
+    let place = Place::with("[server]\ntier = \"core\"\n");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = place.command(&["--log", "trace", "serve"]);
+    command.stderr(writer);
+    let mut wire = Wire::of(command);
+    wire.initialize("2025-06-18");
+    // Each has something to log for the thread that takes it over.
+    for (tier, port) in [("full", 1), ("core", 2), ("full", 3)] {
+        let config = format!("[server]\ntier = \"{tier}\"\nhttp = \"127.0.0.1:{port}\"\n");
+        std::fs::write(place.config(), config).unwrap();
+        while wire.receive()["method"] != "notifications/tools/list_changed" {}
+    }
+    wire.close_stdin();
+    assert!(wire.wait().success());
+}
+
+#[test]
+fn a_server_on_a_name_says_where_and_in_the_log_s_own_form() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["--log-format", "json", "serve", "--http", "localhost:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let line: Value = serde_json::from_str(&line).unwrap();
+    let message = line["fields"]["message"].as_str().unwrap();
+    assert!(message.starts_with("serving http://127.0.0.1:"), "{line}");
+}
