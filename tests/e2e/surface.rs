@@ -77,13 +77,13 @@ async fn packs_can_be_chosen() {
     );
     session.close().await;
     let output = place.run(&["serve", "--packs", "nonesuch"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no enabled pack nonesuch"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no pack nonesuch"));
 }
 
 #[tokio::test]
 async fn definitions_are_complete_and_replies_keep_to_them() {
     let place = Place::new();
-    let session = place.serve(&["--tier", "full"]).await;
+    let session = place.serve(&["--tier", "full", "--output-schemas"]).await;
     let tools: Vec<Tool> = session.client().list_all_tools().await.unwrap();
     for tool in &tools {
         let hints = tool.annotations.as_ref().unwrap();
@@ -133,4 +133,106 @@ async fn a_cursor_that_was_never_given_is_a_protocol_error() {
     let request = rmcp::model::PaginatedRequestParams::default().with_cursor(Some("!".to_owned()));
     assert!(session.client().list_tools(Some(request)).await.is_err());
     session.close().await;
+}
+
+/// How many characters something has as JSON.
+fn size(value: &impl serde::Serialize) -> usize {
+    serde_json::to_string(value).unwrap().chars().count()
+}
+
+#[tokio::test]
+async fn the_default_list_is_small_and_leads_to_everything() {
+    let place = Place::new();
+    let session = place.serve(&[]).await;
+    let tools = session.client().list_all_tools().await.unwrap();
+    assert!(tools.len() <= 30, "{}", tools.len());
+    // A token is four characters. What a model reads, and what a client gets.
+    let read: usize = tools
+        .iter()
+        .map(|tool| {
+            tool.name.len() + tool.description.as_ref().unwrap().chars().count() + size(&tool.input_schema)
+        })
+        .sum();
+    assert!(read <= 4 * 6_000, "{read} characters");
+    assert!(size(&tools) <= 4 * 10_000, "{} characters", size(&tools));
+    let told = session
+        .client()
+        .peer_info()
+        .unwrap()
+        .instructions
+        .clone()
+        .unwrap();
+    assert!(
+        told.chars().count() <= 4 * 400 && told.contains("envelope_open"),
+        "{told}"
+    );
+
+    // The rest of a schema, of a guide and of the tools is a call away.
+    let brief = |name: &str| tools.iter().find(|tool| tool.name == name).unwrap();
+    assert!(
+        brief("conductor_init").input_schema["properties"]["policies"]
+            .get("properties")
+            .is_none()
+    );
+    let described = session
+        .ok(
+            "tool_describe",
+            json!({"tools": ["conductor_init"], "output": true}),
+        )
+        .await;
+    let whole = &described["tools"][0];
+    assert!(whole["input_schema"]["properties"]["policies"]["properties"].is_object());
+    assert!(size(&whole["output_schema"]) > size(brief("conductor_init").output_schema.as_ref().unwrap()));
+    let found = session.ok("tool_search", json!({"pack": "conductor"})).await;
+    assert!(
+        found["guide"]
+            .as_str()
+            .unwrap()
+            .contains("job_submit_step_result")
+    );
+    session.close().await;
+
+    let session = place.serve(&["--output-schemas"]).await;
+    let all = session.client().list_all_tools().await.unwrap();
+    assert!(size(&all) > 2 * size(&tools));
+    session.close().await;
+}
+
+#[tokio::test]
+async fn what_a_refusal_suggests_can_be_called_by_what_is_listed() {
+    let place = Place::new();
+    let session = place.serve(&[]).await;
+    let listed = names(&session).await;
+    // A role that may not, a task that nobody knows, a milestone without slices: each is told what to call instead.
+    let refusals = [
+        ("task_recover", json!({"task_id": "nobody"})),
+        (
+            "tasks_close_step",
+            json!({"workspace": "w", "step_id": "STEP-1", "checkpoints": {}}),
+        ),
+        (
+            "gsd_slice_complete",
+            json!({"milestone_id": "M01", "slice_id": "S01", "workspace": "w"}),
+        ),
+        ("job_start", json!({"job_id": "JOB-1"})),
+        ("envelope_close", json!({"envelope_id": "nobody"})),
+    ];
+    let mut followed = 0;
+    for (tool, arguments) in refusals {
+        assert!(listed.contains(&tool.to_owned()), "{tool}");
+        let refusal = session.refused(tool, arguments).await;
+        let Some(next) = refusal.get("next_call").filter(|next| next.is_object()) else {
+            continue;
+        };
+        let relayed = if listed.contains(&next["tool"].as_str().unwrap().to_owned()) {
+            session
+                .call_raw(next["tool"].as_str().unwrap(), next["arguments"].clone())
+                .await
+        } else {
+            session.call_raw("tool_call", next.clone()).await
+        };
+        assert_ne!(relayed.is_error, Some(true), "{tool}: {next} → {relayed:?}");
+        followed += 1;
+    }
+    assert!(followed >= 3, "{followed}");
 }

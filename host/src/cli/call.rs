@@ -6,11 +6,9 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate::core_tools;
 use tollgate::deadline::Cancel;
 use tollgate::gate::{self, Answers, Caller};
 use tollgate::host::Choice;
-use tollgate::packs::Selection;
 use tollgate::progress::Progress;
 
 use super::{Global, file, out};
@@ -34,11 +32,7 @@ impl Call {
         let config = Config::load(global.config.as_deref())?;
         let choice = Choice {
             packs: self.packs,
-            selection: Selection {
-                // They exist where they are listed, and whoever calls one by name wants it to.
-                compact: core_tools::is_for_compact(&self.tool),
-                ..Selection::default()
-            },
+            ..Choice::default()
         };
         let gate = super::open(global, &config, &choice).await?;
         let call = gate::Call {

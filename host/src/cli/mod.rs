@@ -31,6 +31,7 @@ use tollgate::config::{self, Config};
 use tollgate::core_tools;
 use tollgate::gate::Gate;
 use tollgate::host::{self, Authority, Choice, Site};
+use tollgate::mcp::Schemas;
 use tollgate::packs::{Catalog, Selection, Tier, compile};
 use tollgate::process::{self, Environment};
 use tollgate::workspaces::{self, Registration, Workspaces};
@@ -160,9 +161,21 @@ struct Filters {
     /// List only tool_search, tool_describe and tool_call, through which all others are found and called
     #[arg(long, env = "TOLLGATE_COMPACT")]
     compact: bool,
+    /// List tools with their whole schemas of arguments and results; otherwise `tool_describe` shows those
+    #[arg(long, env = "TOLLGATE_OUTPUT_SCHEMAS")]
+    output_schemas: bool,
 }
 
 impl Filters {
+    /// How much of schemas is listed.
+    fn schemas(&self, config: &Config) -> Schemas {
+        if self.output_schemas || config.server.output_schemas {
+            Schemas::Whole
+        } else {
+            Schemas::Brief
+        }
+    }
+
     /// The flags over the configuration.
     fn choice(&self, config: &Config) -> anyhow::Result<Choice> {
         for pattern in self.tools.iter().chain(&self.exclude_tools) {

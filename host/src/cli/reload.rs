@@ -70,7 +70,7 @@ impl Reload {
         });
         let next = loading.await??;
         super::log_state(&next.catalog);
-        let listing = Listing::new(&next.catalog);
+        let listing = Listing::new(&next.catalog, self.filters.schemas(&config));
         self.gate.replace(next);
         self.listings.replace(listing);
         watch.follow(files);

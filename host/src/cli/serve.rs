@@ -48,7 +48,7 @@ impl Serve {
         let traced = telemetry.as_ref().is_some_and(|telemetry| telemetry.traces);
         let queue = traced.then(|| gate.trace());
         let gate = Arc::new(gate);
-        let listing = Listing::new(&gate.catalog());
+        let listing = Listing::new(&gate.catalog(), self.filters.schemas(&config));
         if listing.tools().is_empty() {
             out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
         }

@@ -75,6 +75,7 @@ pub(super) const KEYS: &[Key] = &[
     key("server.tier", Kind::OneOf(&["core", "standard", "full"])),
     key("server.read_only", Kind::Bool),
     key("server.compact", Kind::Bool),
+    key("server.output_schemas", Kind::Bool),
     key("envelope", Kind::Table),
     key("envelope.require", Kind::OneOf(&["never", "writes", "always"])),
     key("envelope.max_mutations", Kind::Count(i64::MAX)),

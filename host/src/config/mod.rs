@@ -138,6 +138,8 @@ pub struct Server {
     pub read_only: bool,
     /// Only the tools that find and call others are listed.
     pub compact: bool,
+    /// Tools are listed with their whole schemas.
+    pub output_schemas: bool,
 }
 
 /// The `[envelope]` table.

@@ -1,4 +1,4 @@
-//! `tool_search`, `tool_describe`, `tool_call`: all that the compact listing lists.
+//! `tool_search`, `tool_describe`, `tool_call`: the way to tools that are not listed.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Search {
     /// A few words, such as `claim a task`.
     #[schemars(length(max = 400))]
     query: Option<String>,
-    /// Only of this pack.
+    /// Only of this pack, whose guide comes along.
     #[schemars(length(max = 64))]
     pack: Option<String>,
     /// How many at most.
@@ -50,6 +50,9 @@ pub(super) struct Found {
     /// Where the next page begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<usize>,
+    /// How the pack that was named is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guide: Option<String>,
 }
 
 /// A tool in short.
@@ -100,6 +103,7 @@ impl Tool for Search {
         Ok(Found {
             total: fitting.len(),
             next_offset: (end < fitting.len()).then_some(end),
+            guide: self.pack.as_deref().and_then(|pack| guide(cx.catalog, pack)),
             tools: fitting
                 .into_iter()
                 .skip(offset)
@@ -108,6 +112,13 @@ impl Tool for Search {
                 .collect(),
         })
     }
+}
+
+/// What a pack says about its use.
+fn guide(catalog: &Catalog, name: &str) -> Option<String> {
+    let pack = catalog.packs().iter().find(|pack| pack.manifest.name == name)?;
+    let guide = pack.manifest.instructions.trim();
+    (!guide.is_empty()).then(|| guide.to_owned())
 }
 
 fn summary(tool: &ToolEntry) -> Summary {

@@ -154,7 +154,7 @@ impl Tool for Get {
     const NAME: &'static str = "envelope_get";
     const TITLE: &'static str = "Show an envelope";
     const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Core;
+    const TIER: Tier = Tier::Standard;
     type Output = EnvelopeView;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {

@@ -141,7 +141,7 @@ pub fn all() -> &'static [CoreTool] {
     })
 }
 
-/// The tools that find and call others, which only exist in the compact listing.
+/// The tools that find and call others, which exist where not all tools are listed.
 pub fn discovery() -> &'static [CoreTool] {
     static TOOLS: OnceLock<Vec<CoreTool>> = OnceLock::new();
     TOOLS.get_or_init(|| {
@@ -151,11 +151,6 @@ pub fn discovery() -> &'static [CoreTool] {
             CoreTool::of::<discovery::Relay>(),
         ]
     })
-}
-
-/// Whether a tool is one of those that only the compact listing has.
-pub fn is_for_compact(tool: &str) -> bool {
-    discovery().iter().any(|known| (known.spec)().name == tool)
 }
 
 fn spec<T: Tool>() -> ToolSpec {

@@ -7,13 +7,23 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rmcp::model::{Prompt, PromptArgument, Tool, ToolAnnotations};
 use serde_json::Value;
 
+use super::brief;
 use crate::core_tools::RELAY;
 use crate::packs::{Catalog, Effect, ToolSpec};
 
 /// Tools of one page.
 const PAGE: usize = 50;
-/// Longest instructions, in bytes.
-const MAX_INSTRUCTIONS: usize = 8 << 10;
+/// Longest instructions, in bytes: clients show them to the model in every session.
+const MAX_INSTRUCTIONS: usize = 1_600;
+
+/// How much of schemas a list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schemas {
+    /// [In short](super::brief).
+    Brief,
+    /// As packs wrote them.
+    Whole,
+}
 
 /// The listed tools, by name, and what a client is told at the start.
 #[derive(PartialEq)]
@@ -29,13 +39,13 @@ pub struct UnknownCursor;
 
 impl Listing {
     /// What a catalog lists.
-    pub fn new(catalog: &Catalog) -> Listing {
+    pub fn new(catalog: &Catalog, schemas: Schemas) -> Listing {
         Listing {
             tools: catalog
                 .listed()
                 .map(|tool| match tool.spec.name.as_str() {
-                    RELAY => relay_definition(&tool.spec, catalog),
-                    _ => definition(&tool.spec),
+                    RELAY => relay_definition(&tool.spec, catalog, schemas),
+                    _ => definition(&tool.spec, schemas),
                 })
                 .collect(),
             prompts: catalog
@@ -84,35 +94,38 @@ impl Listing {
 }
 
 /// A tool's definition on the wire.
-fn definition(spec: &ToolSpec) -> Tool {
+fn definition(spec: &ToolSpec, schemas: Schemas) -> Tool {
+    let (input, output) = match schemas {
+        Schemas::Brief => (
+            brief::input(&spec.name, &spec.input_schema),
+            brief::output(&spec.output_schema),
+        ),
+        Schemas::Whole => (spec.input_schema.clone(), spec.output_schema.clone()),
+    };
     let annotations = ToolAnnotations::from_raw(
-        Some(spec.title.clone()),
+        None,
         Some(spec.effect == Effect::Read),
         Some(spec.destructive),
         Some(spec.idempotent),
         Some(spec.open_world),
     );
-    Tool::new(
-        spec.name.clone(),
-        spec.description.clone(),
-        Arc::new(spec.input_schema.clone()),
-    )
-    .with_title(spec.title.clone())
-    .with_raw_output_schema(Arc::new(spec.output_schema.clone()))
-    .with_annotations(annotations)
+    Tool::new(spec.name.clone(), spec.description.clone(), Arc::new(input))
+        .with_title(spec.title.clone())
+        .with_raw_output_schema(Arc::new(output))
+        .with_annotations(annotations)
 }
 
 /// The definition of the tool that calls others: it may do whatever one of them may.
-fn relay_definition(spec: &ToolSpec, catalog: &Catalog) -> Tool {
+fn relay_definition(spec: &ToolSpec, catalog: &Catalog, schemas: Schemas) -> Tool {
     let any = |may: fn(&ToolSpec) -> bool| catalog.all().any(|tool| may(&tool.spec));
     let annotations = ToolAnnotations::from_raw(
-        Some(spec.title.clone()),
+        None,
         Some(!any(|spec| spec.effect != Effect::Read)),
         Some(any(|spec| spec.destructive)),
         Some(!any(|spec| !spec.idempotent)),
         Some(any(|spec| spec.open_world)),
     );
-    definition(spec).with_annotations(annotations)
+    definition(spec, schemas).with_annotations(annotations)
 }
 
 /// A prompt's definition on the wire.
@@ -129,34 +142,68 @@ fn prompt_definition(spec: &ToolSpec) -> Prompt {
     Prompt::new(&spec.name, Some(&spec.description), Some(arguments.collect())).with_title(&spec.title)
 }
 
+/// What matters in every call, and of each pack as much as there is room for.
 fn instructions(catalog: &Catalog) -> String {
     let mut text = String::from(
-        "Tollgate runs each call as one transaction with a ledger row. A refusal is a result with an `error`: \
-         `blockers` lists every reason at once, `next_call` is ready to run, and nothing was changed.",
+        "Each call is one transaction with a row in a ledger. A refusal is a result with an `error`: `blockers` lists every \
+         reason at once, `next_call` can be called as it is, and nothing was changed. An envelope bounds work: \
+         envelope_open sets limits for mutations, test runs and time, your calls count in it until envelope_close, and \
+         when it closes by itself, stop and report.",
     );
+    let has_envelopes = catalog.find("envelope_open").is_some();
+    if !has_envelopes {
+        text.truncate(text.find(" An envelope").unwrap_or(text.len()));
+    }
     let unlisted = catalog.all().count() - catalog.listed().count();
-    if catalog.is_compact() {
+    if unlisted > 0 {
         text.push_str(&format!(
-            " The {unlisted} tools named below and in refusals are not listed: find them with tool_search, see their \
-             arguments with tool_describe, and call them by tool_call, which takes a `next_call` as it is."
-        ));
-    } else if unlisted > 0 {
-        text.push_str(&format!(
-            " {unlisted} more tools answer by name without being listed; `serve --tier full` lists them."
+            " {unlisted} more tools are not listed: tool_search finds them and has each pack's guide (`pack`), tool_describe \
+             shows arguments, tool_call calls them and takes a `next_call` as it is."
         ));
     }
-    for pack in catalog.packs() {
-        let about = pack.manifest.instructions.trim();
-        if !about.is_empty() {
-            text.push_str(&format!("\n\n{}: {about}", pack.manifest.name));
+    let guides: Vec<(&str, &str)> = catalog
+        .packs()
+        .iter()
+        .map(|pack| (pack.manifest.name.as_str(), pack.manifest.instructions.trim()))
+        .filter(|(_, guide)| !guide.is_empty())
+        .collect();
+    let mut left = MAX_INSTRUCTIONS.saturating_sub(text.len());
+    for (place, (name, guide)) in guides.iter().enumerate() {
+        // What one pack does not need, the next ones have.
+        let share = left / (guides.len() - place);
+        let head = format!("\n\n{name}: ");
+        let guide = sentences(guide, share.saturating_sub(head.len()));
+        if !guide.is_empty() {
+            text.push_str(&head);
+            text.push_str(guide);
+            left = left.saturating_sub(head.len() + guide.len());
         }
     }
-    crate::text::cut(&text, MAX_INSTRUCTIONS).to_owned()
+    text
+}
+
+/// As many whole sentences as have room.
+fn sentences(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let cut = crate::text::cut(text, bytes);
+    let end = [". ", ".\n", "; "].iter().filter_map(|end| cut.rfind(end)).max();
+    end.map_or("", |end| cut[..=end].trim_end_matches([';', ' ']))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guide_ends_with_a_sentence() {
+        let guide = "First this. Then that; and more. The end.";
+        assert_eq!(sentences(guide, 100), guide);
+        assert_eq!(sentences(guide, 35), "First this. Then that; and more.");
+        assert_eq!(sentences(guide, 30), "First this. Then that");
+        assert_eq!(sentences(guide, 5), "");
+    }
 
     #[test]
     fn pages_follow_each_other_without_gap_or_repeat() {

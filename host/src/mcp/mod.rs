@@ -1,6 +1,7 @@
 //! MCP: the gate as a server over stdio and HTTP.
 
 mod asking;
+mod brief;
 mod errand;
 mod handler;
 mod http;
@@ -18,7 +19,7 @@ pub mod wire;
 
 pub use handler::Handler;
 pub use http::{HttpError, Serving, serve as serve_http};
-pub use listing::Listing;
+pub use listing::{Listing, Schemas};
 pub use listings::Listings;
 pub use stdio::serve as serve_stdio;
 

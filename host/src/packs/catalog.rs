@@ -35,7 +35,8 @@ pub struct Selection {
     pub read_only: bool,
     /// Up to which tier tools are listed. Without it: core, or all that `tools` names.
     pub tier: Option<Tier>,
-    /// Only the tools that find and call others are listed. They exist then, whatever else is selected.
+    /// Only the tools that find and call others are listed. They exist wherever not all tools are listed, whatever
+    /// else is selected.
     pub compact: bool,
 }
 
@@ -146,7 +147,8 @@ impl Catalog {
             compact: selection.compact,
             index: OnceLock::new(),
         };
-        for tool in core_tools::discovery().iter().filter(|_| selection.compact) {
+        let hides_some = selection.compact || catalog.tier < Tier::Full;
+        for tool in core_tools::discovery().iter().filter(|_| hides_some) {
             catalog.add_tool(Body::Core(tool), (tool.spec)(), &Selection::default());
         }
         let core = core_tools::all().iter().filter(|_| selection.core);
@@ -294,7 +296,7 @@ impl Catalog {
     pub fn listed(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.all().filter(|tool| match self.compact {
             true => tool.is_discovery(),
-            false => tool.spec.tier <= self.tier,
+            false => tool.spec.tier <= self.tier || tool.is_discovery(),
         })
     }
 

@@ -167,7 +167,7 @@ impl Tool for TaskListReady {
     const NAME: &'static str = "task_list_ready";
     const TITLE: &'static str = "List tasks that are ready";
     const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Core;
+    const TIER: Tier = Tier::Standard;
     type Output = Ready;
 
     fn run(self, cx: &Cx<'_>) -> Result<Ready, ToolError> {

@@ -185,7 +185,7 @@ impl Tool for ResumePack {
     const NAME: &'static str = "tasks_resume_pack";
     const TITLE: &'static str = "Bring a context up to date";
     const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Core;
+    const TIER: Tier = Tier::Standard;
     type Output = Bounded<Fresh>;
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
