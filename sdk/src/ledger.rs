@@ -249,4 +249,23 @@ impl<'a> Ledger<'a> {
     pub fn query(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         self.host.query_ledger(filter)
     }
+
+    /// Takes something that counts once, such as an approval, for the call that a policy judges before it runs. Returns
+    /// false if another call has it until `until_ms`, or another call inside the same one.
+    ///
+    /// ```
+    /// use tollgate_sdk::policy::{CannotJudge, Denial, PolicyCx, Request, Verdict};
+    ///
+    /// fn before(cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
+    ///     let hour = 3_600_000;
+    ///     if cx.ledger().take_once(&request.args_hash, request.at + hour)? {
+    ///         return Ok(Verdict::Pass);
+    ///     }
+    ///     Ok(Denial::new("SAME_AGAIN", "the same call was made within the hour").into())
+    /// }
+    /// # let _ = before;
+    /// ```
+    pub fn take_once(&self, key: &str, until_ms: i64) -> Result<bool, LedgerError> {
+        self.host.take_once(key, until_ms)
+    }
 }

@@ -12,7 +12,7 @@ use crate::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use crate::envelope::Charge;
 use crate::hash;
 use crate::packs::{Body, Effect, ToolEntry};
-use crate::policies::Verdict;
+use crate::policies::{Permit, Verdict};
 use crate::share::Share;
 use crate::storage::{OpType, Operation, claimed_actor};
 
@@ -27,6 +27,8 @@ pub(super) struct Draft {
     pub(super) charge: Charge,
     pub(super) operation: Operation,
     pub(super) recording: Recording,
+    /// What it takes that counts once, as policies that let it through want it.
+    pub(super) permits: Vec<Permit>,
     /// What policies said before it.
     pub(super) verdicts: Vec<Verdict>,
 }
@@ -70,6 +72,7 @@ impl Gate {
                 artifacts: CallArtifacts::new(self.artifacts.clone(), caller.share.clone()),
                 arguments: None,
             },
+            permits: Vec::new(),
             verdicts: Vec::new(),
             operation: Operation {
                 op_id: self.clock.new_id("op"),
@@ -104,6 +107,7 @@ impl Gate {
                 verdicts: None,
                 artifact_ids: None,
                 artifacts: Vec::new(),
+                members: None,
             },
         };
         draft.describe(arguments);
@@ -227,6 +231,7 @@ fn failure_class(code: &str) -> &'static str {
         | "MUTATION_BUDGET_EXHAUSTED"
         | "TEST_BUDGET_EXHAUSTED"
         | "DURATION_EXCEEDED"
+        | "PERMIT_USED"
         | "TOO_MANY_CALLS" => "refused",
         _ => "tool_error",
     }

@@ -10,7 +10,9 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, ToolError};
 
 use super::arguments;
+use crate::hash;
 use crate::packs::{Catalog, Effect, ToolEntry};
+use crate::storage::MemberCall;
 
 /// Where a member names its tool.
 const TOOL: &str = "tool";
@@ -66,6 +68,25 @@ pub(super) fn find(
     )
     .remediation("Correct every member named in blockers and call again.")
     .blockers(blockers))
+}
+
+/// The members as the ledger has them.
+pub(super) fn recorded(tool: &ToolEntry, arguments: &Value, members: &[Member]) -> Option<String> {
+    let argument = tool.spec.members.as_ref()?;
+    let entries = arguments.get(argument)?.as_array()?;
+    let calls: Vec<MemberCall> = entries
+        .iter()
+        .zip(members)
+        .map(|(entry, member)| {
+            let given = entry.get(ARGUMENTS).unwrap_or(&Value::Null);
+            MemberCall {
+                tool: member.tool.spec.name.clone(),
+                effect: member.tool.spec.effect,
+                args_hash: hash::sha256_hex(tollgate_sdk::canonical_json(given).as_bytes()),
+            }
+        })
+        .collect();
+    MemberCall::text(&calls)
 }
 
 /// What members of a call have from it.

@@ -21,6 +21,7 @@ mod lanes;
 mod members;
 mod mutation;
 mod outstanding;
+mod permits;
 mod projector;
 mod queue;
 mod relay;
@@ -307,7 +308,9 @@ impl Gate {
             match self.lanes.read(guest, draft).await {
                 Judged::Settled(settled, recording) => return (settled, recording),
                 Judged::Denied(draft, refusal) => return self.refuse(*draft, refusal).await,
-                Judged::Passed(judged, drafted) => (guest, draft) = (*judged, *drafted),
+                Judged::Passed(judged, drafted) => {
+                    (guest, draft) = (*judged, *drafted);
+                }
                 Judged::Asked(judged, drafted, question) => {
                     (guest, draft) = (*judged, *drafted);
                     if let Err(pending) = consent::check(consent.as_ref(), &question, &mut draft) {
@@ -317,12 +320,38 @@ impl Gate {
                     }
                 }
             }
+            if guest.effect == Effect::Read && !draft.permits.is_empty() {
+                return self.read_once(guest, draft).await;
+            }
         }
         let recording = draft.recording.clone();
         let settled = match guest.effect {
             Effect::Run => self.lanes.run(guest, draft).await,
             Effect::Read | Effect::Write => self.lanes.write(guest, draft).await,
         };
+        (settled, recording)
+    }
+
+    /// Runs a call that reads and takes something that counts once. It has no commit of its own, so that is taken
+    /// before it.
+    async fn read_once(&self, guest: GuestCall, mut draft: Draft) -> (Settled, Recording) {
+        let permits = std::mem::take(&mut draft.permits);
+        let op_id = draft.operation.op_id.clone();
+        if let Err(refusal) = self.take_permits(permits, op_id.clone()).await {
+            return self.refuse(draft, refusal).await;
+        }
+        let (settled, recording) = match self.lanes.read(guest, draft).await {
+            Judged::Settled(settled, recording) => (settled, recording),
+            Judged::Denied(draft, refusal) => self.refuse(*draft, refusal).await,
+            // It was judged, and nobody judges it again.
+            Judged::Passed(_, draft) | Judged::Asked(_, draft, _) => {
+                let lost = ToolError::new("HOST_FAILED", "the host failed; nothing was run");
+                self.refuse(*draft, lost).await
+            }
+        };
+        if settled.refusal().is_some() {
+            self.give_permits_back(op_id).await;
+        }
         (settled, recording)
     }
 
@@ -454,6 +483,7 @@ impl Gate {
         };
         if !members.is_empty() {
             draft.describe(&arguments);
+            draft.operation.members = members::recorded(tool, &arguments, &members);
             text = arguments::text(&arguments);
         }
         draft.charge = admission::charge(tool, &members);

@@ -116,6 +116,15 @@ impl<P> Chain<P> {
             .filter_map(|member| member.policy.as_ref().err())
     }
 
+    /// Whether what a policy says holds, at any of its places.
+    pub(crate) fn enforces(&self, policy: &P) -> bool {
+        let is_it = |member: &&Member<P>| member.policy.as_ref().is_ok_and(|it| std::ptr::eq(&**it, policy));
+        self.members
+            .iter()
+            .filter(is_it)
+            .any(|member| member.mode == Mode::Enforce)
+    }
+
     /// Whether anybody judges this tool in this phase.
     pub fn judges(&self, phase: Phase, tool: &str) -> bool {
         self.members.iter().any(|member| member.judges_in(phase, tool))

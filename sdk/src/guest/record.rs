@@ -43,6 +43,10 @@ pub(super) fn query(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerEr
     Ok(found.into_iter().map(operation).collect())
 }
 
+pub(super) fn take_once(key: &str, until_ms: i64) -> Result<bool, LedgerError> {
+    wit_ledger::take_once(key, until_ms).map_err(ledger_error)
+}
+
 fn operation(found: wit_ledger::Operation) -> Operation {
     Operation {
         seq: found.seq,

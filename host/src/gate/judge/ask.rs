@@ -10,7 +10,7 @@ use crate::artifacts::CallArtifacts;
 use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
 use crate::packs::Effect;
-use crate::policies::{Answer, Cause, Fault, Policy, Spare, Used};
+use crate::policies::{Answer, Cause, Fault, Policy, Sitting, Spare, Used};
 use crate::progress::Progress;
 use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::policy::Policy as Instance;
@@ -24,6 +24,8 @@ pub(super) struct Court<'a> {
     /// This process among the others, if it is a host.
     host: Option<Arc<Host>>,
     cancel: Cancel,
+    /// What was judged of the request so far, while calls are judged before they run.
+    pub(super) sitting: Option<Sitting>,
     /// Lent to one policy after another.
     pub(super) session: Option<Box<Session>>,
     /// Pages that their own rows took or gave back.
@@ -41,6 +43,7 @@ impl<'a> Court<'a> {
             equipment,
             host,
             cancel,
+            sitting: None,
             session: Some(session),
             pages: 0,
         }
@@ -88,6 +91,7 @@ impl<'a> Court<'a> {
             granted: Arc::clone(&policy.granted),
             host: self.host.clone(),
             is_policy: true,
+            sitting: self.sitting.clone(),
         };
         let (session, said) = match policy.spares().take() {
             Some(spare) => self.ask_spare(policy, spare, facts, &deadline, session, say),
