@@ -59,6 +59,10 @@ pub trait Host {
     fn query_ledger(&self, _filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         Err(LedgerError::Denied)
     }
+    /// See [`Ledger::query_whole`](crate::Ledger::query_whole). By default nothing is granted.
+    fn query_whole(&self, _filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        Err(LedgerError::Denied)
+    }
     /// See [`Ledger::take_once`](crate::Ledger::take_once). By default nothing is granted.
     fn take_once(&self, _key: &str, _until_ms: i64) -> Result<bool, LedgerError> {
         Err(LedgerError::Denied)

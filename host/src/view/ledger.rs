@@ -53,19 +53,11 @@ impl ledger::Host for View<'_> {
     }
 
     fn query(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
-        if !self.facts.granted.ledger_query {
-            return Err(LedgerError::Denied);
-        }
-        let limit = filter.limit.clamp(1, MAX_LIMIT);
-        let found = self.session.as_host(|| {
-            let filter = bounded(filter, self.session)?;
-            if self.facts.is_policy {
-                self.judged(&filter, limit)
-            } else {
-                self.session.operations(&filter, limit)
-            }
-        })?;
-        Ok(found.into_iter().map(operation).collect())
+        self.find(filter, self.facts.is_policy)
+    }
+
+    fn query_whole(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
+        self.find(filter, false)
     }
 
     fn take_once(&mut self, key: String, until: i64) -> Result<bool, LedgerError> {
@@ -96,6 +88,22 @@ impl ledger::Host for View<'_> {
 }
 
 impl View<'_> {
+    fn find(&self, filter: Filter, with_members: bool) -> Result<Vec<Operation>, LedgerError> {
+        if !self.facts.granted.ledger_query {
+            return Err(LedgerError::Denied);
+        }
+        let limit = filter.limit.clamp(1, MAX_LIMIT);
+        let found = self.session.as_host(|| {
+            let filter = bounded(filter, self.session)?;
+            if with_members {
+                self.judged(&filter, limit)
+            } else {
+                self.session.operations(&filter, limit)
+            }
+        })?;
+        Ok(found.into_iter().map(operation).collect())
+    }
+
     /// What a policy sees: calls inside calls as well, and those of the request that were judged before.
     fn judged(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
         let mut earlier = match &self.facts.sitting {

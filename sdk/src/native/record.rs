@@ -174,6 +174,17 @@ impl Record {
         })
     }
 
+    /// Of operations that are one by `seq` and `op_id`, the first: the others are inside it.
+    pub(super) fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        let operations = self.operations.take();
+        let mut whole = operations.clone();
+        whole.dedup_by(|next, first| next.is_of_same_row(first));
+        self.operations.replace(whole);
+        let found = self.query(filter);
+        self.operations.replace(operations);
+        found
+    }
+
     /// Whether no other call has what counts once.
     pub(super) fn is_free(&self, key: &str) -> bool {
         !self.taken.borrow().iter().any(|taken| taken == key)
