@@ -290,7 +290,7 @@ impl Court<'_> {
             if let Some(sitting) = &sitting {
                 sitting.ask();
             }
-            let answer = self.ask_about(policy, request, notes, |judge, store, request| {
+            let answer = self.ask_about(policy, request, notes, None, |judge, store, request| {
                 judge.call_before_call(store, request)
             });
             if let (Some(sitting), Ok((verdict, _))) = (&sitting, &answer.said)

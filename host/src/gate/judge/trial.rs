@@ -70,7 +70,7 @@ impl Trial {
     ) -> rusqlite::Result<Answer<wit::Verdict>> {
         self.reading(|court| {
             let notes = request.notes.clone();
-            court.ask_about(policy, &mut request.clone(), &notes, |judge, store, request| {
+            court.ask_about(policy, &mut request.clone(), &notes, None, |judge, store, request| {
                 judge.call_before_call(store, request)
             })
         })
@@ -85,7 +85,7 @@ impl Trial {
     ) -> rusqlite::Result<Answer<wit::Review>> {
         let ask = |court: &mut Court<'_>| {
             let notes = request.notes.clone();
-            court.ask_about(policy, &mut request.clone(), &notes, |judge, store, request| {
+            court.ask_about(policy, &mut request.clone(), &notes, Some(outcome), |judge, store, request| {
                 judge.call_after_call(store, request, outcome)
             })
         };
@@ -145,7 +145,7 @@ impl Trial {
         let amended = self.reading(|court| {
             let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
                 super::amend(&mut request, amended);
-                court.ask_about(policy, &mut request, notes, |judge, store, request| {
+                court.ask_about(policy, &mut request, notes, None, |judge, store, request| {
                     judge.call_before_call(store, request)
                 })
             };
