@@ -196,7 +196,10 @@ mod tests {
         assert!(!deadline.is_over() && deadline.remaining() > Duration::ZERO);
         let since = Instant::now();
         while !deadline.is_over() {
-            assert!(since.elapsed() < Duration::from_secs(60), "its own work never ends it");
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "its own work never ends it"
+            );
         }
         assert!(since.elapsed() >= Duration::from_millis(20));
     }

@@ -16,6 +16,7 @@ mod conductor_tools;
 mod consent;
 mod convergence;
 mod crash;
+mod denied;
 mod echoes;
 mod envelopes;
 mod envelopes_page;

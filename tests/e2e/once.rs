@@ -41,7 +41,7 @@ fn approve_refused(place: &Place, refused: &Value) {
     let (hash, round) = key.split_once('-').unwrap();
     place.sql(&format!(
         "INSERT INTO policy_side_effect_approval_answers (kind, args_hash, round, status, resolved_by, answered_at)
-         VALUES ('{kind}', '{hash}', {round}, 'approved', 'grace', unixepoch() * 1000) RETURNING kind"
+         VALUES ('{kind}', '{hash}', {round}, 'approved', 'grace', CAST(unixepoch('subsec') * 1000 AS INTEGER)) RETURNING kind"
     ));
 }
 
@@ -117,7 +117,12 @@ async fn a_call_that_fails_or_is_not_admitted_gives_its_approval_back() {
     }
     assert_eq!(place.sql("SELECT count(*) FROM core_permits"), ["0"]);
     let envelope = session.ok("envelope_open", json!({})).await["id"].clone();
-    session.ok("envelope_close", json!({"envelope_id": envelope})).await;
+    session
+        .ok(
+            "envelope_close",
+            json!({"envelope_id": envelope, "outcome": "success"}),
+        )
+        .await;
     for (tool, arguments) in [("prober_execute", json!({"sql": []})), ("prober_run", json!({}))] {
         approve(&place, &session, tool, &arguments).await;
         let mut closed = arguments.clone();
@@ -183,7 +188,9 @@ async fn calls_in_batches_count_for_rate_limits() {
     let one = session.refused("tasks_bootstrap", d["args"].clone()).await;
     assert_eq!(one["code"], "RATE_LIMITED");
     session.close().await;
-    let members = place.sql("SELECT json_array_length(members) FROM core_operations WHERE success = 1 AND members IS NOT NULL");
+    let members = place.sql(
+        "SELECT json_array_length(members) FROM core_operations WHERE success = 1 AND members IS NOT NULL",
+    );
     assert_eq!(members, ["2"]);
     let verified = place.run(&["ledger", "verify"]);
     assert!(verified.status.success(), "{verified:?}");
@@ -200,7 +207,9 @@ async fn a_circle_is_seen_in_a_batch_and_across_batches() {
         "#,
     );
     let session = place.serve(&["--tier", "full"]).await;
-    session.ok("tasks_bootstrap", bootstrap("P")["args"].clone()).await;
+    session
+        .ok("tasks_bootstrap", bootstrap("P")["args"].clone())
+        .await;
     let look = json!({"tool": "tasks_radar", "args": {"workspace": "w"}});
     let refused = session
         .refused("tasks_batch", batch(&[&look, &look, &look, &look]))

@@ -42,7 +42,13 @@ fn a_large_call_and_a_large_result_are_judged_within_the_default_time() {
     );
     let file = place.path().join("large.toml");
     std::fs::write(&file, cases).unwrap();
-    let tested = place.run(&["policies", "test", "secret-scan", "--case", file.to_str().unwrap()]);
+    let tested = place.run(&[
+        "policies",
+        "test",
+        "secret-scan",
+        "--case",
+        file.to_str().unwrap(),
+    ]);
     let shown = String::from_utf8_lossy(&tested.stdout);
     let shown: String = shown.chars().take(2_000).collect();
     assert!(tested.status.success(), "{shown}");

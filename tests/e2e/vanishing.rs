@@ -162,3 +162,88 @@ fn a_server_does_not_begin_without_policies_that_judged_before() {
     );
     drop(place.serve_http(&[]));
 }
+
+#[test]
+fn a_call_from_the_command_line_says_which_policies_it_runs_without() {
+    let place = Place::with(WHOLE);
+    let mut server = place.wire(&[]);
+    server.initialize("2025-11-25");
+    drop(server);
+    let get = ["call", "task_get", r#"{"task_id": "x"}"#];
+    let judged = said(&place.run(&get));
+    assert!(
+        judged.contains("CLOSED") && !judged.contains("without"),
+        "{judged}"
+    );
+    let lost = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    write(&place, "[server]\nread_only = true\n");
+    let warned = lost(&place.run(&get));
+    assert!(
+        warned.contains("without the policies closed, nights")
+            && warned.contains("tollgate policies remove NAME"),
+        "{warned}"
+    );
+    // Another file does not have them either.
+    let other = place.path().join("other.toml");
+    std::fs::write(&other, "").unwrap();
+    let warned = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"))
+        .arg("--data-dir")
+        .arg(place.data())
+        .arg("--config")
+        .arg(&other)
+        .args(get)
+        .output()
+        .unwrap();
+    assert!(
+        lost(&warned).contains("without the policies closed, nights"),
+        "{}",
+        lost(&warned)
+    );
+    write(&place, WHOLE);
+    assert!(!lost(&place.run(&get)).contains("without"));
+}
+
+/// The protections that are remembered.
+fn remembered(place: &Place) -> String {
+    let records = std::fs::read_dir(place.data().join("protections")).unwrap();
+    let mut text: Vec<String> = records
+        .map(|record| std::fs::read_to_string(record.unwrap().path()).unwrap())
+        .collect();
+    text.sort();
+    text.concat()
+}
+
+#[test]
+fn a_start_remembers_what_is_new_and_forgets_nothing_that_is_gone() {
+    let place = Place::with(WHOLE);
+    let start = |config: &str| {
+        write(&place, config);
+        let mut server = place.wire(&[]);
+        server.initialize("2025-11-25");
+        drop(server);
+        remembered(&place)
+    };
+    let first = start(WHOLE);
+    assert!(
+        first.contains("server.read_only") && first.contains("policies.closed"),
+        "{first}"
+    );
+    // What is gone is remembered, though a start with it gone is only warned of.
+    let without = WHOLE.replace("read_only = true\n", "");
+    assert!(start(&without).contains("server.read_only"));
+    // What is new is remembered beside it.
+    let more = format!("{without}[policies.more]\nsource = \"builtin:secret-scan\"\n");
+    let both = start(&more);
+    assert!(
+        both.contains("server.read_only") && both.contains("policies.more"),
+        "{both}"
+    );
+    // So the next start without it is none.
+    write(&place, &without);
+    let refused = place.run(&["serve"]);
+    assert!(
+        !refused.status.success() && said(&refused).contains("more"),
+        "{}",
+        said(&refused)
+    );
+}

@@ -39,6 +39,8 @@ pub(super) struct Recording {
     pub(super) artifacts: CallArtifacts,
     /// Its arguments, if they are kept.
     pub(super) arguments: Option<(Artifact, Arc<str>)>,
+    /// Nothing is kept, nor what was answered.
+    is_forgotten: bool,
 }
 
 /// A result as it is kept: what the component wrote, or the error.
@@ -71,6 +73,7 @@ impl Gate {
             recording: Recording {
                 artifacts: CallArtifacts::new(self.artifacts.clone(), caller.share.clone()),
                 arguments: None,
+                is_forgotten: false,
             },
             permits: Vec::new(),
             verdicts: Vec::new(),
@@ -132,6 +135,16 @@ impl Draft {
         self.recording.arguments = described.map(|described| (described, Arc::from(canonical)));
     }
 
+    /// Keeps nothing that the caller says: nobody let the call in, perhaps for what it holds. Who proved to be somebody
+    /// stays in the row.
+    pub(super) fn forget_words(&mut self) {
+        self.recording.arguments = None;
+        self.recording.is_forgotten = true;
+        if self.operation.identity.is_none() {
+            self.operation.actor = None;
+        }
+    }
+
     /// The row, now that the end is known.
     pub(super) fn settle(mut self, settled: &Settled) -> Operation {
         self.finish(settled);
@@ -186,16 +199,16 @@ impl Draft {
 }
 
 impl Recording {
-    /// Keeps no arguments: a policy did not let them through, perhaps for what they hold.
-    pub(super) fn forget_arguments(&mut self) {
-        self.arguments = None;
+    /// Whether the answer is kept. That to a call that nobody let in may repeat what it holds.
+    pub(super) fn keeps_result(&self) -> bool {
+        !self.is_forgotten && self.artifacts.wants(ArtifactKind::Result)
     }
 
     /// All that is kept of a call that ended like this.
     fn kept(&self, result: &Result<Reply, ToolError>) -> Vec<Artifact> {
         let mut kept = self.artifacts.kept();
         kept.extend(self.arguments.iter().map(|(artifact, _)| artifact.clone()));
-        if self.artifacts.wants(ArtifactKind::Result) {
+        if self.keeps_result() {
             kept.extend(self.artifacts.announce(ArtifactKind::Result, &content(result)));
         }
         kept

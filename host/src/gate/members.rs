@@ -19,6 +19,9 @@ const TOOL: &str = "tool";
 /// Where a member has its arguments.
 pub(super) const ARGUMENTS: &str = "args";
 
+/// Most calls inside a call.
+const MAX_MEMBERS: usize = 1_000;
+
 /// One call inside another.
 #[derive(Clone)]
 pub(super) struct Member {
@@ -41,6 +44,7 @@ pub(super) fn find(
     let mut blockers = Vec::new();
     match arguments.get_mut(argument) {
         Some(Value::Array(listed)) => {
+            check_count(tool, listed.len())?;
             check_room(tool, &inherited, listed.len())?;
             for (place, entry) in listed.iter_mut().enumerate() {
                 match member(catalog, tool, entry, &inherited) {
@@ -114,6 +118,20 @@ pub(super) fn completed(
         }
     }
     arguments
+}
+
+/// Refuses more members than a row of the ledger names.
+fn check_count(tool: &ToolEntry, members: usize) -> Result<(), ToolError> {
+    if members <= MAX_MEMBERS {
+        return Ok(());
+    }
+    let name = &tool.spec.name;
+    Err(ToolError::new(
+        "MEMBERS_REFUSED",
+        format!("{name} is asked to run {members} calls"),
+    )
+    .remediation(format!("Send at most {MAX_MEMBERS} at once."))
+    .context("limit", MAX_MEMBERS))
 }
 
 /// Refuses what would grow past all bounds by being written down for each member.

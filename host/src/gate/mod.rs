@@ -40,7 +40,7 @@ use tokio::sync::broadcast;
 use tokio_util::task::TaskTracker;
 use tollgate_sdk::ToolError;
 
-use crate::artifacts::{ArtifactKind, ArtifactStore};
+use crate::artifacts::ArtifactStore;
 use crate::clock::Clock;
 use crate::deadline::Cancel;
 use crate::liveness::Host;
@@ -260,7 +260,14 @@ impl Gate {
         let envelope_id = draft.operation.envelope_id.clone();
         let started = draft.started;
         let (settled, recording) = match admitted {
-            Err(refusal) => self.refuse(draft, refusal).await,
+            Err(refusal) => {
+                let mut draft = draft;
+                // Nobody has judged what it says.
+                if generation.catalog.policies().judges_words_of(tool) {
+                    draft.forget_words();
+                }
+                self.refuse(draft, refusal).await
+            }
             Ok(guest) => self.let_through(guest, draft, consent).await,
         };
         let artifacts = recording.artifacts.clone();
@@ -307,13 +314,15 @@ impl Gate {
         while guest.effect == Effect::Read || guest.judging.is_some() {
             match self.lanes.read(guest, draft).await {
                 Judged::Settled(settled, recording) => return (settled, recording),
-                Judged::Denied(draft, refusal) => return self.refuse(*draft, refusal).await,
-                Judged::Passed(judged, drafted) => {
-                    (guest, draft) = (*judged, *drafted);
+                Judged::Denied(mut draft, refusal) => {
+                    draft.forget_words();
+                    return self.refuse(*draft, refusal).await;
                 }
+                Judged::Passed(judged, drafted) => (guest, draft) = (*judged, *drafted),
                 Judged::Asked(judged, drafted, question) => {
                     (guest, draft) = (*judged, *drafted);
                     if let Err(pending) = consent::check(consent.as_ref(), &question, &mut draft) {
+                        draft.forget_words();
                         let (mut refused, recording) = self.refuse(draft, question.otherwise).await;
                         refused.question = pending;
                         return (refused, recording);
@@ -396,10 +405,10 @@ impl Gate {
 
     /// Stores the content that the call's row names, now that nobody waits for the writer.
     async fn store_content(&self, recording: Recording, result: &Result<Reply, ToolError>) {
-        let Recording { artifacts, arguments } = recording;
-        let result = artifacts
-            .wants(ArtifactKind::Result)
-            .then(|| content(result).into_owned());
+        let result = recording.keeps_result().then(|| content(result).into_owned());
+        let Recording {
+            artifacts, arguments, ..
+        } = recording;
         if arguments.is_none() && result.is_none() && !artifacts.has_given() {
             return;
         }

@@ -6,6 +6,7 @@ use tollgate_sdk::{Blocker, NextCall, ToolError};
 use super::load::{Policy, Unloaded};
 use super::member::{Member, Mode, Phase};
 use super::verdict::{Answer, Cause, Fault, Verdict, Word};
+use crate::packs::ToolEntry;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::text;
 
@@ -123,6 +124,11 @@ impl<P> Chain<P> {
             .iter()
             .filter(is_it)
             .any(|member| member.mode == Mode::Enforce)
+    }
+
+    /// Whether anybody judges what callers of a tool say, or may say in the calls inside it.
+    pub(crate) fn judges_words_of(&self, tool: &ToolEntry) -> bool {
+        self.judges(Phase::Request, &tool.spec.name) || (tool.spec.members.is_some() && !self.is_empty())
     }
 
     /// Whether anybody judges this tool in this phase.

@@ -155,3 +155,89 @@ impl Sitting {
         self.so_far.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sitting() -> Sitting {
+        let sitting = Sitting {
+            operation: Arc::default(),
+            so_far: Arc::default(),
+        };
+        sitting.begin("tasks", "tasks_batch", "write");
+        sitting
+    }
+
+    /// Asks a policy that takes a key and lets the call through.
+    fn takes(sitting: &Sitting, policy: &str, key: &str) -> bool {
+        sitting.ask();
+        let is_free = sitting.take(policy, key, 1).unwrap();
+        if is_free {
+            sitting.keep(policy, true);
+        }
+        is_free
+    }
+
+    #[test]
+    fn a_key_is_for_one_call_of_a_request() {
+        let sitting = sitting();
+        assert!(takes(&sitting, "approval", "k"));
+        // The same component at another place in the chain, about the same call.
+        assert!(takes(&sitting, "approval", "k"));
+        assert!(takes(&sitting, "other", "k"));
+        sitting.begin("tasks", "tasks_note", "write");
+        assert!(!takes(&sitting, "approval", "k"));
+        assert!(takes(&sitting, "approval", "another"));
+        let permits = sitting.permits();
+        let keys: Vec<&str> = permits.iter().map(|permit| permit.key.as_str()).collect();
+        assert_eq!(keys, ["k", "k", "another"]);
+    }
+
+    #[test]
+    fn what_a_policy_took_that_did_not_let_the_call_through_is_nobodys() {
+        let sitting = sitting();
+        assert!(sitting.take("approval", "k", 1).unwrap());
+        sitting.ask();
+        sitting.keep("approval", true);
+        assert_eq!(sitting.permits(), []);
+        sitting.begin("tasks", "tasks_note", "write");
+        assert!(takes(&sitting, "approval", "k"));
+    }
+
+    #[test]
+    fn keys_are_bounded() {
+        let sitting = sitting();
+        for bad in [String::new(), "k".repeat(MAX_KEY + 1)] {
+            assert!(matches!(sitting.take("p", &bad, 1), Err(BadPermit::Key(_))));
+        }
+        for number in 0..MAX_KEYS {
+            assert!(sitting.take("p", &number.to_string(), 1).unwrap());
+        }
+        assert!(matches!(sitting.take("p", "more", 1), Err(BadPermit::TooMany)));
+    }
+
+    #[test]
+    fn the_calls_before_are_seen_and_the_one_that_is_judged_is_not() {
+        let sitting = sitting();
+        sitting.end("1");
+        sitting.begin("tasks", "tasks_note", "write");
+        let tools = |filter: &OperationFilter| -> Vec<String> {
+            let found = sitting.earlier(filter);
+            found.into_iter().map(|call| call.tool).collect()
+        };
+        assert_eq!(tools(&OperationFilter::default()), ["tasks_batch"]);
+        sitting.end("2");
+        sitting.begin("tasks", "tasks_note", "write");
+        let by_hash = OperationFilter {
+            args_hash: Some("2".to_owned()),
+            ..OperationFilter::default()
+        };
+        assert_eq!(tools(&by_hash), ["tasks_note"]);
+        let failed = OperationFilter {
+            success: Some(false),
+            ..OperationFilter::default()
+        };
+        assert_eq!(tools(&failed), [] as [String; 0]);
+    }
+}

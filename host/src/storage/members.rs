@@ -171,7 +171,9 @@ mod tests {
         ] {
             let (_place, session) = ledger();
             fixture::disarm(&session);
-            let changed = session.db.execute(&format!("UPDATE core_operations {change}"), []);
+            let changed = session
+                .db
+                .execute(&format!("UPDATE core_operations {change}"), []);
             assert_eq!(changed.unwrap(), 1);
             assert!(verify(&session, None).is_some(), "{change}");
         }

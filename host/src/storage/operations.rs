@@ -336,11 +336,7 @@ impl OperationFilter {
             clauses.push("1".to_owned());
         }
         params.push(SqlValue::Integer(i64::from(limit)));
-        let order = if self.is_oldest_first() {
-            "ASC"
-        } else {
-            "DESC"
-        };
+        let order = if self.is_oldest_first() { "ASC" } else { "DESC" };
         let sql = format!(
             "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
                  failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,

@@ -270,3 +270,17 @@ pub(super) fn host_failed<V>() -> Answer<V> {
         took: Duration::ZERO,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_to_judge_has_more_time() {
+        let limit = Duration::from_millis(50);
+        for (bytes, ms) in [(0, 50), (64 << 10, 50), ((64 << 10) + 1, 60), (1 << 20, 200)] {
+            assert_eq!(work(limit, bytes), Duration::from_millis(ms), "{bytes}");
+        }
+        assert!(work(Duration::MAX, usize::MAX) == Duration::MAX);
+    }
+}

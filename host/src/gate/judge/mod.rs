@@ -184,9 +184,6 @@ impl Court<'_> {
         {
             decision = Decision::Deny(err);
         }
-        if matches!(decision, Decision::Deny(_)) {
-            draft.recording.forget_arguments();
-        }
         let is_reviewed = |request: &wit::Request| chain.judges(Phase::Response, &request.tool);
         if requests.iter().any(is_reviewed) {
             let catalog = Arc::clone(&catalog);

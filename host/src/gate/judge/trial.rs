@@ -70,9 +70,13 @@ impl Trial {
     ) -> rusqlite::Result<Answer<wit::Verdict>> {
         self.reading(|court| {
             let notes = request.notes.clone();
-            court.ask_about(policy, &mut request.clone(), &notes, None, |judge, store, request| {
-                judge.call_before_call(store, request)
-            })
+            court.ask_about(
+                policy,
+                &mut request.clone(),
+                &notes,
+                None,
+                |judge, store, request| judge.call_before_call(store, request),
+            )
         })
     }
 
@@ -85,9 +89,13 @@ impl Trial {
     ) -> rusqlite::Result<Answer<wit::Review>> {
         let ask = |court: &mut Court<'_>| {
             let notes = request.notes.clone();
-            court.ask_about(policy, &mut request.clone(), &notes, Some(outcome), |judge, store, request| {
-                judge.call_after_call(store, request, outcome)
-            })
+            court.ask_about(
+                policy,
+                &mut request.clone(),
+                &notes,
+                Some(outcome),
+                |judge, store, request| judge.call_after_call(store, request, outcome),
+            )
         };
         if request.effect != component::Effect::Write {
             return self.reading(ask);
