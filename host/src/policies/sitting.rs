@@ -56,15 +56,22 @@ struct SoFar {
 impl Sitting {
     /// Nothing was judged yet of an operation.
     pub fn of(operation: &Operation) -> Sitting {
+        Sitting::over(StoredOperation {
+            op_id: operation.op_id.clone(),
+            envelope_id: operation.envelope_id.clone(),
+            timestamp: operation.timestamp.clone(),
+            actor: operation.actor.clone(),
+            connection: operation.connection.clone(),
+            ..StoredOperation::default()
+        })
+    }
+
+    /// Nothing was judged yet of what would be this operation.
+    pub fn over(operation: StoredOperation) -> Sitting {
         Sitting {
             operation: Arc::new(StoredOperation {
-                op_id: operation.op_id.clone(),
-                envelope_id: operation.envelope_id.clone(),
-                timestamp: operation.timestamp.clone(),
                 success: Some(true),
-                actor: operation.actor.clone(),
-                connection: operation.connection.clone(),
-                ..StoredOperation::default()
+                ..operation
             }),
             so_far: Arc::default(),
         }
