@@ -38,8 +38,34 @@ impl Cancel {
 #[derive(Debug, Clone)]
 pub struct Deadline {
     at: Instant,
+    /// What it may work until then, if that is limited by itself.
+    work: Option<Arc<Work>>,
     cancel: Cancel,
     narrowed: Arc<Narrowed>,
+}
+
+/// Time of the processor that a thread may use, so that a call does not end early because others keep the machine busy.
+#[derive(Debug)]
+struct Work {
+    /// What its thread had used when it began.
+    began: Duration,
+    limit: Duration,
+    /// Nanoseconds that it waited by its own wish, which count as used.
+    waited: AtomicU64,
+}
+
+impl Work {
+    fn remaining(&self) -> Duration {
+        let waited = Duration::from_nanos(self.waited.load(Ordering::Relaxed));
+        let used = thread_time().saturating_sub(self.began).saturating_add(waited);
+        self.limit.saturating_sub(used)
+    }
+}
+
+/// Time of the processor that this thread has used.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// An earlier end that holds for a while.
@@ -59,11 +85,32 @@ impl Deadline {
         let now = Instant::now();
         Deadline {
             at: now + time,
+            work: None,
             cancel,
             narrowed: Arc::new(Narrowed {
                 since: now,
                 end: AtomicU64::new(NEVER),
             }),
+        }
+    }
+
+    /// After this much work of this thread, waits included, and this long from now at the latest.
+    pub fn after_work(work: Duration, time: Duration, cancel: Cancel) -> Deadline {
+        Deadline {
+            work: Some(Arc::new(Work {
+                began: thread_time(),
+                limit: work,
+                waited: AtomicU64::new(0),
+            })),
+            ..Deadline::after(time, cancel)
+        }
+    }
+
+    /// Counts time that the call waited by its own wish as work.
+    pub fn waited(&self, time: Duration) {
+        if let Some(work) = &self.work {
+            let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            work.waited.fetch_add(nanos, Ordering::Relaxed);
         }
     }
 
@@ -87,9 +134,15 @@ impl Deadline {
         }
     }
 
-    /// Whether the call must end now.
+    /// Whether the call must end now. Asked on the thread that works, as all that is about work.
     pub fn is_over(&self) -> bool {
-        self.cancel.is_cancelled() || Instant::now() >= self.end()
+        self.cancel.is_cancelled() || Instant::now() >= self.end() || self.has_worked_enough()
+    }
+
+    fn has_worked_enough(&self) -> bool {
+        self.work
+            .as_ref()
+            .is_some_and(|work| work.remaining() == Duration::ZERO)
     }
 
     /// Whether it must end now only because its end was [moved forward](Deadline::narrow).
@@ -100,7 +153,11 @@ impl Deadline {
 
     /// How long it still may take.
     pub fn remaining(&self) -> Duration {
-        self.end().saturating_duration_since(Instant::now())
+        let remaining = self.end().saturating_duration_since(Instant::now());
+        match &self.work {
+            Some(work) => remaining.min(work.remaining()),
+            None => remaining,
+        }
     }
 
     /// Whether it was cancelled rather than late.
@@ -124,6 +181,38 @@ mod tests {
         deadline.widen();
         assert!(!clone.is_over());
         assert!(clone.remaining() > Duration::from_secs(3000));
+    }
+
+    #[test]
+    fn what_others_use_of_the_processor_is_no_work() {
+        let hour = Duration::from_secs(3600);
+        let deadline = Deadline::after_work(Duration::from_millis(30), hour, Cancel::default());
+        // Others work, and this thread is not on the processor.
+        let busy = std::thread::spawn(|| {
+            let since = Instant::now();
+            while since.elapsed() < Duration::from_millis(120) {}
+        });
+        busy.join().unwrap();
+        assert!(!deadline.is_over() && deadline.remaining() > Duration::ZERO);
+        let since = Instant::now();
+        while !deadline.is_over() {
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "its own work never ends it"
+            );
+        }
+        assert!(since.elapsed() >= Duration::from_millis(20));
+    }
+
+    #[test]
+    fn what_waits_works_and_nothing_is_longer_than_its_time() {
+        let second = Duration::from_secs(1);
+        let deadline = Deadline::after_work(second, 20 * second, Cancel::default());
+        deadline.waited(Duration::from_millis(400));
+        assert!(!deadline.is_over());
+        deadline.waited(Duration::from_millis(600));
+        assert!(deadline.is_over());
+        assert!(Deadline::after_work(second, Duration::ZERO, Cancel::default()).is_over());
     }
 
     #[test]

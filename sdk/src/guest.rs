@@ -259,6 +259,14 @@ impl Host for Imports {
         record::query(filter)
     }
 
+    fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        record::query_whole(filter)
+    }
+
+    fn take_once(&self, key: &str, until_ms: i64) -> Result<bool, LedgerError> {
+        record::take_once(key, until_ms)
+    }
+
     fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
         record::keep(kind, content)
     }

@@ -59,6 +59,14 @@ pub trait Host {
     fn query_ledger(&self, _filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         Err(LedgerError::Denied)
     }
+    /// See [`Ledger::query_whole`](crate::Ledger::query_whole). By default nothing is granted.
+    fn query_whole(&self, _filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        Err(LedgerError::Denied)
+    }
+    /// See [`Ledger::take_once`](crate::Ledger::take_once). By default nothing is granted.
+    fn take_once(&self, _key: &str, _until_ms: i64) -> Result<bool, LedgerError> {
+        Err(LedgerError::Denied)
+    }
     /// See [`Cx::keep_artifact`](crate::Cx::keep_artifact). By default nothing is kept.
     fn keep_artifact(&self, _kind: ArtifactKind, _content: &[u8]) -> Result<Option<String>, ArtifactError> {
         Ok(None)

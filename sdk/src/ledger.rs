@@ -173,6 +173,21 @@ pub struct Operation {
     pub result_hash: Option<String>,
 }
 
+impl Operation {
+    /// Whether both are of one row: the calls inside a call are operations beside it.
+    ///
+    /// ```
+    /// # use tollgate_sdk::Operation;
+    /// let whole = Operation { seq: 7, op_id: "op_1".to_owned(), ..Operation::default() };
+    /// let inside = Operation { tool: "note_publish".to_owned(), ..whole.clone() };
+    /// assert!(inside.is_of_same_row(&whole));
+    /// ```
+    #[must_use]
+    pub fn is_of_same_row(&self, other: &Operation) -> bool {
+        !self.op_id.is_empty() && self.seq == other.seq && self.op_id == other.op_id
+    }
+}
+
 /// Why a request to the ledger failed.
 ///
 /// ```
@@ -246,7 +261,35 @@ impl<'a> Ledger<'a> {
     }
 
     /// Past operations of every pack, oldest first unless asked otherwise, if granted.
+    ///
+    /// A policy gets the calls inside a call as well, after the call that they are in and with its `seq`, `op_id` and
+    /// outcome. While it judges a call inside another, those of the same request that were judged before are the
+    /// newest: with `seq` 0, and as if they had succeeded.
     pub fn query(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         self.host.query_ledger(filter)
+    }
+
+    /// As [`query`](Ledger::query), without the calls inside calls.
+    pub fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        self.host.query_whole(filter)
+    }
+
+    /// Takes something that counts once, such as an approval, for the call that a policy judges before it runs. Returns
+    /// false if another call has it until `until_ms`, or another call inside the same one.
+    ///
+    /// ```
+    /// use tollgate_sdk::policy::{CannotJudge, Denial, PolicyCx, Request, Verdict};
+    ///
+    /// fn before(cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
+    ///     let hour = 3_600_000;
+    ///     if cx.ledger().take_once(&request.args_hash, request.at + hour)? {
+    ///         return Ok(Verdict::Pass);
+    ///     }
+    ///     Ok(Denial::new("SAME_AGAIN", "the same call was made within the hour").into())
+    /// }
+    /// # let _ = before;
+    /// ```
+    pub fn take_once(&self, key: &str, until_ms: i64) -> Result<bool, LedgerError> {
+        self.host.take_once(key, until_ms)
     }
 }

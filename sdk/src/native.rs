@@ -214,6 +214,11 @@ impl Session {
         self.backend.record.operations.replace(operations);
     }
 
+    /// What other calls have taken that counts once, for [`Ledger::take_once`](crate::Ledger::take_once).
+    pub fn set_taken(&self, keys: Vec<String>) {
+        self.backend.record.taken.replace(keys);
+    }
+
     /// What the calls so far added to their records.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {

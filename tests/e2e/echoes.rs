@@ -3,9 +3,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use rmcp::model::{GetPromptRequestParams, ReadResourceRequestParams};
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Wire};
+use crate::harness::{Place, Wire, params};
 use crate::http::post;
 
 fn call(id: &Value, title: &str) -> Value {
@@ -165,6 +166,22 @@ async fn the_log_tells_nothing_that_calls_hold() {
         session
             .refused("task_get", json!({"task_id": "words-of-an-argument"}))
             .await;
+        // What the client library reports as an error of the host, with what was asked for in it.
+        let client = session.client();
+        let unknown = client
+            .call_tool(params(
+                "words-of-an-argument",
+                json!({"x": "words-of-an-argument"}),
+            ))
+            .await;
+        assert!(unknown.is_err(), "{unknown:?}");
+        let uri = "words-of-an-argument://nowhere";
+        let resource = client.read_resource(ReadResourceRequestParams::new(uri)).await;
+        assert!(resource.is_err(), "{resource:?}");
+        let prompt = client
+            .get_prompt(GetPromptRequestParams::new("words-of-an-argument"))
+            .await;
+        assert!(prompt.is_err(), "{prompt:?}");
         session.close().await;
         let log = server.stop();
         assert!(!log.contains("words-of-an-argument"), "{log}");

@@ -190,9 +190,15 @@ async fn an_amendment_is_what_runs_and_what_is_recorded() {
     let place = Place::with(config);
     let session = place.serve(&["--tier", "full"]).await;
     let spec = format!("# Goal\nuse {TOKEN}\n");
+    let actor = format!("ada {TOKEN}");
     let created = session
-        .ok("task_create", json!({"title": "T", "spec_markdown": spec, "workspace": "w", "actor": "a", "actor_role": "orchestrator", "initial_phase": "spec_review"}))
+        .ok("task_create", json!({"title": "T", "spec_markdown": spec, "workspace": "w", "actor": actor, "actor_role": "orchestrator", "initial_phase": "spec_review"}))
         .await;
+    // Who called is named as in the arguments that ran.
+    assert_eq!(
+        place.sql("SELECT actor FROM core_operations WHERE tool = 'task_create'"),
+        ["claimed:ada [redacted]"]
+    );
     let task = session
         .ok("task_get", json!({"task_id": created["task"]["id"]}))
         .await;

@@ -162,3 +162,48 @@ fn a_server_does_not_begin_without_policies_that_judged_before() {
     );
     drop(place.serve_http(&[]));
 }
+
+/// The protections that are remembered.
+fn remembered(place: &Place) -> String {
+    let records = std::fs::read_dir(place.data().join("protections")).unwrap();
+    let mut text: Vec<String> = records
+        .map(|record| std::fs::read_to_string(record.unwrap().path()).unwrap())
+        .collect();
+    text.sort();
+    text.concat()
+}
+
+#[test]
+fn a_start_remembers_what_is_new_and_forgets_nothing_that_is_gone() {
+    let place = Place::with(WHOLE);
+    let start = |config: &str| {
+        write(&place, config);
+        let mut server = place.wire(&[]);
+        server.initialize("2025-11-25");
+        drop(server);
+        remembered(&place)
+    };
+    let first = start(WHOLE);
+    assert!(
+        first.contains("read_only") && first.contains("closed"),
+        "{first}"
+    );
+    // What is gone is remembered, though a start with it gone is only warned of.
+    let without = WHOLE.replace("read_only = true\n", "");
+    assert!(start(&without).contains("read_only"));
+    // What is new is remembered beside it.
+    let more = format!("{without}[policies.more]\nsource = \"builtin:secret-scan\"\n");
+    let both = start(&more);
+    assert!(
+        both.contains("read_only") && both.contains("more"),
+        "{both}"
+    );
+    // So the next start without it is none.
+    write(&place, &without);
+    let refused = place.run(&["serve"]);
+    assert!(
+        !refused.status.success() && said(&refused).contains("more"),
+        "{}",
+        said(&refused)
+    );
+}

@@ -8,7 +8,7 @@ use tollgate_sdk::{Blocker, NextCall, ToolError};
 
 use super::Caller;
 use super::members::Member;
-use crate::core_tools::Require;
+use crate::core_tools::{self, Require};
 use crate::envelope::{Charge, Refusal, Standing};
 use crate::packs::{Body, ENVELOPE_ARGUMENT, Effect, Pack, ToolEntry};
 use crate::storage::OpType;
@@ -108,8 +108,8 @@ pub(super) fn correlate(
     } else {
         None
     };
-    let argument = text("the argument envelope_id", argument)?;
-    let meta = text("_meta tollgate/envelope_id", meta)?;
+    let argument = id(text("the argument envelope_id", argument)?)?;
+    let meta = id(text("_meta tollgate/envelope_id", meta)?)?;
     if let (Some(argument), Some(meta)) = (&argument, &meta)
         && argument != meta
     {
@@ -143,6 +143,24 @@ pub(super) fn correlate(
     }
     Ok(envelope)
 }
+
+/// An envelope's id as it is written, whether there is such an envelope or not. Anything else is not kept.
+fn id(named: Option<String>) -> Result<Option<String>, ToolError> {
+    let is_id = |named: &str| {
+        let rest = named.strip_prefix("env_").unwrap_or_default();
+        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        (1..=ULID).contains(&rest.len()) && rest.bytes().all(is_letter)
+    };
+    match named {
+        Some(named) if !is_id(&named) => Err(core_tools::unknown_envelope(&crate::text::clean(
+            crate::text::cut(&named, 64),
+        ))),
+        named => Ok(named),
+    }
+}
+
+/// Letters of an id after its prefix.
+const ULID: usize = 26;
 
 fn text(what: &str, value: Option<Value>) -> Result<Option<String>, ToolError> {
     match value {

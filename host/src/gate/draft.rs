@@ -12,7 +12,7 @@ use crate::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use crate::envelope::Charge;
 use crate::hash;
 use crate::packs::{Body, Effect, ToolEntry};
-use crate::policies::Verdict;
+use crate::policies::{Permit, Verdict};
 use crate::share::Share;
 use crate::storage::{OpType, Operation, claimed_actor};
 
@@ -27,6 +27,8 @@ pub(super) struct Draft {
     pub(super) charge: Charge,
     pub(super) operation: Operation,
     pub(super) recording: Recording,
+    /// What it takes that counts once, as policies that let it through want it.
+    pub(super) permits: Vec<Permit>,
     /// What policies said before it.
     pub(super) verdicts: Vec<Verdict>,
 }
@@ -37,6 +39,8 @@ pub(super) struct Recording {
     pub(super) artifacts: CallArtifacts,
     /// Its arguments, if they are kept.
     pub(super) arguments: Option<(Artifact, Arc<str>)>,
+    /// Nothing is kept, nor what was answered.
+    is_forgotten: bool,
 }
 
 /// A result as it is kept: what the component wrote, or the error.
@@ -69,7 +73,9 @@ impl Gate {
             recording: Recording {
                 artifacts: CallArtifacts::new(self.artifacts.clone(), caller.share.clone()),
                 arguments: None,
+                is_forgotten: false,
             },
+            permits: Vec::new(),
             verdicts: Vec::new(),
             operation: Operation {
                 op_id: self.clock.new_id("op"),
@@ -104,6 +110,7 @@ impl Gate {
                 verdicts: None,
                 artifact_ids: None,
                 artifacts: Vec::new(),
+                members: None,
             },
         };
         draft.describe(arguments);
@@ -126,6 +133,16 @@ impl Draft {
             .artifacts
             .announce(ArtifactKind::Arguments, &canonical);
         self.recording.arguments = described.map(|described| (described, Arc::from(canonical)));
+    }
+
+    /// Keeps nothing that the caller says: nobody let the call in, perhaps for what it holds. Who proved to be somebody
+    /// stays in the row.
+    pub(super) fn forget_words(&mut self) {
+        self.recording.arguments = None;
+        self.recording.is_forgotten = true;
+        if self.operation.identity.is_none() {
+            self.operation.actor = None;
+        }
     }
 
     /// The row, now that the end is known.
@@ -182,16 +199,16 @@ impl Draft {
 }
 
 impl Recording {
-    /// Keeps no arguments: a policy did not let them through, perhaps for what they hold.
-    pub(super) fn forget_arguments(&mut self) {
-        self.arguments = None;
+    /// Whether the answer is kept. That to a call that nobody let in may repeat what it holds.
+    pub(super) fn keeps_result(&self) -> bool {
+        !self.is_forgotten && self.artifacts.wants(ArtifactKind::Result)
     }
 
     /// All that is kept of a call that ended like this.
     fn kept(&self, result: &Result<Reply, ToolError>) -> Vec<Artifact> {
         let mut kept = self.artifacts.kept();
         kept.extend(self.arguments.iter().map(|(artifact, _)| artifact.clone()));
-        if self.artifacts.wants(ArtifactKind::Result) {
+        if self.keeps_result() {
             kept.extend(self.artifacts.announce(ArtifactKind::Result, &content(result)));
         }
         kept
@@ -227,6 +244,7 @@ fn failure_class(code: &str) -> &'static str {
         | "MUTATION_BUDGET_EXHAUSTED"
         | "TEST_BUDGET_EXHAUSTED"
         | "DURATION_EXCEEDED"
+        | "PERMIT_USED"
         | "TOO_MANY_CALLS" => "refused",
         _ => "tool_error",
     }

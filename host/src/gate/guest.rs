@@ -315,6 +315,7 @@ impl Runtime {
             granted: Arc::clone(&pack.granted),
             host: Some(Arc::clone(&self.host)),
             is_policy: false,
+            sitting: None,
         }
     }
 }

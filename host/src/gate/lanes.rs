@@ -421,7 +421,11 @@ impl Reader {
         if let Some(judging) = guest.judging.take() {
             let (returned, decision) = self.runtime.judge(*judging, &mut guest, &mut draft, session);
             session = match (returned, decision) {
-                (Some(session), Decision::Pass) if guest.effect == Effect::Read => session,
+                (Some(session), Decision::Pass)
+                    if guest.effect == Effect::Read && draft.permits.is_empty() =>
+                {
+                    session
+                }
                 (session, decision) => {
                     let judged = match decision {
                         Decision::Pass => Judged::Passed(Box::new(guest), Box::new(draft)),

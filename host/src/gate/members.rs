@@ -10,12 +10,17 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, ToolError};
 
 use super::arguments;
+use crate::hash;
 use crate::packs::{Catalog, Effect, ToolEntry};
+use crate::storage::MemberCall;
 
 /// Where a member names its tool.
 const TOOL: &str = "tool";
 /// Where a member has its arguments.
 pub(super) const ARGUMENTS: &str = "args";
+
+/// Most calls inside a call.
+const MAX_MEMBERS: usize = 1_000;
 
 /// One call inside another.
 #[derive(Clone)]
@@ -39,6 +44,7 @@ pub(super) fn find(
     let mut blockers = Vec::new();
     match arguments.get_mut(argument) {
         Some(Value::Array(listed)) => {
+            check_count(tool, listed.len())?;
             check_room(tool, &inherited, listed.len())?;
             for (place, entry) in listed.iter_mut().enumerate() {
                 match member(catalog, tool, entry, &inherited) {
@@ -68,6 +74,25 @@ pub(super) fn find(
     .blockers(blockers))
 }
 
+/// The members as the ledger has them.
+pub(super) fn recorded(tool: &ToolEntry, arguments: &Value, members: &[Member]) -> Option<String> {
+    let argument = tool.spec.members.as_ref()?;
+    let entries = arguments.get(argument)?.as_array()?;
+    let calls: Vec<MemberCall> = entries
+        .iter()
+        .zip(members)
+        .map(|(entry, member)| {
+            let given = entry.get(ARGUMENTS).unwrap_or(&Value::Null);
+            MemberCall {
+                tool: member.tool.spec.name.clone(),
+                effect: member.tool.spec.effect,
+                args_hash: hash::sha256_hex(tollgate_sdk::canonical_json(given).as_bytes()),
+            }
+        })
+        .collect();
+    MemberCall::text(&calls)
+}
+
 /// What members of a call have from it.
 pub(super) fn inheritance(tool: &ToolEntry, arguments: &Value) -> Map<String, Value> {
     let names = tool.inherited.iter();
@@ -93,6 +118,20 @@ pub(super) fn completed(
         }
     }
     arguments
+}
+
+/// Refuses more members than a row of the ledger names.
+fn check_count(tool: &ToolEntry, members: usize) -> Result<(), ToolError> {
+    if members <= MAX_MEMBERS {
+        return Ok(());
+    }
+    let name = &tool.spec.name;
+    Err(ToolError::new(
+        "MEMBERS_REFUSED",
+        format!("{name} is asked to run {members} calls"),
+    )
+    .remediation(format!("Send at most {MAX_MEMBERS} at once."))
+    .context("limit", MAX_MEMBERS))
 }
 
 /// Refuses what would grow past all bounds by being written down for each member.

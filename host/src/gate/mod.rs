@@ -21,6 +21,7 @@ mod lanes;
 mod members;
 mod mutation;
 mod outstanding;
+mod permits;
 mod projector;
 mod queue;
 mod relay;
@@ -39,7 +40,7 @@ use tokio::sync::broadcast;
 use tokio_util::task::TaskTracker;
 use tollgate_sdk::ToolError;
 
-use crate::artifacts::{ArtifactKind, ArtifactStore};
+use crate::artifacts::ArtifactStore;
 use crate::clock::Clock;
 use crate::deadline::Cancel;
 use crate::liveness::Host;
@@ -259,7 +260,14 @@ impl Gate {
         let envelope_id = draft.operation.envelope_id.clone();
         let started = draft.started;
         let (settled, recording) = match admitted {
-            Err(refusal) => self.refuse(draft, refusal).await,
+            Err(refusal) => {
+                let mut draft = draft;
+                // Nobody has judged what it says.
+                if generation.catalog.policies().judges_words_of(tool) {
+                    draft.forget_words();
+                }
+                self.refuse(draft, refusal).await
+            }
             Ok(guest) => self.let_through(guest, draft, consent).await,
         };
         let artifacts = recording.artifacts.clone();
@@ -306,16 +314,23 @@ impl Gate {
         while guest.effect == Effect::Read || guest.judging.is_some() {
             match self.lanes.read(guest, draft).await {
                 Judged::Settled(settled, recording) => return (settled, recording),
-                Judged::Denied(draft, refusal) => return self.refuse(*draft, refusal).await,
+                Judged::Denied(mut draft, refusal) => {
+                    draft.forget_words();
+                    return self.refuse(*draft, refusal).await;
+                }
                 Judged::Passed(judged, drafted) => (guest, draft) = (*judged, *drafted),
                 Judged::Asked(judged, drafted, question) => {
                     (guest, draft) = (*judged, *drafted);
                     if let Err(pending) = consent::check(consent.as_ref(), &question, &mut draft) {
+                        draft.forget_words();
                         let (mut refused, recording) = self.refuse(draft, question.otherwise).await;
                         refused.question = pending;
                         return (refused, recording);
                     }
                 }
+            }
+            if guest.effect == Effect::Read && !draft.permits.is_empty() {
+                return self.read_once(guest, draft).await;
             }
         }
         let recording = draft.recording.clone();
@@ -323,6 +338,29 @@ impl Gate {
             Effect::Run => self.lanes.run(guest, draft).await,
             Effect::Read | Effect::Write => self.lanes.write(guest, draft).await,
         };
+        (settled, recording)
+    }
+
+    /// Runs a call that reads and takes something that counts once. It has no commit of its own, so that is taken
+    /// before it.
+    async fn read_once(&self, guest: GuestCall, mut draft: Draft) -> (Settled, Recording) {
+        let permits = std::mem::take(&mut draft.permits);
+        let op_id = draft.operation.op_id.clone();
+        if let Err(refusal) = self.take_permits(permits, op_id.clone()).await {
+            return self.refuse(draft, refusal).await;
+        }
+        let (settled, recording) = match self.lanes.read(guest, draft).await {
+            Judged::Settled(settled, recording) => (settled, recording),
+            Judged::Denied(draft, refusal) => self.refuse(*draft, refusal).await,
+            // It was judged, and nobody judges it again.
+            Judged::Passed(_, draft) | Judged::Asked(_, draft, _) => {
+                let lost = ToolError::new("HOST_FAILED", "the host failed; nothing was run");
+                self.refuse(*draft, lost).await
+            }
+        };
+        if settled.refusal().is_some() {
+            self.give_permits_back(op_id).await;
+        }
         (settled, recording)
     }
 
@@ -367,10 +405,10 @@ impl Gate {
 
     /// Stores the content that the call's row names, now that nobody waits for the writer.
     async fn store_content(&self, recording: Recording, result: &Result<Reply, ToolError>) {
-        let Recording { artifacts, arguments } = recording;
-        let result = artifacts
-            .wants(ArtifactKind::Result)
-            .then(|| content(result).into_owned());
+        let result = recording.keeps_result().then(|| content(result).into_owned());
+        let Recording {
+            artifacts, arguments, ..
+        } = recording;
         if arguments.is_none() && result.is_none() && !artifacts.has_given() {
             return;
         }
@@ -454,6 +492,7 @@ impl Gate {
         };
         if !members.is_empty() {
             draft.describe(&arguments);
+            draft.operation.members = members::recorded(tool, &arguments, &members);
             text = arguments::text(&arguments);
         }
         draft.charge = admission::charge(tool, &members);

@@ -21,7 +21,7 @@ use super::guest::{Ended, GuestCall, Runtime};
 use super::intake::{Intake, Pending, Turn};
 use super::lanes::Waiting;
 use super::projector::{self, Work as Projection};
-use super::{Draft, Mutation, Reply, Settled, admission};
+use super::{Draft, Mutation, Reply, Settled, admission, permits};
 use crate::core_tools;
 use crate::envelope::{Charge, Standing, State};
 use crate::packs::{Body, Effect};
@@ -206,6 +206,9 @@ impl Writer {
                 record(session, operation, &now)?;
                 if operation.effect == Effect::Run {
                     session.fulfil(&operation.op_id)?;
+                    if permits::gives_back(operation) {
+                        session.give_permits_back(&operation.op_id)?;
+                    }
                     session.give_back_of_operation(&operation.op_id)?;
                 }
             }
@@ -254,6 +257,9 @@ impl Writer {
                         pending.failure = Some(ended.clone());
                     }
                     settled.end(ended);
+                    if settled.refusal().is_some() && !draft.permits.is_empty() {
+                        self.session()?.give_permits_back(&draft.operation.op_id)?;
+                    }
                     settled.mutation = self.mutation(draft, &settled)?;
                 }
                 let runtime = self.runtime.clone();
@@ -266,8 +272,26 @@ impl Writer {
         Ok(Ok(()))
     }
 
-    /// Counts a call in its envelope. The result is the refusal, or a success still without content.
+    /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
+    /// without content.
     fn admit(&mut self, draft: &Draft, now: &str) -> rusqlite::Result<Settled> {
+        if draft.permits.is_empty() {
+            return self.admit_by_envelope(draft, now);
+        }
+        let now_ms = self.runtime.equipment.clock.now_ms();
+        let op_id = draft.operation.op_id.as_str();
+        if let Err(used) = permits::take(self.session()?, &draft.permits, op_id, now_ms)? {
+            return Ok(Settled::refused(used));
+        }
+        let settled = self.admit_by_envelope(draft, now)?;
+        if settled.result.is_err() {
+            self.session()?.give_permits_back(op_id)?;
+        }
+        Ok(settled)
+    }
+
+    /// Counts a call in its envelope.
+    fn admit_by_envelope(&mut self, draft: &Draft, now: &str) -> rusqlite::Result<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);

@@ -6,6 +6,7 @@ use tollgate_sdk::{Blocker, NextCall, ToolError};
 use super::load::{Policy, Unloaded};
 use super::member::{Member, Mode, Phase};
 use super::verdict::{Answer, Cause, Fault, Verdict, Word};
+use crate::packs::ToolEntry;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::text;
 
@@ -114,6 +115,20 @@ impl<P> Chain<P> {
         self.members
             .iter()
             .filter_map(|member| member.policy.as_ref().err())
+    }
+
+    /// Whether what a policy says holds, at any of its places.
+    pub(crate) fn enforces(&self, policy: &P) -> bool {
+        let is_it = |member: &&Member<P>| member.policy.as_ref().is_ok_and(|it| std::ptr::eq(&**it, policy));
+        self.members
+            .iter()
+            .filter(is_it)
+            .any(|member| member.mode == Mode::Enforce)
+    }
+
+    /// Whether anybody judges what callers of a tool say, or may say in the calls inside it.
+    pub(crate) fn judges_words_of(&self, tool: &ToolEntry) -> bool {
+        self.judges(Phase::Request, &tool.spec.name) || (tool.spec.members.is_some() && !self.is_empty())
     }
 
     /// Whether anybody judges this tool in this phase.

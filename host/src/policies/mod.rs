@@ -8,6 +8,7 @@ mod change;
 mod load;
 mod manifest;
 mod member;
+mod sitting;
 mod spares;
 #[cfg(test)]
 mod tests;
@@ -20,5 +21,6 @@ pub(crate) use load::Described;
 pub use load::{LIMITS, Policy, Source, Unloaded};
 pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
+pub use sitting::{BadPermit, Permit, Sitting};
 pub(crate) use spares::{Spare, Used};
 pub use verdict::{Answer, Cause, Fault, Verdict};

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::deadline::Deadline;
 use crate::liveness::Host;
 use crate::packs::{Effect, Granted};
+use crate::policies::Sitting;
 use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::storage::{Namespace, Session};
@@ -79,6 +80,8 @@ pub struct Facts {
     pub host: Option<Arc<Host>>,
     /// It judges the call. What it says is recorded as a verdict, and nothing beside.
     pub is_policy: bool,
+    /// What was judged of the request before, if it judges a call before that runs.
+    pub sitting: Option<Sitting>,
 }
 
 impl Facts {

@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wasmtime::Trap;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
@@ -62,7 +62,10 @@ fn until<T>(deadline: &Deadline, wait: impl Future<Output = wasmtime::Result<T>>
         let mut wait = pin!(wait);
         loop {
             let step = deadline.remaining().min(TICK);
-            match tokio::time::timeout(step, &mut wait).await {
+            let since = Instant::now();
+            let waited = tokio::time::timeout(step, &mut wait).await;
+            deadline.waited(since.elapsed());
+            match waited {
                 Ok(done) => return done,
                 Err(_) if deadline.is_over() => return Err(Trap::Interrupt.into()),
                 Err(_) => {}

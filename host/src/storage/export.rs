@@ -26,6 +26,7 @@ const JSON: &[&str] = &[
     "events",
     "verdicts",
     "artifact_ids",
+    "members",
 ];
 
 impl Session {

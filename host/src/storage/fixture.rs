@@ -58,6 +58,7 @@ pub(crate) fn operation(number: usize, envelope: Option<&str>, timestamp: &str) 
         verdicts: None,
         artifact_ids: None,
         artifacts: Vec::new(),
+        members: None,
     }
 }
 

@@ -113,6 +113,9 @@ pub struct Operation {
     pub verdicts: Option<String>,
     /// JSON array of ids of stored artifacts.
     pub artifact_ids: Option<String>,
+    /// JSON array of the calls inside it: [`MemberCall`](super::MemberCall).
+    #[serde(default)]
+    pub members: Option<String>,
     /// The artifacts themselves, stored with the row and not part of it.
     #[serde(skip)]
     pub artifacts: Vec<Artifact>,
@@ -124,16 +127,16 @@ pub(super) const COLUMNS: usize = 30;
 pub(super) const CHAIN_COLUMNS: &str = "seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
     result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
-    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash";
+    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members";
 /// The hash before the first row.
 const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
     result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
-    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash)
+    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
-    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
 
 impl Operation {
     /// The values of the hashed columns, in order.
@@ -232,6 +235,9 @@ impl Session {
                 _ => ValueRef::Null,
             });
         }
+        if let Some(members) = &operation.members {
+            hasher.add(ValueRef::Text(members.as_bytes()));
+        }
         let hash = hasher.finish();
         let mut statement = self.db.prepare_cached(INSERT)?;
         statement.raw_bind_parameter(1, seq)?;
@@ -240,6 +246,7 @@ impl Session {
         }
         statement.raw_bind_parameter(COLUMNS + 2, &head.hash)?;
         statement.raw_bind_parameter(COLUMNS + 3, &hash)?;
+        statement.raw_bind_parameter(COLUMNS + 4, &operation.members)?;
         exactly_one(statement.raw_execute()?)?;
         if self.hash_of(seq)?.as_ref() != Some(&hash) {
             return Err(rusqlite::Error::StatementChangedRows(0));
@@ -325,6 +332,11 @@ pub(super) fn link(row: &rusqlite::Row<'_>, hasher: &mut RowHasher) -> rusqlite:
     hasher.start(seq, prev_hash);
     for column in 1..=COLUMNS {
         hasher.add(row.get_ref(column)?);
+    }
+    // Rows without calls inside have the hash that they had before there was this column.
+    match row.get_ref(COLUMNS + 3)? {
+        ValueRef::Null => {}
+        members => hasher.add(members),
     }
     Ok(Link {
         seq,

@@ -184,6 +184,10 @@ const CORE: &[(&str, &str)] = &[
         "0010_artifact_holders",
         include_str!("../../../migrations/core/0010_artifact_holders.sql"),
     ),
+    (
+        "0011_permits_and_members",
+        include_str!("../../../migrations/core/0011_permits_and_members.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

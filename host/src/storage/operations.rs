@@ -145,6 +145,9 @@ pub struct StoredOperation {
     /// The hash of its result.
     #[serde(skip)]
     pub result_hash: Option<String>,
+    /// The calls inside it, as JSON.
+    #[serde(skip)]
+    pub members: Option<String>,
 }
 
 impl StoredOperation {
@@ -188,6 +191,7 @@ impl StoredOperation {
             verdicts: None,
             artifact_ids: None,
             artifacts: Vec::new(),
+            members: self.members.clone(),
         })
     }
 }
@@ -212,7 +216,7 @@ impl Session {
 
     /// Operations that fit a filter.
     pub fn operations(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
-        let (sql, params) = filter.statement(limit);
+        let (sql, params) = filter.statement(Rows::All, limit);
         self.db
             .prepare_cached(&sql)?
             .query_map(rusqlite::params_from_iter(params), stored)?
@@ -236,9 +240,58 @@ impl Session {
     }
 }
 
+/// Which rows are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rows {
+    All,
+    /// Those with calls inside.
+    WithMembers,
+}
+
 impl OperationFilter {
+    /// Whether the oldest come first.
+    pub(super) fn is_oldest_first(&self) -> bool {
+        self.after.is_some() && !self.newest_first
+    }
+
+    /// Whether an operation fits, wherever it is in the ledger.
+    pub fn fits(&self, operation: &StoredOperation) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        let is_by = |actor: &String| {
+            let names = recorded_as(actor);
+            operation
+                .actor
+                .as_ref()
+                .is_some_and(|actor| names.contains(actor))
+        };
+        is(&self.envelope_id, operation.envelope_id.as_deref())
+            && is(&self.pack, Some(&operation.pack))
+            && is(&self.tool, Some(&operation.tool))
+            && is(&self.effect, Some(&operation.effect))
+            && is(&self.args_hash, Some(&operation.args_hash))
+            && is(&self.connection, Some(&operation.connection))
+            && is(
+                &self.failure_fingerprint,
+                operation.failure_fingerprint.as_deref(),
+            )
+            && self.actor.as_ref().is_none_or(is_by)
+            && self
+                .success
+                .is_none_or(|success| operation.success == Some(success))
+            && self
+                .since
+                .as_ref()
+                .is_none_or(|since| operation.timestamp >= *since)
+            && self
+                .until
+                .as_ref()
+                .is_none_or(|until| operation.timestamp < *until)
+    }
+
     /// A statement with only the conditions that restrict, so that each kind of question has its index.
-    fn statement(&self, limit: u32) -> (String, Vec<SqlValue>) {
+    pub(super) fn statement(&self, rows: Rows, limit: u32) -> (String, Vec<SqlValue>) {
         let text = |text: &Option<String>| text.clone().map(SqlValue::Text);
         let conditions = [
             ("envelope_id =", text(&self.envelope_id)),
@@ -276,19 +329,18 @@ impl OperationFilter {
             self.success
                 .map(|success| format!("success = {}", i64::from(success))),
         );
+        if rows == Rows::WithMembers {
+            clauses.push("members IS NOT NULL".to_owned());
+        }
         if clauses.is_empty() {
             clauses.push("1".to_owned());
         }
         params.push(SqlValue::Integer(i64::from(limit)));
-        let order = if self.after.is_some() && !self.newest_first {
-            "ASC"
-        } else {
-            "DESC"
-        };
+        let order = if self.is_oldest_first() { "ASC" } else { "DESC" };
         let sql = format!(
             "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
                  failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
-                 short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash
+                 short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members
              FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
             clauses.join(" AND "),
             params.len()
@@ -297,7 +349,7 @@ impl OperationFilter {
     }
 }
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
+pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
     let texts = |column: usize| -> rusqlite::Result<Option<Vec<String>>> {
         let json: Option<String> = row.get(column)?;
         Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
@@ -328,6 +380,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
         connection: row.get(22)?,
         args_hash: row.get(23)?,
         result_hash: row.get(24)?,
+        members: row.get(25)?,
     })
 }
 

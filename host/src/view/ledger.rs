@@ -5,12 +5,14 @@ use tollgate_sdk::Timestamp;
 use wasmtime::component::{HasData, Linker};
 
 use crate::additions::{Additions, BadEvent};
+use crate::clock::Clock;
 use crate::packs::Effect;
+use crate::policies::BadPermit;
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::component;
 use crate::sandbox::bindings::tollgate::host::ledger::{self, Event, Filter, Operation};
 use crate::sandbox::state::Facts;
-use crate::storage::{OperationFilter, Session, StoredOperation};
+use crate::storage::{Namespace, OperationFilter, Session, StoredOperation};
 
 /// Most operations of one answer.
 const MAX_LIMIT: u32 = 200;
@@ -26,6 +28,9 @@ pub enum LedgerError {
     /// Its event is not recorded.
     #[error(transparent)]
     Event(#[from] BadEvent),
+    /// What it would take is no key.
+    #[error(transparent)]
+    Permit(#[from] BadPermit),
     /// The host's own storage failed.
     #[error("storage failed")]
     Storage(#[from] rusqlite::Error),
@@ -35,6 +40,8 @@ struct View<'a> {
     facts: &'a Facts,
     session: &'a Session,
     additions: &'a mut Additions,
+    namespace: &'a Namespace,
+    clock: &'a dyn Clock,
 }
 
 impl ledger::Host for View<'_> {
@@ -46,15 +53,24 @@ impl ledger::Host for View<'_> {
     }
 
     fn query(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
-        if !self.facts.granted.ledger_query {
+        self.find(filter, self.facts.is_policy)
+    }
+
+    fn query_whole(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
+        self.find(filter, false)
+    }
+
+    fn take_once(&mut self, key: String, until: i64) -> Result<bool, LedgerError> {
+        let Some(sitting) = &self.facts.sitting else {
             return Err(LedgerError::Denied);
+        };
+        let policy = self.namespace.pack();
+        if !sitting.take(policy, &key, until)? {
+            return Ok(false);
         }
-        let limit = filter.limit.clamp(1, MAX_LIMIT);
-        let found = self.session.as_host(|| {
-            let filter = bounded(filter, self.session)?;
-            self.session.operations(&filter, limit)
-        })?;
-        Ok(found.into_iter().map(operation).collect())
+        let now_ms = self.clock.now_ms();
+        let session = self.session;
+        Ok(session.as_host(|| session.is_permit_free(policy, &key, now_ms))?)
     }
 
     fn convert_error(&mut self, err: LedgerError) -> wasmtime::Result<ledger::Error> {
@@ -62,11 +78,52 @@ impl ledger::Host for View<'_> {
             LedgerError::Denied => ledger::Error::Denied,
             LedgerError::Event(err @ BadEvent::TooLarge { .. }) => ledger::Error::TooLarge(err.to_string()),
             LedgerError::Event(err @ BadEvent::Invalid(_)) => ledger::Error::Invalid(err.to_string()),
+            LedgerError::Permit(err) => ledger::Error::Invalid(err.to_string()),
             LedgerError::Storage(err) => {
                 tracing::error!(op_id = self.facts.op_id, %err, "a component's query of the ledger failed");
                 ledger::Error::Internal
             }
         })
+    }
+}
+
+impl View<'_> {
+    fn find(&self, filter: Filter, with_members: bool) -> Result<Vec<Operation>, LedgerError> {
+        if !self.facts.granted.ledger_query {
+            return Err(LedgerError::Denied);
+        }
+        let limit = filter.limit.clamp(1, MAX_LIMIT);
+        let found = self.session.as_host(|| {
+            let filter = bounded(filter, self.session)?;
+            if with_members {
+                self.judged(&filter, limit)
+            } else {
+                self.session.operations(&filter, limit)
+            }
+        })?;
+        Ok(found.into_iter().map(operation).collect())
+    }
+
+    /// What a policy sees: calls inside calls as well, and those of the request that were judged before.
+    fn judged(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
+        let mut earlier = match &self.facts.sitting {
+            Some(sitting) => sitting.earlier(filter),
+            None => Vec::new(),
+        };
+        let mut found = self.session.judged_operations(filter, limit)?;
+        if earlier.is_empty() {
+            return Ok(found);
+        }
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if filter.newest_first {
+            earlier.reverse();
+            earlier.append(&mut found);
+            earlier.truncate(limit);
+            return Ok(earlier);
+        }
+        found.append(&mut earlier);
+        found.truncate(limit);
+        Ok(found)
     }
 }
 
@@ -143,5 +200,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         facts: &state.facts,
         session: &state.session,
         additions: &mut state.additions,
+        namespace: &state.namespace,
+        clock: &*state.clock,
     })
 }

@@ -24,7 +24,17 @@ pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
 }
 
 pub(super) fn query(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
-    let filter = wit_ledger::Filter {
+    let found = wit_ledger::query(&wire_filter(filter)).map_err(ledger_error)?;
+    Ok(found.into_iter().map(operation).collect())
+}
+
+pub(super) fn query_whole(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+    let found = wit_ledger::query_whole(&wire_filter(filter)).map_err(ledger_error)?;
+    Ok(found.into_iter().map(operation).collect())
+}
+
+fn wire_filter(filter: &OperationFilter) -> wit_ledger::Filter {
+    wit_ledger::Filter {
         envelope_id: filter.envelope_id.clone(),
         pack: filter.pack.clone(),
         tool: filter.tool.clone(),
@@ -38,9 +48,11 @@ pub(super) fn query(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerEr
         since: filter.since_ms,
         newest_first: filter.newest_first,
         limit: filter.limit,
-    };
-    let found = wit_ledger::query(&filter).map_err(ledger_error)?;
-    Ok(found.into_iter().map(operation).collect())
+    }
+}
+
+pub(super) fn take_once(key: &str, until_ms: i64) -> Result<bool, LedgerError> {
+    wit_ledger::take_once(key, until_ms).map_err(ledger_error)
 }
 
 fn operation(found: wit_ledger::Operation) -> Operation {

@@ -19,6 +19,8 @@ pub(super) struct Record {
     before: RefCell<BTreeMap<String, [u64; 3]>>,
     pub(super) events: RefCell<Vec<Event>>,
     pub(super) operations: RefCell<Vec<Operation>>,
+    /// What counts once and other calls have.
+    pub(super) taken: RefCell<Vec<String>>,
     effect: Cell<Effect>,
     /// Whether the operator keeps artifacts.
     pub(super) keeps_artifacts: Cell<bool>,
@@ -58,6 +60,7 @@ impl Record {
             before: RefCell::default(),
             events: RefCell::default(),
             operations: RefCell::default(),
+            taken: RefCell::default(),
             effect: Cell::new(Effect::Read),
             keeps_artifacts: Cell::default(),
             artifacts: RefCell::default(),
@@ -169,6 +172,22 @@ impl Record {
         } else {
             found.take(limit).cloned().collect()
         })
+    }
+
+    /// Of operations that are one by `seq` and `op_id`, the first: the others are inside it.
+    pub(super) fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        let operations = self.operations.take();
+        let mut whole = operations.clone();
+        whole.dedup_by(|next, first| next.is_of_same_row(first));
+        self.operations.replace(whole);
+        let found = self.query(filter);
+        self.operations.replace(operations);
+        found
+    }
+
+    /// Whether no other call has what counts once.
+    pub(super) fn is_free(&self, key: &str) -> bool {
+        !self.taken.borrow().iter().any(|taken| taken == key)
     }
 
     pub(super) fn current(&self) -> Option<Envelope> {

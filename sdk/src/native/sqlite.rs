@@ -120,6 +120,14 @@ impl Host for Sqlite {
         self.record.query(filter)
     }
 
+    fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
+        self.record.query_whole(filter)
+    }
+
+    fn take_once(&self, key: &str, _until_ms: i64) -> Result<bool, LedgerError> {
+        Ok(self.record.is_free(key))
+    }
+
     fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
         self.record.keep(kind, content, || self.new_id("art"))
     }

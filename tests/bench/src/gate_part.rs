@@ -131,6 +131,7 @@ impl GatePart {
             verdicts: None,
             artifact_ids: None,
             artifacts: Vec::new(),
+            members: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Running one policy: a store of its own, under its limits, on a session that it is lent.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wasmtime::{Store, Trap};
 
@@ -10,7 +10,7 @@ use crate::artifacts::CallArtifacts;
 use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
 use crate::packs::Effect;
-use crate::policies::{Answer, Cause, Fault, Policy, Spare, Used};
+use crate::policies::{Answer, Cause, Fault, Policy, Sitting, Spare, Used};
 use crate::progress::Progress;
 use crate::sandbox::Exceeded;
 use crate::sandbox::bindings::policy::Policy as Instance;
@@ -18,12 +18,28 @@ use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::sandbox::state::{CallState, Facts, Setup, Transactions};
 use crate::storage::{self, Session};
 
+/// Bytes that a policy judges within its limit of time.
+const STRETCH: usize = 64 << 10;
+/// For each stretch more, it has its limit of time divided by this.
+const MORE: u32 = 5;
+/// How many times as long as it may work a policy may take, if others keep the processor busy.
+const PATIENCE: u32 = 20;
+
+/// How long a policy may work on a call or a result of so many bytes.
+fn work(limit: Duration, bytes: usize) -> Duration {
+    let more = bytes.saturating_sub(STRETCH).div_ceil(STRETCH);
+    let more = u32::try_from(more).unwrap_or(u32::MAX);
+    limit.saturating_add((limit / MORE).saturating_mul(more))
+}
+
 /// Runs policies one after another on a session that it was lent.
 pub(super) struct Court<'a> {
     equipment: &'a Equipment,
     /// This process among the others, if it is a host.
     host: Option<Arc<Host>>,
     cancel: Cancel,
+    /// What was judged of the request so far, while calls are judged before they run.
+    pub(super) sitting: Option<Sitting>,
     /// Lent to one policy after another.
     pub(super) session: Option<Box<Session>>,
     /// Pages that their own rows took or gave back.
@@ -41,6 +57,7 @@ impl<'a> Court<'a> {
             equipment,
             host,
             cancel,
+            sitting: None,
             session: Some(session),
             pages: 0,
         }
@@ -52,6 +69,7 @@ impl<'a> Court<'a> {
         policy: &Policy,
         request: &mut wit::Request,
         notes: &[wit::Note],
+        outcome: Option<&wit::Outcome>,
         say: impl FnOnce(
             &wit::Guest,
             &mut Store<CallState>,
@@ -60,8 +78,9 @@ impl<'a> Court<'a> {
     ) -> Answer<V> {
         request.settings.clone_from(&policy.settings);
         request.notes = notes.to_vec();
+        let bytes = size(request, outcome);
         let started = Instant::now();
-        let said = self.ask(policy, request, |instance, store| {
+        let said = self.ask(policy, request, bytes, |instance, store| {
             say(instance.tollgate_host_judge(), store, request)
         });
         Answer {
@@ -75,12 +94,14 @@ impl<'a> Court<'a> {
         &mut self,
         policy: &Policy,
         request: &wit::Request,
+        bytes: usize,
         say: impl FnOnce(&Instance, &mut Store<CallState>) -> wasmtime::Result<Result<V, String>>,
     ) -> Result<V, Fault> {
         let Some(session) = self.session.take() else {
             return host_failed::<V>().said.map(|(said, _)| said);
         };
-        let deadline = Deadline::after(policy.limits.read, self.cancel.clone());
+        let work = work(policy.limits.read, bytes);
+        let deadline = Deadline::after_work(work, work.saturating_mul(PATIENCE), self.cancel.clone());
         session.enter(&policy.namespace, &deadline);
         let facts = Facts {
             op_id: request.op_id.clone(),
@@ -88,6 +109,7 @@ impl<'a> Court<'a> {
             granted: Arc::clone(&policy.granted),
             host: self.host.clone(),
             is_policy: true,
+            sitting: self.sitting.clone(),
         };
         let (session, said) = match policy.spares().take() {
             Some(spare) => self.ask_spare(policy, spare, facts, &deadline, session, say),
@@ -141,6 +163,14 @@ impl<'a> Court<'a> {
         policy.spares().put_away(used);
         (session, said)
     }
+}
+
+/// Bytes that a policy is shown.
+fn size(request: &wit::Request, outcome: Option<&wit::Outcome>) -> usize {
+    let result = outcome.map_or(0, |outcome| {
+        outcome.body.len() + outcome.text.as_ref().map_or(0, String::len)
+    });
+    request.arguments.len() + result
 }
 
 /// Clears away what was used of a policy, and makes what calls will use next.
@@ -237,6 +267,20 @@ pub(super) fn host_failed<V>() -> Answer<V> {
             cause: Cause::Host,
             detail: "the session is gone".to_owned(),
         }),
-        took: std::time::Duration::ZERO,
+        took: Duration::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_to_judge_has_more_time() {
+        let limit = Duration::from_millis(50);
+        for (bytes, ms) in [(0, 50), (64 << 10, 50), ((64 << 10) + 1, 60), (1 << 20, 200)] {
+            assert_eq!(work(limit, bytes), Duration::from_millis(ms), "{bytes}");
+        }
+        assert!(work(Duration::MAX, usize::MAX) == Duration::MAX);
     }
 }

@@ -18,7 +18,7 @@ use super::members::{self, Member};
 use super::{admission, arguments};
 use crate::deadline::Cancel;
 use crate::packs::{Catalog, Effect, ToolEntry};
-use crate::policies::{Decision, Hearing, Phase, Policy, Subject};
+use crate::policies::{Decision, Hearing, Phase, Policy, Sitting, Subject};
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::sandbox::bindings::tollgate::host::component;
 use crate::storage::Session;
@@ -100,6 +100,7 @@ impl Judging {
         guest.arguments = arguments::text(&self.arguments);
         draft.describe(&self.arguments);
         draft.charge = admission::charge(&self.tool, &self.members);
+        draft.operation.members = members::recorded(&self.tool, &self.arguments, &self.members);
         arguments::check(&self.tool, &self.arguments, &guest.arguments, &[])
     }
 }
@@ -171,16 +172,17 @@ impl Court<'_> {
         let catalog = Arc::clone(&judging.catalog);
         let chain = catalog.policies();
         let mut hearing = Hearing::default();
+        let sitting = Sitting::of(&draft.operation);
+        self.sitting = Some(sitting.clone());
         let (requests, is_amended) = self.hear_all(&mut judging, request(guest, draft), &mut hearing);
+        self.sitting = None;
+        draft.permits = sitting.permits();
         let mut decision = hearing.decision();
         if is_amended
             && let Err(err) = judging.adopt(guest, draft)
             && !matches!(decision, Decision::Deny(_))
         {
             decision = Decision::Deny(err);
-        }
-        if matches!(decision, Decision::Deny(_)) {
-            draft.recording.forget_arguments();
         }
         let is_reviewed = |request: &wit::Request| chain.judges(Phase::Response, &request.tool);
         if requests.iter().any(is_reviewed) {
@@ -275,15 +277,32 @@ impl Court<'_> {
             place,
         };
         let given = request.arguments.clone();
+        let sitting = self.sitting.clone();
+        if let Some(sitting) = &sitting {
+            sitting.begin(&request.pack, subject.tool, tool.spec.effect.as_str());
+        }
+        let chain = judging.catalog.policies();
         let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
             amend(request, amended);
-            self.ask_about(policy, request, notes, |judge, store, request| {
+            if let Some(sitting) = &sitting {
+                sitting.ask();
+            }
+            let answer = self.ask_about(policy, request, notes, None, |judge, store, request| {
                 judge.call_before_call(store, request)
-            })
+            });
+            if let (Some(sitting), Ok((verdict, _))) = (&sitting, &answer.said)
+                && !matches!(verdict, wit::Verdict::Deny(_))
+            {
+                sitting.keep(policy.namespace.pack(), chain.enforces(policy));
+            }
+            answer
         };
         let accept = |json: &str| judging.accept(tool, place.is_some(), &given, json);
-        let amended = judging.catalog.policies().before(hearing, subject, ask, accept);
+        let amended = chain.before(hearing, subject, ask, accept);
         amend(request, amended.as_deref());
+        if let Some(sitting) = &self.sitting {
+            sitting.end(&request.args_hash);
+        }
         amended
     }
 }

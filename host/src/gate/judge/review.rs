@@ -105,7 +105,7 @@ impl Court<'_> {
                 return host_failed();
             };
             let mut ask = |court: &mut Court<'_>| {
-                court.ask_about(policy, request, notes, |judge, store, request| {
+                court.ask_about(policy, request, notes, Some(outcome), |judge, store, request| {
                     judge.call_after_call(store, request, outcome)
                 })
             };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
+use tollgate_sdk::Timestamp;
 
 use super::super::Equipment;
 use super::super::members;
@@ -14,10 +15,22 @@ use super::ask::Court;
 use super::{Judging, Review};
 use crate::deadline::Cancel;
 use crate::packs::{Catalog, Effect};
-use crate::policies::{Answer, Decision, Hearing, Phase, Policy, Subject};
+use crate::policies::{Answer, Decision, Hearing, Phase, Policy, Sitting, Subject};
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use crate::sandbox::bindings::tollgate::host::component;
-use crate::storage::{MigrationError, Operation, Session, scratch};
+use crate::storage::{MigrationError, Operation, Session, StoredOperation, scratch};
+
+/// What was judged before of a call that nobody makes: nothing.
+fn sitting(request: &wit::Request) -> Sitting {
+    Sitting::over(StoredOperation {
+        op_id: request.op_id.clone(),
+        envelope_id: request.envelope_id.clone(),
+        timestamp: Timestamp::from_ms(request.at).to_string(),
+        actor: request.identity.clone(),
+        connection: request.connection.clone(),
+        ..StoredOperation::default()
+    })
+}
 
 /// A ledger and tables of its own, and policies that are asked over them.
 pub struct Trial {
@@ -69,10 +82,15 @@ impl Trial {
         request: &wit::Request,
     ) -> rusqlite::Result<Answer<wit::Verdict>> {
         self.reading(|court| {
+            court.sitting = Some(sitting(request));
             let notes = request.notes.clone();
-            court.ask_about(policy, &mut request.clone(), &notes, |judge, store, request| {
-                judge.call_before_call(store, request)
-            })
+            court.ask_about(
+                policy,
+                &mut request.clone(),
+                &notes,
+                None,
+                |judge, store, request| judge.call_before_call(store, request),
+            )
         })
     }
 
@@ -85,9 +103,13 @@ impl Trial {
     ) -> rusqlite::Result<Answer<wit::Review>> {
         let ask = |court: &mut Court<'_>| {
             let notes = request.notes.clone();
-            court.ask_about(policy, &mut request.clone(), &notes, |judge, store, request| {
-                judge.call_after_call(store, request, outcome)
-            })
+            court.ask_about(
+                policy,
+                &mut request.clone(),
+                &notes,
+                Some(outcome),
+                |judge, store, request| judge.call_after_call(store, request, outcome),
+            )
         };
         if request.effect != component::Effect::Write {
             return self.reading(ask);
@@ -110,8 +132,10 @@ impl Trial {
                     members: members::find(catalog, tool, &mut arguments).unwrap_or_default(),
                     arguments,
                 };
-                let (requests, is_amended) =
-                    self.reading(|court| court.hear_all(&mut judging, request, &mut hearing))?;
+                let (requests, is_amended) = self.reading(|court| {
+                    court.sitting = Some(sitting(&request));
+                    court.hear_all(&mut judging, request, &mut hearing)
+                })?;
                 (requests, is_amended.then_some(judging.arguments))
             }
             None => self.hear_of_unknown(catalog, request, &mut hearing)?,
@@ -143,9 +167,10 @@ impl Trial {
             object.map(|_| json.to_owned()).map_err(|err| err.to_string())
         };
         let amended = self.reading(|court| {
+            court.sitting = Some(sitting(&request));
             let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
                 super::amend(&mut request, amended);
-                court.ask_about(policy, &mut request, notes, |judge, store, request| {
+                court.ask_about(policy, &mut request, notes, None, |judge, store, request| {
                     judge.call_before_call(store, request)
                 })
             };

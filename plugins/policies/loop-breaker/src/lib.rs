@@ -3,6 +3,9 @@
 //! Two circles are seen: the same call with the same outcome again and again, and two calls that take turns and
 //! bring each other nothing new. What counts is the envelope's past, or the connection's without an envelope, as
 //! the ledger tells it. An outcome is what was changed, else what was answered, else the error's code.
+//!
+//! A call that runs others is looked for as a whole, and those inside it among all others; their outcome is that of the
+//! whole. Those of the request that is judged have none yet, and count as the same call did before.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,7 +66,7 @@ impl Policy for LoopBreaker {
 
     fn before(&self, cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
         let envelope_id = request.envelope_id.clone();
-        let past = cx.ledger().query(&OperationFilter {
+        let filter = OperationFilter {
             connection: envelope_id.is_none().then(|| request.connection.clone()),
             envelope_id,
             since_ms: Some(request.at - i64::from(self.seconds) * 1_000),
@@ -71,12 +74,51 @@ impl Policy for LoopBreaker {
             // Its own denials stand between, and are passed over.
             limit: 4 * self.repeats.max(self.turns),
             ..OperationFilter::default()
-        })?;
-        let past: Vec<Seen<'_>> = past.iter().filter_map(Seen::of).collect();
-        Ok(self.circle(&past, request).map_or(Verdict::Pass, Verdict::Deny))
+        };
+        let past = cx.ledger().query(&filter)?;
+        let calls = without_wholes(&past);
+        let circle = self.circle(&seen(&calls), request);
+        if circle.is_some() || calls.len() == past.len() {
+            return Ok(circle.map_or(Verdict::Pass, Verdict::Deny));
+        }
+        let past = cx.ledger().query_whole(&filter)?;
+        let wholes: Vec<&Operation> = past.iter().collect();
+        let circle = self.circle(&seen(&wholes), request);
+        Ok(circle.map_or(Verdict::Pass, Verdict::Deny))
     }
 }
 export_policy!(LoopBreaker);
+
+/// The calls by themselves: without those that others are inside. The newest are first, so a whole comes after what is
+/// in it.
+fn without_wholes(past: &[Operation]) -> Vec<&Operation> {
+    let rows = past.chunk_by(|next, operation| operation.is_of_same_row(next));
+    rows.flat_map(|row| match row {
+        [members @ .., _whole] if !members.is_empty() => members,
+        row => row,
+    })
+    .collect()
+}
+
+/// What is compared of past calls, the newest first.
+fn seen<'a>(past: &[&'a Operation]) -> Vec<Seen<'a>> {
+    let mut seen: Vec<Seen<'a>> = Vec::new();
+    for operation in past.iter().rev() {
+        let Some(mut call) = Seen::of(operation) else {
+            continue;
+        };
+        if operation.seq == JUDGED_NOW {
+            let before = seen.iter().rev().find(|before| before.is_same_call(&call));
+            call.outcome = before.map_or("", |before| before.outcome);
+        }
+        seen.push(call);
+    }
+    seen.reverse();
+    seen
+}
+
+/// The place of calls inside the one that is judged, which is not in the ledger yet.
+const JUDGED_NOW: u64 = 0;
 
 /// What is compared of a past call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +142,10 @@ impl<'a> Seen<'a> {
             args_hash: &operation.args_hash,
             outcome: outcome.unwrap_or_default(),
         })
+    }
+
+    fn is_same_call(&self, other: &Seen<'_>) -> bool {
+        self.tool == other.tool && self.args_hash == other.args_hash
     }
 
     fn is_call(&self, request: &Request) -> bool {
@@ -152,14 +198,21 @@ mod tests {
     fn denied(settings: &str, past: &str, call: &str) -> bool {
         let judge = Judge::<LoopBreaker>::new(settings).unwrap();
         let request = Request::of("task_get", &format!(r#"{{"id": "{call}"}}"#));
+        let mut seq = 0;
         let operation = |word: &str| {
             let (call, outcome) = word.split_at(1);
+            // `a1+` is inside the call before it, and `a?` of the request that is judged.
+            let is_inside = outcome.ends_with('+');
+            let outcome = outcome.trim_end_matches('+');
+            seq += u64::from(!is_inside);
             let error_code = (outcome == "!").then(|| CODE.to_owned());
             Operation {
                 tool: "task_get".to_owned(),
+                op_id: format!("op_{seq}"),
                 args_hash: format!(r#"{{"id":"{call}"}}"#),
                 connection: request.connection.clone(),
-                result_hash: error_code.is_none().then(|| outcome.to_owned()),
+                seq: if outcome == "?" { 0 } else { seq },
+                result_hash: (error_code.is_none() && outcome != "?").then(|| outcome.to_owned()),
                 error_code,
                 ..Operation::default()
             }
@@ -187,6 +240,19 @@ mod tests {
             ("a1 b1 a1 b1 a1 b1", "c", false),
             ("a1 b1 a1 b1 a1 b2", "a", false),
             ("a1 b1 a1 b1 a1 b1 a! a!", "a", true),
+            // What is inside others counts by itself, and the whole as well.
+            ("B1 a1+ B1 a1+ B1 a1+", "a", true),
+            ("B1 a1+ B1 a1+ B1 a1+", "B", true),
+            ("B1 a1+ C1 a1+ a1", "a", true),
+            ("B1 a1+ c1+ B1 a1+ c1+ B1 a1+ c1+", "a", true),
+            ("B1 a1+ c1+ d1+ B1 a1+ c1+ d1+ B1 a1+ c1+ d1+", "a", false),
+            ("B1 a1+ c1+ d1+ B1 a1+ c1+ d1+ B1 a1+ c1+ d1+", "B", true),
+            // Nobody knows yet what becomes of those that are judged.
+            ("B? a?+ a?+", "a", false),
+            ("B? a?+ a?+ a?+", "a", true),
+            ("a1 a1 B? a?+", "a", true),
+            ("a1 a2 B? a?+", "a", false),
+            ("a1 a1 B? b?+", "a", false),
         ] {
             assert_eq!(denied("{}", past, call), expected, "{past} then {call}");
         }

@@ -1,8 +1,9 @@
 //! The policy `rate-limit`: so many calls in so much time.
 //!
 //! What was called is read from the ledger, so that several hosts on one data directory count together and
-//! nothing is forgotten by a restart. Calls that succeeded count. Those that arrive at the same moment are
-//! judged by the same ledger; where not one may pass too many, give the envelope a budget.
+//! nothing is forgotten by a restart. Calls that succeeded count, those inside others too, and those of the same request
+//! that are judged before. Requests that arrive at the same moment are judged by the same ledger; where not one may pass
+//! too many, give the envelope a budget.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

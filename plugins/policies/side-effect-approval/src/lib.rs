@@ -24,6 +24,8 @@ const RESOLVE: &str = "task_resolve_approval";
 /// Hex digits of the arguments' hash in an approval's key.
 const KEY_DIGITS: usize = 32;
 
+const DAY_MS: i64 = 24 * 60 * 60_000;
+
 /// Lets side effects wait for approval.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -85,9 +87,10 @@ impl Policy for SideEffectApproval {
         let args_hash = key_of(&request.args_hash);
         let last = store::last(&cx.db, &request.tool, args_hash)?;
         let round = match &last {
-            Some(answer) if self.is_over(cx, request, answer)? => answer.round + 1,
-            Some(answer) if answer.status == "approved" => return Ok(Verdict::Pass),
-            Some(answer) => return Ok(rejected(request, answer).into()),
+            Some(answer) if self.is_old(request, answer) => answer.round + 1,
+            Some(answer) if answer.status != "approved" => return Ok(rejected(request, answer).into()),
+            Some(answer) if self.counts(cx, request, answer)? => return Ok(Verdict::Pass),
+            Some(answer) => answer.round + 1,
             None => 1,
         };
         let denial = required(request, &key(args_hash, round));
@@ -149,14 +152,26 @@ impl SideEffectApproval {
         Ok(Review::Pass)
     }
 
-    /// Whether an answer is too old, or used up.
-    fn is_over(&self, cx: &PolicyCx<'_>, request: &Request, answer: &Answer) -> Result<bool, CannotJudge> {
-        if request.at >= answer.answered_at + i64::from(self.minutes) * 60_000 {
+    /// When an answer's time is over.
+    fn end(&self, answer: &Answer) -> i64 {
+        answer.answered_at + i64::from(self.minutes) * 60_000
+    }
+
+    fn is_old(&self, request: &Request, answer: &Answer) -> bool {
+        request.at >= self.end(answer)
+    }
+
+    /// Whether an approval is still there to be used, and this call's then if it counts once.
+    fn counts(&self, cx: &PolicyCx<'_>, request: &Request, answer: &Answer) -> Result<bool, CannotJudge> {
+        if !self.once {
             return Ok(true);
         }
-        if !self.once {
+        let key = format!("{} {}", request.tool, key(&answer.args_hash, answer.round));
+        // A clock that is set back brings none to life again.
+        if !cx.ledger().take_once(&key, self.end(answer) + DAY_MS)? {
             return Ok(false);
         }
+        // What was used before approvals were taken, or by a call that was allowed in another way.
         let used = cx.ledger().query(&OperationFilter {
             tool: Some(request.tool.clone()),
             args_hash: Some(request.args_hash.clone()),
@@ -166,7 +181,7 @@ impl SideEffectApproval {
             limit: 1,
             ..OperationFilter::default()
         })?;
-        Ok(!used.is_empty())
+        Ok(used.is_empty())
     }
 
     /// What task_resolve_approval answered, if it is about a call like those that this policy judges.
@@ -312,6 +327,21 @@ mod tests {
                 .unwrap()
                 .ends_with("-2")
         );
+    }
+
+    #[test]
+    fn an_approval_that_another_call_took_is_used_up() {
+        let judge = Judge::<SideEffectApproval>::new(r#"{"ask": false}"#).unwrap();
+        let asked = said(&judge, 0).1.unwrap();
+        resolve(&judge, &asked, "approved", MINUTE);
+        assert_eq!(said(&judge, 2 * MINUTE).0, "pass");
+        let key = asked.arguments["idempotency_key"].as_str().unwrap();
+        judge.session().set_taken(vec![format!("job_deploy {key}")]);
+        let (code, again) = said(&judge, 2 * MINUTE);
+        assert_eq!(code, "APPROVAL_REQUIRED");
+        // Another answer is another approval.
+        resolve(&judge, &again.unwrap(), "approved", 3 * MINUTE);
+        assert_eq!(said(&judge, 4 * MINUTE).0, "pass");
     }
 
     #[test]

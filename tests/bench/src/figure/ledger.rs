@@ -137,6 +137,7 @@ fn operation(number: usize, envelope: String) -> Operation {
         verdicts: None,
         artifact_ids: None,
         artifacts: Vec::new(),
+        members: None,
     }
 }
 

@@ -1,0 +1,220 @@
+//! What counts once does, however many calls arrive at once, and calls inside calls count.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session};
+
+fn place(tools: &str, guests: &[&str]) -> Place {
+    let place = Place::with_guests(guests);
+    configure(
+        &place,
+        &format!(
+            r#"
+        [policies.side-effect-approval]
+        limits.time_ms = 10000
+        tools = {tools}
+        config = {{ ask = false }}
+        "#
+        ),
+    );
+    place
+}
+
+#[allow(clippy::disallowed_methods, reason = "tests make files")]
+fn configure(place: &Place, more: &str) {
+    let config = std::fs::read_to_string(place.config()).unwrap();
+    std::fs::write(place.config(), config + more).unwrap();
+}
+
+/// Approves what a call was refused for.
+async fn approve(place: &Place, session: &Session, tool: &str, arguments: &Value) {
+    let refused = session.refused(tool, arguments.clone()).await;
+    approve_refused(place, &refused);
+}
+
+fn approve_refused(place: &Place, refused: &Value) {
+    let code = &refused["code"];
+    assert_eq!(code, "APPROVAL_REQUIRED", "{refused:#}");
+    let told = refused["remediation"].as_str().unwrap();
+    let words: Vec<&str> = told.split('`').collect();
+    let (kind, key) = (words[1], words[3]);
+    let (hash, round) = key.split_once('-').unwrap();
+    place.sql(&format!(
+        "INSERT INTO policy_side_effect_approval_answers (kind, args_hash, round, status, resolved_by, answered_at)
+         VALUES ('{kind}', '{hash}', {round}, 'approved', 'grace', CAST(unixepoch('subsec') * 1000 AS INTEGER)) RETURNING kind"
+    ));
+}
+
+/// How many of calls at once ran, and the codes of the others.
+async fn race(sessions: &[&Session], tool: &str, arguments: &Value) -> (usize, Vec<String>) {
+    let calls = (0..8).map(|number| sessions[number % sessions.len()].call_raw(tool, arguments.clone()));
+    let results = futures::future::join_all(calls).await;
+    let mut codes = Vec::new();
+    for result in &results {
+        let structured = result.structured_content.as_ref().unwrap();
+        if let Some(code) = structured["error"]["code"].as_str() {
+            codes.push(code.to_owned());
+        }
+    }
+    (results.len() - codes.len(), codes)
+}
+
+fn assert_one(ran: &(usize, Vec<String>)) {
+    assert_eq!(ran.0, 1, "{ran:?}");
+    let known = ["APPROVAL_REQUIRED", "PERMIT_USED"];
+    assert!(ran.1.iter().all(|code| known.contains(&code.as_str())), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_approval_runs_one_of_many_calls_at_once() {
+    let place = place(r#"["prober_*"]"#, &["prober"]);
+    let session = place.serve(&[]).await;
+    let insert = json!({"sql": ["INSERT INTO prober_log (line) VALUES ('once')"]});
+    for (tool, arguments) in [
+        ("prober_execute", &insert),
+        ("prober_run", &json!({})),
+        ("prober_query", &json!({"sql": "SELECT 1 FROM prober_log"})),
+    ] {
+        approve(&place, &session, tool, arguments).await;
+        assert_one(&race(&[&session], tool, arguments).await);
+        let again = session.refused(tool, arguments.clone()).await;
+        assert_eq!(again["code"], "APPROVAL_REQUIRED", "{tool}");
+    }
+    session.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM prober_log"), ["1"]);
+    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_approval_runs_one_call_on_all_hosts_of_a_data_directory() {
+    let place = place(r#"["prober_*"]"#, &["prober"]);
+    let one = place.serve(&[]).await;
+    let other = place.serve(&[]).await;
+    let insert = json!({"sql": ["INSERT INTO prober_log (line) VALUES ('once')"]});
+    for (tool, arguments) in [("prober_execute", &insert), ("prober_run", &json!({}))] {
+        approve(&place, &one, tool, arguments).await;
+        assert_one(&race(&[&one, &other], tool, arguments).await);
+        for session in [&one, &other] {
+            let again = session.refused(tool, arguments.clone()).await;
+            assert_eq!(again["code"], "APPROVAL_REQUIRED", "{tool}");
+        }
+    }
+    one.close().await;
+    other.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM prober_log"), ["1"]);
+    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_fails_or_is_not_admitted_gives_its_approval_back() {
+    let place = place(r#"["prober_*"]"#, &["prober"]);
+    let session = place.serve(&[]).await;
+    let fails = json!({"sql": [], "fail": true});
+    approve(&place, &session, "prober_execute", &fails).await;
+    for _ in 0..2 {
+        let refused = session.refused("prober_execute", fails.clone()).await;
+        assert_eq!(refused["code"], "ASKED_TO_FAIL");
+    }
+    assert_eq!(place.sql("SELECT count(*) FROM core_permits"), ["0"]);
+    let envelope = session.ok("envelope_open", json!({})).await["id"].clone();
+    session
+        .ok(
+            "envelope_close",
+            json!({"envelope_id": envelope, "outcome": "success"}),
+        )
+        .await;
+    for (tool, arguments) in [("prober_execute", json!({"sql": []})), ("prober_run", json!({}))] {
+        approve(&place, &session, tool, &arguments).await;
+        let mut closed = arguments.clone();
+        closed["envelope_id"] = envelope.clone();
+        let refused = session.refused(tool, closed).await;
+        assert_eq!(refused["code"], "ENVELOPE_CLOSED");
+        session.ok(tool, arguments.clone()).await;
+        let again = session.refused(tool, arguments).await;
+        assert_eq!(again["code"], "APPROVAL_REQUIRED");
+    }
+    session.close().await;
+}
+
+fn bootstrap(title: &str) -> Value {
+    json!({"tool": "tasks_bootstrap", "args": {"plan_title": title, "task_title": "T", "workspace": "w",
+        "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["cargo test"]}]}})
+}
+
+fn batch(operations: &[&Value]) -> Value {
+    json!({"workspace": "w", "operations": operations})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_approval_is_of_one_call_in_a_batch() {
+    let place = place(r#"["tasks_bootstrap"]"#, &[]);
+    let session = place.serve(&["--tier", "full"]).await;
+    let plan = bootstrap("P");
+    approve(&place, &session, "tasks_batch", &batch(&[&plan])).await;
+    let refused = session
+        .refused("tasks_batch", batch(&[&plan, &plan, &plan]))
+        .await;
+    assert_eq!(refused["code"], "APPROVAL_REQUIRED", "{refused:#}");
+    assert_eq!(place.sql("SELECT count(*) FROM tasks_workspaces"), ["0"]);
+    let ran = session.ok("tasks_batch", batch(&[&plan])).await;
+    assert_eq!(ran["succeeded"], 1, "{ran:#}");
+    let refused = session.refused("tasks_batch", batch(&[&plan])).await;
+    assert_eq!(refused["code"], "APPROVAL_REQUIRED");
+    // The second time it has a key of its own, and one of many at once runs.
+    approve_refused(&place, &refused);
+    assert_one(&race(&[&session], "tasks_batch", &batch(&[&plan])).await);
+    session.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_in_batches_count_for_rate_limits() {
+    let place = Place::with(
+        r#"
+        [policies.rate-limit]
+        limits.time_ms = 10000
+        tools = ["tasks_bootstrap"]
+        config = { calls = 3, seconds = 600, each_tool = true }
+        "#,
+    );
+    let session = place.serve(&["--tier", "full"]).await;
+    let [a, b, c, d] = ["A", "B", "C", "D"].map(bootstrap);
+    let four = session.refused("tasks_batch", batch(&[&a, &b, &c, &d])).await;
+    assert_eq!(four["code"], "RATE_LIMITED", "{four:#}");
+    assert_eq!(four["blockers"][0]["field"], "operations[3]");
+    session.ok("tasks_batch", batch(&[&a, &b])).await;
+    let two = session.refused("tasks_batch", batch(&[&c, &d])).await;
+    assert_eq!(two["blockers"][0]["field"], "operations[1]", "{two:#}");
+    session.ok("tasks_bootstrap", c["args"].clone()).await;
+    let one = session.refused("tasks_bootstrap", d["args"].clone()).await;
+    assert_eq!(one["code"], "RATE_LIMITED");
+    session.close().await;
+    let members = place.sql(
+        "SELECT json_array_length(members) FROM core_operations WHERE success = 1 AND members IS NOT NULL",
+    );
+    assert_eq!(members, ["2"]);
+    let verified = place.run(&["ledger", "verify"]);
+    assert!(verified.status.success(), "{verified:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_circle_is_seen_in_a_batch_and_across_batches() {
+    let place = Place::with(
+        r#"
+        [policies.loop-breaker]
+        limits.time_ms = 10000
+        tools = ["tasks_*"]
+        config = { repeats = 3, turns = 0 }
+        "#,
+    );
+    let session = place.serve(&["--tier", "full"]).await;
+    session
+        .ok("tasks_bootstrap", bootstrap("P")["args"].clone())
+        .await;
+    let look = json!({"tool": "tasks_radar", "args": {"workspace": "w"}});
+    let refused = session
+        .refused("tasks_batch", batch(&[&look, &look, &look, &look]))
+        .await;
+    assert_eq!(refused["code"], "LOOP_DETECTED", "{refused:#}");
+    assert_eq!(refused["blockers"][0]["field"], "operations[3]");
+    session.close().await;
+}
