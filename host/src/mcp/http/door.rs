@@ -14,13 +14,14 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::bodies::{Bodies, Room, Unread};
 use super::limits::{Full, InFlight, Rate};
 use super::pace::Pace;
 use super::seats::{Seat, Work};
-use super::sessions::{Place, Sessions, Use};
+use super::sessions::{InUse, Place, Sessions, Use};
 use super::{answer, metadata};
 use crate::auth::{Doorkeeper, Identity};
 use crate::config::Caps;
@@ -239,6 +240,7 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     parts.extensions.insert(Sender {
         identity: identity.clone(),
         share: share.clone(),
+        given_up: session.as_ref().map(InUse::given_up),
     });
     if parts.method != Method::POST {
         // A stream that waits for notifications is nothing to wait for at the end.
@@ -248,7 +250,7 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
         let busy = busy(Work::Stream);
         let request = Request::from_parts(parts, body);
         let response = Sessions::serving(identity, None, next.run(request)).await;
-        return Ok(held(response, (session, slot, busy)));
+        return Ok(held(response, Kept { session, _rest: (slot, busy) }));
     }
     let slot = door
         .in_flight
@@ -264,7 +266,8 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     let request = Request::from_parts(parts, Body::from(body));
     let response = Sessions::serving(identity, place, next.run(request)).await;
     drop(room);
-    Ok(held(response, (session, slot, pass, unanswered, busy)))
+    let rest = (slot, pass, unanswered, busy);
+    Ok(held(response, Kept { session, _rest: rest }))
 }
 
 /// Who sent a request, for who serves it.
@@ -274,6 +277,8 @@ pub(crate) struct Sender {
     pub(crate) identity: Option<Identity>,
     /// With whom it shares.
     pub(crate) share: Share,
+    /// Cancelled when nobody waits any more for what the session's requests began.
+    pub(crate) given_up: Option<CancellationToken>,
 }
 
 /// Whether a message is `initialize`.
@@ -286,14 +291,33 @@ fn begins_session(message: &[u8]) -> bool {
         .is_ok_and(|message| message.method.as_deref() == Some("initialize"))
 }
 
+/// What a response keeps until it is sent or given up.
+struct Kept<T> {
+    session: Option<InUse>,
+    _rest: T,
+}
+
 /// A response that holds something until it is sent or given up.
-fn held<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
-    response.map(|body| Body::new(Holding { body, _held: held }))
+fn held<T: Send + Unpin + 'static>(response: Response, kept: Kept<T>) -> Response {
+    response.map(|body| {
+        let is_whole = body.is_end_stream();
+        Body::new(Holding { body, is_whole, kept })
+    })
 }
 
 struct Holding<T> {
     body: Body,
-    _held: T,
+    /// Everything of it was handed on.
+    is_whole: bool,
+    kept: Kept<T>,
+}
+
+impl<T> Drop for Holding<T> {
+    fn drop(&mut self) {
+        if let Some(session) = self.kept.session.as_ref().filter(|_| !self.is_whole) {
+            session.broke_off();
+        }
+    }
 }
 
 impl<T: Unpin> HttpBody for Holding<T> {
@@ -304,7 +328,9 @@ impl<T: Unpin> HttpBody for Holding<T> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.is_whole = matches!(polled, Poll::Ready(None)) || self.body.is_end_stream();
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
