@@ -13,16 +13,16 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
-use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::bodies::{Bodies, Room, Unread};
+use super::faults::Outline;
 use super::limits::{Full, InFlight, Rate};
 use super::pace::Pace;
 use super::seats::{Seat, Work};
 use super::sessions::{InUse, Place, Sessions, Use};
-use super::{answer, metadata};
+use super::{answer, faults, metadata, page};
 use crate::auth::{Doorkeeper, Identity};
 use crate::config::Caps;
 use crate::gate::Gate;
@@ -177,8 +177,8 @@ impl Door {
     }
 
     /// A place for the session that a message begins, if it begins one.
-    async fn place(&self, body: &[u8], share: &Share) -> Result<Option<Place>, Response> {
-        if !begins_session(body) {
+    async fn place(&self, begins_session: bool, share: &Share) -> Result<Option<Place>, Response> {
+        if !begins_session {
             return Ok(None);
         }
         let full = || {
@@ -219,6 +219,9 @@ pub(super) async fn pass(State(door): State<Arc<Door>>, request: Request, next: 
 }
 
 async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Response, Response> {
+    if request.method() == Method::GET && page::is_wanted(request.headers()) {
+        return Ok(page::show());
+    }
     // Taken before looking, so that who stops sees either this request or its refusal.
     let unanswered = door.unanswered.token();
     if door.is_stopping() {
@@ -248,8 +251,10 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
         let slot = door.streams.take(share.as_str());
         let slot = slot.map_err(|full| door.too_many_streams(full))?;
         let busy = busy(Work::Stream);
+        let method = parts.method.clone();
         let request = Request::from_parts(parts, body);
         let response = Sessions::serving(identity, None, next.run(request)).await;
+        let response = faults::in_json(response, &method, None).await;
         return Ok(held(response, Kept { session, _rest: (slot, busy) }));
     }
     let slot = door
@@ -260,11 +265,16 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     let (body, room) = door.body(body, &share).await?;
     // Only a request that came whole keeps its connection's place.
     let busy = busy(Work::Call);
-    let place = door.place(&body, &share).await?;
     let body = wire::repair(&body).map_or(body, Bytes::from);
+    let outline = Outline::of(&body).filter(|outline| !outline.has_odd_id());
+    let outline = outline.ok_or_else(|| faults::unreadable(&body))?;
+    let place = door.place(outline.begins_session(), &share).await?;
     parts.headers.remove(header::CONTENT_LENGTH);
+    let message = body.clone();
     let request = Request::from_parts(parts, Body::from(body));
     let response = Sessions::serving(identity, place, next.run(request)).await;
+    let response = faults::in_json(response, &Method::POST, Some(&message)).await;
+    drop(message);
     drop(room);
     let rest = (slot, pass, unanswered, busy);
     Ok(held(response, Kept { session, _rest: rest }))
@@ -279,16 +289,6 @@ pub(crate) struct Sender {
     pub(crate) share: Share,
     /// Cancelled when nobody waits any more for what the session's requests began.
     pub(crate) given_up: Option<CancellationToken>,
-}
-
-/// Whether a message is `initialize`.
-fn begins_session(message: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Method {
-        method: Option<String>,
-    }
-    serde_json::from_slice::<Method>(message)
-        .is_ok_and(|message| message.method.as_deref() == Some("initialize"))
 }
 
 /// What a response keeps until it is sent or given up.

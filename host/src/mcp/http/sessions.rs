@@ -419,6 +419,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_identity_with_one_session_is_pushed_out_by_nobody() {
+        let sessions = Arc::new(Sessions::new(4, Duration::from_secs(60)));
+        let his = begin(&sessions, "b").await.unwrap();
+        for _ in 0..3 {
+            assert!(begin(&sessions, "a").await.is_some());
+        }
+        // His was idle for longest, and hers are more: only those make room.
+        for name in ["a", "c", "a", "d", "a", "e", "a", "c"] {
+            begin(&sessions, name).await;
+            assert!(sessions.owned().contains_key(&his), "{name}");
+        }
+        assert_eq!(counts(&sessions), [1, 1, 1], "one each, and one of d");
+    }
+
+    #[tokio::test]
     async fn the_session_that_was_idle_for_longest_goes_and_one_that_works_stays() {
         let sessions = Arc::new(Sessions::new(3, Duration::from_secs(60)));
         let works = begin(&sessions, "a").await.unwrap();
