@@ -120,7 +120,10 @@ fn check_files(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
         };
         check_file(path, &name, &metadata)?;
         if name.starts_with(DATABASE) && metadata.mode() & 0o077 != 0 {
-            tracing::warn!(file = &*name, "a file of the database was readable by others and is private now");
+            tracing::warn!(
+                file = &*name,
+                "a file of the database was readable by others and is private now"
+            );
             let private = Permissions::from_std(PermissionsExt::from_mode(0o600));
             dir.set_permissions(&*name, private)
                 .map_err(|err| failed(&name, err))?;
@@ -305,11 +308,7 @@ impl DataDir {
             Err(err) if err.kind() != std::io::ErrorKind::AlreadyExists => return Err(self.failed(name, err)),
             _ => {}
         }
-        if self
-            .dir
-            .symlink_metadata(name)
-            .is_ok_and(|found| !found.is_dir())
-        {
+        if self.dir.symlink_metadata(name).is_ok_and(|found| !found.is_dir()) {
             return Err(DataDirError::NotAFolder {
                 what: name.to_owned(),
                 path: self.path.display().to_string(),
@@ -515,8 +514,14 @@ mod tests {
         }
         let data = DataDir::open(data.path()).unwrap();
         assert_eq!([mode("tollgate.db"), mode("notes.txt")], [0o600, 0o644]);
-        assert!(matches!(data.find_secret("ledger.key"), Err(DataDirError::Exposed { .. })));
-        assert!(matches!(data.secret("ledger.key"), Err(DataDirError::Exposed { .. })));
+        assert!(matches!(
+            data.find_secret("ledger.key"),
+            Err(DataDirError::Exposed { .. })
+        ));
+        assert!(matches!(
+            data.secret("ledger.key"),
+            Err(DataDirError::Exposed { .. })
+        ));
     }
 
     #[test]

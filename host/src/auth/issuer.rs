@@ -239,7 +239,10 @@ fn check_header(header: &Header, said: &Part) -> Result<(), Refused> {
         )));
     }
     // What is signed are claims, and not another token (RFC 7519, 5.2).
-    let content = said.0.get("cty").map(|content| content.as_str().unwrap_or_default());
+    let content = said
+        .0
+        .get("cty")
+        .map(|content| content.as_str().unwrap_or_default());
     if content.is_some_and(|content| !is_media_type(content, &["json"])) {
         return Err(invalid("its header says that its content is not JSON"));
     }

@@ -105,14 +105,21 @@ pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> a
     let path = Config::file(global.config.as_deref()).ok();
     let records = Records::open(data)?;
     let has = config.protections();
-    let own = path.as_deref().map(|path| records.of(path)).transpose()?.flatten();
+    let own = path
+        .as_deref()
+        .map(|path| records.of(path))
+        .transpose()?
+        .flatten();
     let lost: BTreeSet<String> = own
         .into_iter()
         .flat_map(|record| record.protections)
         .filter(|key| !has.contains(key))
         .collect();
     let gone = protections::policies(&lost).into_iter().collect::<Vec<_>>();
-    let shown = path.as_deref().unwrap_or(Path::new("the configuration")).display();
+    let shown = path
+        .as_deref()
+        .unwrap_or(Path::new("the configuration"))
+        .display();
     anyhow::ensure!(
         gone.is_empty(),
         "{shown} no longer has the policies {}, which judged calls here, so nothing is served; put the configuration back, or take \

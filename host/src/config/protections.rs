@@ -200,14 +200,15 @@ impl<'a> Records<'a> {
 
     /// What is remembered of a configuration file, however its path is written.
     pub fn of(&self, config: &Path) -> Result<Option<Record>, RecordError> {
-        let own = self.all()?.into_iter().filter(|(_, record)| is_of(record, config));
-        Ok(own
-            .map(|(_, record)| record)
-            .reduce(|mut whole, record| {
-                whole.protections.extend(record.protections);
-                whole.accepted.extend(record.accepted);
-                whole
-            }))
+        let own = self
+            .all()?
+            .into_iter()
+            .filter(|(_, record)| is_of(record, config));
+        Ok(own.map(|(_, record)| record).reduce(|mut whole, record| {
+            whole.protections.extend(record.protections);
+            whole.accepted.extend(record.accepted);
+            whole
+        }))
     }
 
     /// What is remembered of all others.
@@ -354,9 +355,17 @@ pub struct Missing {
 
 impl std::fmt::Display for Missing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let configs: Vec<String> = self.configs.iter().map(|path| path.display().to_string()).collect();
+        let configs: Vec<String> = self
+            .configs
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         let lacking = describe(&self.protections);
-        write!(f, "lacks {lacking}, which hold for this data directory under {}", configs.join(", "))
+        write!(
+            f,
+            "lacks {lacking}, which hold for this data directory under {}",
+            configs.join(", ")
+        )
     }
 }
 
@@ -544,10 +553,7 @@ mod tests {
             });
             let mut options = OpenOptions::new();
             options.write(true).create(true).mode(0o600);
-            let mut written = records
-                .dir
-                .open_with(format!("{number}.json"), &options)
-                .unwrap();
+            let mut written = records.dir.open_with(format!("{number}.json"), &options).unwrap();
             written.write_all(record.to_string().as_bytes()).unwrap();
         }
         let record = records.of(&file).unwrap().unwrap();
@@ -579,7 +585,9 @@ mod tests {
         records.remember(other, less.clone()).unwrap();
         assert!(records.missing(Some(other), &less).unwrap().is_none());
         // Without policies, others are no measure.
-        records.remember(one, protections("[server]\nread_only = true\n")).unwrap();
+        records
+            .remember(one, protections("[server]\nread_only = true\n"))
+            .unwrap();
         records.remember(other, BTreeSet::new()).unwrap();
         let third = Path::new("/etc/third.toml");
         assert!(records.missing(Some(third), &BTreeSet::new()).unwrap().is_none());
@@ -590,7 +598,12 @@ mod tests {
         let found = protections(
             "[artifacts]\nenabled = true\nmax_mib = 8\nttl_hours = 1\n[packs.gsd.config]\nstrict = true\n",
         );
-        let wanted = ["artifacts/max_mib", "artifacts/ttl_hours", "packs/gsd/config", "packs/gsd/config/strict"];
+        let wanted = [
+            "artifacts/max_mib",
+            "artifacts/ttl_hours",
+            "packs/gsd/config",
+            "packs/gsd/config/strict",
+        ];
         assert_eq!(found, wanted.map(str::to_owned).into());
     }
 

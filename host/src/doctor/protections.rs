@@ -12,8 +12,8 @@ use crate::data_dir::DataDir;
 pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     let about = "protections";
     let has = config.protections();
-    let records = Records::open(data)
-        .and_then(|records| Ok((records.of(path)?, records.missing(Some(path), &has)?)));
+    let records =
+        Records::open(data).and_then(|records| Ok((records.of(path)?, records.missing(Some(path), &has)?)));
     let (own, missing) = match records {
         Ok(found) => found,
         Err(err) => return vec![Finding::problem(about, crate::text::chain(&err))],

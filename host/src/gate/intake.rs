@@ -299,7 +299,9 @@ mod tests {
         send.send(job("a")).unwrap();
         let said = run(&mut intake, 4, |number| match number {
             // Hers comes first, and her line is new: there was nothing left of it.
-            0 => ["a", "b", "c"].iter().for_each(|name| send.send(job(name)).unwrap()),
+            0 => ["a", "b", "c"]
+                .iter()
+                .for_each(|name| send.send(job(name)).unwrap()),
             1 => send.send(job("b")).unwrap(),
             _ => {}
         });

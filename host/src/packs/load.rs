@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use thiserror::Error;
-use wasmtime::{Store, Trap};
 use wasmtime::component::{Component, InstancePre};
+use wasmtime::{Store, Trap};
 
 use super::cache::Cache;
 use super::code::{Code, Codes};

@@ -51,7 +51,9 @@ fn accept_missing(global: &Global, config: &Config) -> anyhow::Result<ExitCode> 
     let path = Config::file(global.config.as_deref())?;
     let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
     let records = Records::open(&data)?;
-    let missing = records.missing(Some(&path), &config.protections())?.unwrap_or_default();
+    let missing = records
+        .missing(Some(&path), &config.protections())?
+        .unwrap_or_default();
     if !missing.protections.is_empty() {
         records.forget(&path, &missing.protections)?;
     }

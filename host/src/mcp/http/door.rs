@@ -255,7 +255,13 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
         let request = Request::from_parts(parts, body);
         let response = Sessions::serving(identity, None, next.run(request)).await;
         let response = faults::in_json(response, &method, None).await;
-        return Ok(held(response, Kept { session, _rest: (slot, busy) }));
+        return Ok(held(
+            response,
+            Kept {
+                session,
+                _rest: (slot, busy),
+            },
+        ));
     }
     let slot = door
         .in_flight

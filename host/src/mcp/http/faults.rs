@@ -44,8 +44,7 @@ impl<'a> Outline<'a> {
 
     /// Whether the id is none that a request may have.
     pub(super) fn has_odd_id(&self) -> bool {
-        let is_plain =
-            |id: &RawValue| id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
+        let is_plain = |id: &RawValue| id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
         self.id.is_some_and(|id| !is_plain(id))
     }
 }
@@ -59,7 +58,11 @@ pub(super) fn unreadable(message: &[u8]) -> Response {
             let why = "the body is a batch; send each message in a request of its own";
             (INVALID_REQUEST, Value::Null, why.to_owned())
         }
-        Ok(_) => (INVALID_REQUEST, Value::Null, "the body is not an object".to_owned()),
+        Ok(_) => (
+            INVALID_REQUEST,
+            Value::Null,
+            "the body is not an object".to_owned(),
+        ),
     };
     answer::error(StatusCode::BAD_REQUEST, code, id, &why)
 }
@@ -69,7 +72,10 @@ fn fault(message: &serde_json::Map<String, Value>, is_ambiguous: bool) -> (i32, 
         None => Value::Null,
         Some(id) if id.is_string() || id.is_i64() => id.clone(),
         Some(id) => {
-            let why = format!("id must be text or a whole number of 64 bits, and is {}", kind(id));
+            let why = format!(
+                "id must be text or a whole number of 64 bits, and is {}",
+                kind(id)
+            );
             return (INVALID_REQUEST, Value::Null, why);
         }
     };
@@ -159,9 +165,10 @@ fn advice(status: StatusCode) -> (&'static str, &'static str) {
             "CONTENT_TYPE_NOT_JSON",
             "Send the message as JSON with Content-Type: application/json.",
         ),
-        StatusCode::METHOD_NOT_ALLOWED => {
-            ("METHOD_NOT_ALLOWED", "POST messages; GET and DELETE belong to a session.")
-        }
+        StatusCode::METHOD_NOT_ALLOWED => (
+            "METHOD_NOT_ALLOWED",
+            "POST messages; GET and DELETE belong to a session.",
+        ),
         status if status.is_server_error() => ("HOST_FAILED", "Look into the host's log."),
         _ => ("BAD_REQUEST", "Send what the protocol version in use asks for."),
     }
@@ -177,14 +184,20 @@ mod tests {
         let body = axum::body::to_bytes(response.into_body(), 1 << 16).await.unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["jsonrpc"], "2.0");
-        format!("{} {} {}", body["error"]["code"], body["id"], body["error"]["message"])
+        format!(
+            "{} {} {}",
+            body["error"]["code"], body["id"], body["error"]["message"]
+        )
     }
 
     #[tokio::test]
     async fn what_cannot_be_read_is_named() {
         assert!(said("{").await.starts_with("-32700 null"));
         for (message, wanted) in [
-            ("[]", "-32600 null \"the body is a batch; send each message in a request of its own\""),
+            (
+                "[]",
+                "-32600 null \"the body is a batch; send each message in a request of its own\"",
+            ),
             ("1", "-32600 null \"the body is not an object\""),
             (
                 r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#,
@@ -220,7 +233,17 @@ mod tests {
         for id in ["1", "-1", "9223372036854775807", "\"\"", "\"a\""] {
             assert!(!is_odd(id), "{id}");
         }
-        for id in ["null", "1.0", "1.5", "1e3", "9223372036854775808", "true", "{}", "[]", "[1]"] {
+        for id in [
+            "null",
+            "1.0",
+            "1.5",
+            "1e3",
+            "9223372036854775808",
+            "true",
+            "{}",
+            "[]",
+            "[1]",
+        ] {
             assert!(is_odd(id), "{id}");
         }
         let notification = Outline::of(br#"{"jsonrpc":"2.0","method":"initialize"}"#).unwrap();

@@ -195,7 +195,10 @@ pub(super) async fn check(State(hosts): State<Arc<Hosts>>, request: Request, nex
 
 fn refusal(refused: Refused, headers: &HeaderMap) -> Response {
     let said = |name| {
-        let said = headers.get(name).and_then(|said| said.to_str().ok()).unwrap_or_default();
+        let said = headers
+            .get(name)
+            .and_then(|said| said.to_str().ok())
+            .unwrap_or_default();
         crate::text::clean(crate::text::cut(said, MAX_SHOWN))
     };
     let (status, code, message, remediation) = match refused {
@@ -327,7 +330,10 @@ mod tests {
         headers.insert(header::ORIGIN, "https://app.example".parse().unwrap());
         for (refused, key) in [
             (Refused::Host, "server.allowed_hosts = [\\\"tollgate\\\"]"),
-            (Refused::Origin, "server.allowed_origins = [\\\"https://app.example\\\"]"),
+            (
+                Refused::Origin,
+                "server.allowed_origins = [\\\"https://app.example\\\"]",
+            ),
         ] {
             let body = refusal(refused, &headers).into_body();
             let body = axum::body::to_bytes(body, 1 << 16).await.unwrap();

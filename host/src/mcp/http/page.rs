@@ -34,7 +34,10 @@ pub(super) fn show() -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];
@@ -52,10 +55,20 @@ mod tests {
             headers.insert(header::ACCEPT, accept.parse().unwrap());
             is_wanted(&headers)
         };
-        for browser in ["text/html", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", "TEXT/HTML;q=1"] {
+        for browser in [
+            "text/html",
+            "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8",
+            "TEXT/HTML;q=1",
+        ] {
             assert!(is_wanted(browser), "{browser}");
         }
-        for client in ["", "*/*", "text/event-stream", "application/json, text/event-stream", "text/event-stream, text/html"] {
+        for client in [
+            "",
+            "*/*",
+            "text/event-stream",
+            "application/json, text/event-stream",
+            "text/event-stream, text/html",
+        ] {
             assert!(!is_wanted(client), "{client}");
         }
     }

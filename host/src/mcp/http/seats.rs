@@ -365,7 +365,11 @@ mod tests {
         // Just now it was busy, so that the next request may be on its way.
         assert_eq!(take(&seats, "127.0.0.1").unwrap_err(), 2);
         idle(&one, IDLE);
-        assert_eq!(take(&seats, "127.0.0.1").unwrap_err(), 2, "it is the only one of hers");
+        assert_eq!(
+            take(&seats, "127.0.0.1").unwrap_err(),
+            2,
+            "it is the only one of hers"
+        );
         idle(&one, ONLY_IDLE);
         take(&seats, "127.0.0.1").unwrap();
         assert!(is_gone(&one) && !is_gone(&other));

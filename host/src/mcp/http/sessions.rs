@@ -117,7 +117,9 @@ impl InUse {
     /// Cancelled when the session is over, or nobody came back to it.
     pub(super) fn given_up(&self) -> CancellationToken {
         let owned = self.sessions.owned();
-        owned.get(&self.id).map_or_else(CancellationToken::new, |owned| owned.given_up.clone())
+        owned
+            .get(&self.id)
+            .map_or_else(CancellationToken::new, |owned| owned.given_up.clone())
     }
 
     /// Notes that the answer did not leave whole: its client may be gone.
@@ -259,7 +261,10 @@ impl Sessions {
             && owned.is_idle()
             && owned.last_used.elapsed() >= timeout
         {
-            tracing::debug!(session = &**id, "nobody came back to a session; its calls are given up");
+            tracing::debug!(
+                session = &**id,
+                "nobody came back to a session; its calls are given up"
+            );
             std::mem::take(&mut owned.given_up).cancel();
         }
     }
