@@ -171,8 +171,14 @@ fn elsewhere(
     unset: &[&str],
     cwd: &Path,
 ) -> std::process::Output {
-    let mut command = place.command(arguments);
-    command.envs(set.iter().copied()).current_dir(cwd);
+    // Not as `Place` runs it, which names its own configuration.
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command
+        .arg("--data-dir")
+        .arg(place.data())
+        .args(arguments)
+        .envs(set.iter().copied())
+        .current_dir(cwd);
     for name in unset {
         command.env_remove(name);
     }
