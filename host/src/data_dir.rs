@@ -1,12 +1,14 @@
 //! The directory where everything lives: database, compiled components, keys. Owner only.
 
 use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{
+    Dir, DirBuilder, DirBuilderExt, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions,
+};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use thiserror::Error;
@@ -39,6 +41,50 @@ pub enum DataDirError {
         /// What helps.
         fix: &'static str,
     },
+    /// A file of the host's own leads elsewhere.
+    #[error(
+        "{what} in the data directory {path} is a symbolic link or not a regular file; stop all hosts and move what is \
+         meant to {path}/{what}; to keep data elsewhere, set data_dir or --data-dir"
+    )]
+    NotAFile {
+        /// Which file.
+        what: String,
+        /// The data directory.
+        path: String,
+    },
+    /// A folder of the host's own leads elsewhere.
+    #[error(
+        "{what} in the data directory {path} is a symbolic link or not a folder; stop all hosts and move what is meant to \
+         {path}/{what}"
+    )]
+    NotAFolder {
+        /// Which folder.
+        what: String,
+        /// The data directory.
+        path: String,
+    },
+    /// A file of the host's own is another user's.
+    #[error(
+        "{what} in the data directory {path} belongs to another user; make it yours: chown $USER {path}/{what}, \
+         then chmod go-rwx {path}/{what}"
+    )]
+    Foreign {
+        /// Which file.
+        what: String,
+        /// The data directory.
+        path: String,
+    },
+    /// Somebody else could have changed a file of the host's own.
+    #[error(
+        "others can write to {what} in the data directory {path}; check it with `tollgate ledger verify` after: chmod \
+         go-rwx {path}/{what}"
+    )]
+    WritableFile {
+        /// Which file.
+        what: String,
+        /// The data directory.
+        path: String,
+    },
     /// Somebody else could change what is in it.
     #[error(
         "{what} belongs to another user or is open to others; make it yours alone: chmod -R go-rwx {path}"
@@ -49,6 +95,60 @@ pub enum DataDirError {
         /// The data directory.
         path: String,
     },
+}
+
+/// Refuses files of ours that lead elsewhere, or that others could have changed. Those that others can only read become
+/// private: SQLite gives the files beside a database the rights that the database has.
+fn check_files(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
+    let failed = |what: &str, source| DataDirError::Io {
+        what: what.to_owned(),
+        path: path.display().to_string(),
+        source,
+    };
+    for entry in dir.entries().map_err(|err| failed("the directory itself", err))? {
+        let entry = entry.map_err(|err| failed("the directory itself", err))?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !is_ours(&name) {
+            continue;
+        }
+        let metadata = match entry.metadata() {
+            Ok(metadata) => metadata,
+            // Another host put it away just now.
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(err) => return Err(failed(&name, err)),
+        };
+        check_file(path, &name, &metadata)?;
+        if name.starts_with(DATABASE) && metadata.mode() & 0o077 != 0 {
+            tracing::warn!(
+                file = &*name,
+                "a file of the database was readable by others and is private now"
+            );
+            let private = Permissions::from_std(PermissionsExt::from_mode(0o600));
+            dir.set_permissions(&*name, private)
+                .map_err(|err| failed(&name, err))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_file(path: &Path, name: &str, metadata: &Metadata) -> Result<(), DataDirError> {
+    let (what, at) = (name.to_owned(), path.display().to_string());
+    if !metadata.is_file() {
+        return Err(DataDirError::NotAFile { what, path: at });
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(DataDirError::Foreign { what, path: at });
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return Err(DataDirError::WritableFile { what, path: at });
+    }
+    Ok(())
+}
+
+/// Whether a file in the data directory is one of the host's own.
+fn is_ours(name: &str) -> bool {
+    name.starts_with(DATABASE) || name.ends_with(".key") || name.ends_with(".lock")
 }
 
 /// Why somebody else could put another data directory in the place of this one, or add to it.
@@ -133,6 +233,7 @@ impl DataDir {
             source,
         })?;
         check_place(path, &dir)?;
+        check_files(path, &dir)?;
         Ok(DataDir {
             path: path.to_owned(),
             dir,
@@ -206,6 +307,12 @@ impl DataDir {
         match self.dir.create_dir_with(name, &builder) {
             Err(err) if err.kind() != std::io::ErrorKind::AlreadyExists => return Err(self.failed(name, err)),
             _ => {}
+        }
+        if self.dir.symlink_metadata(name).is_ok_and(|found| !found.is_dir()) {
+            return Err(DataDirError::NotAFolder {
+                what: name.to_owned(),
+                path: self.path.display().to_string(),
+            });
         }
         let dir = self
             .dir
@@ -306,7 +413,7 @@ fn is_private(metadata: &Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -356,6 +463,65 @@ mod tests {
         let link = place.path().join("link");
         symlink(&path, &link).unwrap();
         assert!(matches!(DataDir::open(&link), Err(DataDirError::Writable { .. })));
+    }
+
+    #[test]
+    fn files_of_ours_that_lead_elsewhere_or_that_others_can_write_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, elsewhere) = (place.path().join("data"), place.path().join("elsewhere"));
+        DataDir::open(&path).unwrap();
+        std::fs::write(&elsewhere, "x").unwrap();
+        for name in ["tollgate.db", "tollgate.db-wal", "ledger.key", "collect.lock"] {
+            let file = path.join(name);
+            for target in [elsewhere.clone(), place.path().join("nowhere")] {
+                symlink(target, &file).unwrap();
+                for opened in [DataDir::open(&path), DataDir::existing(&path)] {
+                    let said = opened.unwrap_err().to_string();
+                    assert!(said.contains(&format!("{name} in the data directory")), "{said}");
+                    assert!(said.contains("symbolic link"), "{said}");
+                }
+                std::fs::remove_file(&file).unwrap();
+            }
+            for mode in [0o666, 0o660, 0o602, 0o620] {
+                std::fs::write(&file, "x").unwrap();
+                std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+                let said = DataDir::open(&path).unwrap_err().to_string();
+                assert!(
+                    said.ends_with(&format!("chmod go-rwx {}", file.display())),
+                    "{said}"
+                );
+            }
+            std::fs::remove_file(&file).unwrap();
+        }
+        std::fs::create_dir(path.join("tollgate.db")).unwrap();
+        assert!(matches!(DataDir::open(&path), Err(DataDirError::NotAFile { .. })));
+    }
+
+    #[test]
+    fn a_database_that_others_could_read_becomes_private_and_a_key_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("data");
+        let data = DataDir::open(&path).unwrap();
+        data.secret("ledger.key").unwrap();
+        let mode = |name: &str| std::fs::metadata(path.join(name)).unwrap().mode() & 0o777;
+        let chmod = |name: &str, mode| {
+            std::fs::set_permissions(path.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        std::fs::write(path.join("tollgate.db"), "x").unwrap();
+        std::fs::write(path.join("notes.txt"), "x").unwrap();
+        for name in ["tollgate.db", "notes.txt", "ledger.key"] {
+            chmod(name, 0o644);
+        }
+        let data = DataDir::open(data.path()).unwrap();
+        assert_eq!([mode("tollgate.db"), mode("notes.txt")], [0o600, 0o644]);
+        assert!(matches!(
+            data.find_secret("ledger.key"),
+            Err(DataDirError::Exposed { .. })
+        ));
+        assert!(matches!(
+            data.secret("ledger.key"),
+            Err(DataDirError::Exposed { .. })
+        ));
     }
 
     #[test]

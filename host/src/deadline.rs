@@ -10,6 +10,8 @@ pub struct Cancel {
     asked: Arc<AtomicBool>,
     /// Somebody else whose asking counts.
     other: Option<Arc<AtomicBool>>,
+    /// Somebody else whose asking counts until the call begins.
+    before: Option<Arc<AtomicBool>>,
 }
 
 impl Cancel {
@@ -22,6 +24,21 @@ impl Cancel {
     pub fn is_cancelled(&self) -> bool {
         let asked = |by: &Arc<AtomicBool>| by.load(Ordering::Relaxed);
         asked(&self.asked) || self.other.as_ref().is_some_and(asked)
+    }
+
+    /// Whether a call that has not begun need not begin any more.
+    pub fn is_pointless(&self) -> bool {
+        let asked = |by: &Arc<AtomicBool>| by.load(Ordering::Relaxed);
+        self.is_cancelled() || self.before.as_ref().is_some_and(asked)
+    }
+
+    /// The same, with another whose asking keeps the call from beginning, and does not end it once it began.
+    #[must_use]
+    pub fn unless(self, other: &Cancel) -> Cancel {
+        Cancel {
+            before: Some(Arc::clone(&other.asked)),
+            ..self
+        }
     }
 
     /// The same, with another whose asking counts too.
@@ -169,6 +186,18 @@ impl Deadline {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_keeps_a_call_from_beginning_does_not_end_it() {
+        let leaving = Cancel::default();
+        let call = Cancel::default().unless(&leaving);
+        assert!(!call.is_pointless());
+        leaving.cancel();
+        assert!(call.is_pointless() && !call.is_cancelled());
+        let other = Cancel::default();
+        other.cancel();
+        assert!(other.is_pointless());
+    }
 
     #[test]
     fn an_earlier_end_holds_for_all_clones_until_it_is_taken_back() {

@@ -137,6 +137,23 @@ fn a_check_ends_with_its_time_whatever_sleeps_or_spins() {
 }
 
 #[test]
+fn what_a_component_says_of_itself_has_no_more_time_than_the_check_and_a_crash_is_told_plainly() {
+    let place = Place::new();
+    // Whatever the machine's load, the 5 s of a start are not waited for: compiling comes before.
+    let told = found(&check(&place, "dawdler", &["--time", "2"]));
+    assert!(
+        told.contains("it does not describe itself within") || told.contains("was ended after 2 s"),
+        "{told}"
+    );
+    assert!(!told.contains("within 5.0 s"), "{told}");
+    let told = found(&check(&place, "mute", &[]));
+    assert!(told.contains("it does not describe itself: it crashed"), "{told}");
+    for raw in ["backtrace", "0x", "wasm function"] {
+        assert!(!told.contains(raw), "{told}");
+    }
+}
+
+#[test]
 fn trials_of_a_policy_end_with_their_time() {
     let place = Place::new();
     let cases = place.path().join("cases.toml");

@@ -189,8 +189,72 @@ async fn slow_writes_of_one_identity_take_turns_with_anothers() {
         bob.ok("task_create", task(&format!("T{number}"))).await;
     }
     let between = hers() - before;
-    // One that runs when his comes, and one between two of his.
-    assert!(between <= 9, "{between} of hers came before three of his");
+    // Each of his waits for the one of hers that runs, and for no second one.
+    assert!(between <= 4, "{between} of hers came before three of his");
+}
+
+/// Rows of Ada's that ran into their deadline, and all of hers.
+fn ran(place: &crate::harness::Place) -> (usize, usize) {
+    let rows = place.sql(
+        "SELECT error_code FROM core_operations WHERE actor = 'token:ada' AND tool = 'spinner_spin_writing'",
+    );
+    let ran = rows
+        .iter()
+        .filter(|code| code.as_str() == "DEADLINE_EXCEEDED")
+        .count();
+    (ran, rows.len())
+}
+
+#[tokio::test]
+async fn calls_of_a_client_that_left_leave_the_line_without_running() {
+    let place = spinning("write_ms = 1000");
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Session::over_http_as(&server, ADA).await;
+    begin(&ada, 40, "spinner_spin_writing");
+    until(async || ran(&place).0 >= 1).await;
+    // It ends its session, and its connections with it.
+    drop(ada);
+    until(async || ran(&place).1 == 40).await;
+    let (ran, all) = ran(&place);
+    assert!(ran <= 15, "{ran} of {all} ran");
+    let codes = place.sql("SELECT DISTINCT error_code FROM core_operations ORDER BY 1");
+    assert_eq!(codes, ["CANCELLED", "DEADLINE_EXCEEDED"]);
+}
+
+#[tokio::test]
+async fn calls_whose_requests_are_given_up_leave_the_line_without_running() {
+    let place = spinning("write_ms = 1000");
+    let server = std::sync::Arc::new(place.serve_http(&["--tier", "full"]));
+    let call = |server: std::sync::Arc<HttpServer>| async move {
+        let params = json!({"name": "spinner_spin_writing", "arguments": {}});
+        let authorization = format!("Bearer {ADA}");
+        let headers = [
+            crate::http::NEWEST,
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "spinner_spin_writing"),
+            ("authorization", authorization.as_str()),
+        ];
+        crate::http::post(&server, &headers, crate::http::stateless("tools/call", params)).await
+    };
+    let calls: Vec<_> = (0..20)
+        .map(|_| tokio::spawn(call(std::sync::Arc::clone(&server))))
+        .collect();
+    until(async || ran(&place).0 >= 1).await;
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+    let before = ran(&place).0;
+    until(async || {
+        ran(&place).1 >= 10
+            && place
+                .sql("SELECT 1 FROM core_operations WHERE error_code = 'CANCELLED'")
+                .len()
+                >= 5
+    })
+    .await;
+    let after = ran(&place).0;
+    assert!(
+        after <= before + 2,
+        "{after} ran, {before} before they were given up"
+    );
 }
 
 fn task(title: &str) -> Value {

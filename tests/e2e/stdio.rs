@@ -202,3 +202,44 @@ fn a_client_that_leaves_mid_call_leaves_a_row() {
     assert_eq!(ledger.len(), 1, "{ledger:?}");
     assert!(ledger[0].starts_with("spinner_spin_writing write"), "{ledger:?}");
 }
+
+#[test]
+fn calls_that_wait_when_standard_input_ends_leave_the_line_without_running() {
+    let place = Place::with(&format!(
+        "[packs.spinner]\nsource = {:?}\nlimits = {{ write_ms = 1000 }}\n",
+        crate::harness::guest("spinner")
+    ));
+    let mut wire = place.wire(&[]);
+    wire.initialize("2025-11-25");
+    for id in 1..=12 {
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"spinner_spin_writing","arguments":{{}}}}}}"#
+        );
+        wire.send(call.as_bytes());
+    }
+    wire.close_stdin();
+    assert!(wire.wait().success());
+    let ledger = place.ledger();
+    let count = |code: &str| ledger.iter().filter(|row| row.ends_with(code)).count();
+    assert_eq!(count("CANCELLED") + count("DEADLINE_EXCEEDED"), 12, "{ledger:?}");
+    assert!(count("DEADLINE_EXCEEDED") <= 3, "{ledger:?}");
+}
+
+#[test]
+fn calls_that_are_piped_in_are_made_and_answered() {
+    let place = Place::new();
+    let mut wire = place.wire(&["--tier", "full"]);
+    wire.initialize("2025-11-25");
+    let arguments = r#"{"title":"T","spec_markdown":"S","workspace":"w","initial_phase":"spec_draft","actor":"ada","actor_role":"orchestrator"}"#;
+    for id in 1..=20 {
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"task_create","arguments":{arguments}}}}}"#
+        );
+        wire.send(call.as_bytes());
+    }
+    wire.close_stdin();
+    let mut answered: Vec<i64> = (1..=20).map(|_| wire.receive()["id"].as_i64().unwrap()).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, (1..=20).collect::<Vec<_>>());
+    assert!(wire.wait().success());
+}

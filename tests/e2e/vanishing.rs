@@ -163,6 +163,171 @@ fn a_server_does_not_begin_without_policies_that_judged_before() {
     drop(place.serve_http(&[]));
 }
 
+/// Runs a command with another environment and in another directory.
+fn elsewhere(
+    place: &Place,
+    arguments: &[&str],
+    set: &[(&str, &str)],
+    unset: &[&str],
+    cwd: &Path,
+) -> std::process::Output {
+    // Not as `Place` runs it, which names its own configuration.
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command
+        .arg("--data-dir")
+        .arg(place.data())
+        .args(arguments)
+        .envs(set.iter().copied())
+        .current_dir(cwd);
+    for name in unset {
+        command.env_remove(name);
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn no_other_configuration_on_a_data_directory_protects_less() {
+    let place = Place::with(WHOLE);
+    drop(place.serve_http(&[]));
+    let at = |name: &str| place.path().join(name);
+    let text = |name: &str| at(name).to_str().unwrap().to_owned();
+    std::fs::write(at("weak.toml"), "[policies.closed]\nsource = \"builtin:cel\"\nconfig = { when = \"true\", code = \"C\", message = \"no\" }\n").unwrap();
+    std::fs::write(at("empty.toml"), "").unwrap();
+    // All of the policies, and no more that protects.
+    std::fs::write(at("half.toml"), WHOLE.replace("[server]\nread_only = true\n", "")).unwrap();
+    std::fs::create_dir(at("other")).unwrap();
+    std::os::unix::fs::symlink(at("empty.toml"), at("link.toml")).unwrap();
+    let relative = ["../empty.toml".to_owned(), "./../other/../weak.toml".to_owned()];
+    let named = ["weak.toml", "empty.toml", "half.toml", "link.toml", "gone.toml"].map(text);
+    let mut configs: Vec<&str> = relative.iter().chain(&named).map(String::as_str).collect();
+    configs.push("/dev/null");
+    for config in configs {
+        for command in [
+            &["serve", "--http", "127.0.0.1:0"][..],
+            &["call", "task_get", "{}"],
+        ] {
+            let set = [("TOLLGATE_CONFIG", config)];
+            let refused = elsewhere(&place, command, &set, &[], &at("other"));
+            let said = said(&refused);
+            assert_eq!(refused.status.code(), Some(2), "{config}: {said}");
+            assert!(
+                said.contains("policies accept --missing") || config.ends_with("gone.toml"),
+                "{config}: {said}"
+            );
+        }
+    }
+    // The user's own file, which is not there.
+    let home = at("other");
+    let set = [
+        ("HOME", home.to_str().unwrap()),
+        ("XDG_CONFIG_HOME", home.to_str().unwrap()),
+    ];
+    let refused = elsewhere(&place, &["serve"], &set, &["TOLLGATE_CONFIG"], &home);
+    assert!(
+        said(&refused).contains("policies accept --missing"),
+        "{}",
+        said(&refused)
+    );
+    // Another spelling of the same file, and a copy of it, have everything.
+    std::fs::copy(place.config(), at("copy.toml")).unwrap();
+    std::os::unix::fs::symlink(place.config(), at("same.toml")).unwrap();
+    for config in ["copy.toml", "same.toml"] {
+        let done = elsewhere(
+            &place,
+            &["call", "task_get", "{}"],
+            &[("TOLLGATE_CONFIG", &text(config))],
+            &[],
+            &home,
+        );
+        assert_eq!(done.status.code(), Some(1), "{config}: {}", said(&done));
+    }
+}
+
+#[test]
+fn a_link_or_another_spelling_does_not_hide_what_is_remembered() {
+    let place = Place::with(WHOLE);
+    drop(place.serve_http(&[]));
+    std::fs::create_dir(place.path().join("sub")).unwrap();
+    std::os::unix::fs::symlink(place.config(), place.path().join("link.toml")).unwrap();
+    write(&place, "[server]\nread_only = true\n");
+    for config in ["link.toml", "sub/../link.toml"] {
+        let config = place.path().join(config);
+        let set = [("TOLLGATE_CONFIG", config.to_str().unwrap())];
+        let refused = elsewhere(&place, &["serve"], &set, &[], place.path());
+        assert!(
+            said(&refused).contains("no longer has the policies closed, nights"),
+            "{}",
+            said(&refused)
+        );
+    }
+}
+
+#[test]
+fn a_configuration_that_protects_less_is_accepted_by_a_command() {
+    let place = Place::with(WHOLE);
+    drop(place.serve_http(&[]));
+    let other = place.path().join("other.toml");
+    std::fs::write(&other, "").unwrap();
+    let run = |arguments: &[&str]| {
+        elsewhere(
+            &place,
+            arguments,
+            &[("TOLLGATE_CONFIG", other.to_str().unwrap())],
+            &[],
+            place.path(),
+        )
+    };
+    let doctor = run(&["doctor"]);
+    assert!(
+        said(&doctor).contains("→ use that configuration"),
+        "{}",
+        said(&doctor)
+    );
+    let accepted = run(&["policies", "accept", "--missing"]);
+    assert!(
+        said(&accepted).contains("policies.closed, policies.nights, server.read_only"),
+        "{}",
+        said(&accepted)
+    );
+    assert_eq!(
+        run(&["call", "task_get", "{}"]).status.code(),
+        Some(1),
+        "the tool itself refuses"
+    );
+    // The first one is what it was.
+    assert!(said(&run(&["policies", "accept", "--missing"])).contains("lacks nothing"));
+    write(&place, "");
+    let refused = place.run(&["serve"]);
+    assert!(
+        said(&refused).contains("policies closed, nights"),
+        "{}",
+        said(&refused)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_leads_to_a_weaker_file_is_not_followed_by_a_server() {
+    let place = Place::with("");
+    let known = place.path().join("known.toml");
+    std::fs::write(&known, "[server]\nread_only = true\n").unwrap();
+    let whole = place.path().join("whole.toml");
+    std::fs::write(&whole, WHOLE).unwrap();
+    let follow = |file: &Path| {
+        remove(&place.config());
+        std::os::unix::fs::symlink(file, place.config()).unwrap();
+    };
+    // A file that servers know, and that never had the policies.
+    follow(&known);
+    drop(place.serve_http(&[]));
+    follow(&whole);
+    let server = place.serve_http(&["--tier", "full"]);
+    let session = Session::over_http(&server).await;
+    let before = server.log().len();
+    follow(&known);
+    until(async || server.log()[before..].contains("no longer has policies.closed")).await;
+    assert!(is_closed(&session).await);
+}
+
 /// The protections that are remembered.
 fn remembered(place: &Place) -> String {
     let records = std::fs::read_dir(place.data().join("protections")).unwrap();

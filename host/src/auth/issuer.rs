@@ -25,6 +25,10 @@ const ALGORITHMS: &[Algorithm] = &[
     Algorithm::ES384,
     Algorithm::EdDSA,
 ];
+/// Parameters of a header that change what is signed, or how: extensions that must be understood (RFC 7515, 4.1.11;
+/// RFC 7797), compression and encryption (RFC 7516), and a key that the token brings along. Keys come from the issuer
+/// alone: addresses and certificates in a header (`jku`, `x5u`, `x5c`, `x5t`) are not looked at.
+const CHANGING: &[&str] = &["crit", "b64", "zip", "enc", "epk", "jwk"];
 /// How far clocks may be apart, in seconds.
 const LEEWAY: u64 = 30;
 /// Longest token, in bytes.
@@ -229,24 +233,32 @@ fn names(said: &Value) -> Option<Vec<&str>> {
 }
 
 fn check_header(header: &Header, said: &Part) -> Result<(), Refused> {
-    // Both change what the signature means, and whoever does not know how has to refuse (RFC 7515, 4.1.11; RFC 7797).
-    if let Some(name) = ["crit", "b64"]
-        .into_iter()
-        .find(|name| said.0.contains_key(*name))
-    {
+    if let Some(name) = CHANGING.iter().find(|name| said.0.contains_key(**name)) {
         return Err(invalid(&format!(
-            "its header has {name}, and no extension is taken here"
+            "its header has {name}, and no token with that is taken here"
         )));
+    }
+    // What is signed are claims, and not another token (RFC 7519, 5.2).
+    let content = said
+        .0
+        .get("cty")
+        .map(|content| content.as_str().unwrap_or_default());
+    if content.is_some_and(|content| !is_media_type(content, &["json"])) {
+        return Err(invalid("its header says that its content is not JSON"));
     }
     if !ALGORITHMS.contains(&header.alg) {
         return Err(invalid("its algorithm is not taken"));
     }
-    let kind = header.typ.as_deref().unwrap_or("JWT").to_ascii_lowercase();
-    let kind = kind.strip_prefix("application/").unwrap_or(&kind);
-    if !matches!(kind, "jwt" | "at+jwt") {
+    if !is_media_type(header.typ.as_deref().unwrap_or("JWT"), &["jwt", "at+jwt"]) {
         return Err(invalid("it is not an access token"));
     }
     Ok(())
+}
+
+/// Whether a media type is one of these, with or without `application/`.
+fn is_media_type(said: &str, known: &[&str]) -> bool {
+    let said = said.to_ascii_lowercase();
+    known.contains(&said.strip_prefix("application/").unwrap_or(&said))
 }
 
 fn invalid(why: &str) -> Refused {
@@ -322,15 +334,27 @@ mod tests {
                 &Part::of(&token, 0).unwrap(),
             )
         };
-        assert_eq!(
-            check(json!({"alg": "ES256", "typ": "at+jwt", "kid": "1", "x": 1})),
-            Ok(())
-        );
+        for good in [
+            json!({"alg": "ES256", "typ": "at+jwt", "kid": "1", "x": 1}),
+            json!({"alg": "ES256", "cty": "json"}),
+            json!({"alg": "ES256", "cty": "application/JSON"}),
+            json!({"alg": "ES256", "jku": "https://evil.example/jwks", "x5u": "https://evil.example/x5u", "x5t": "0"}),
+        ] {
+            assert_eq!(check(good.clone()), Ok(()), "{good}");
+        }
         for bad in [
             json!({"alg": "ES256", "crit": ["exp"], "exp": 1}),
             json!({"alg": "ES256", "crit": []}),
             json!({"alg": "ES256", "b64": false}),
             json!({"alg": "ES256", "b64": true}),
+            json!({"alg": "ES256", "zip": "DEF"}),
+            json!({"alg": "ES256", "zip": null}),
+            json!({"alg": "ES256", "enc": "A256GCM"}),
+            json!({"alg": "ES256", "epk": {}}),
+            json!({"alg": "ES256", "jwk": {"kty": "EC"}}),
+            json!({"alg": "ES256", "cty": "JWT"}),
+            json!({"alg": "ES256", "cty": "application/jwt"}),
+            json!({"alg": "ES256", "cty": "jose+json"}),
             json!({"alg": "HS256"}),
             json!({"alg": "ES256", "typ": "secevent+jwt"}),
         ] {

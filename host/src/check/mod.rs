@@ -84,6 +84,7 @@ async fn find_out(
 ) -> anyhow::Result<Report> {
     let deadline = Deadline::after(subject.time, cancel.clone());
     let place = Place::make(folder, &subject.bytes, authority, subject.programs)?;
+    place.loader().end_by(deadline.end());
     let inspecting = place.loader().inspect(&subject.bytes);
     let Ok(inspection) = tokio::time::timeout(deadline.remaining(), inspecting).await else {
         let mut report = beginning(&packs::anatomy_of(&subject.bytes));

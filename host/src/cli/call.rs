@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 use tollgate::config::Config;
+use tollgate::data_dir::DataDir;
 use tollgate::deadline::Cancel;
 use tollgate::gate::{self, Answers, Caller};
 use tollgate::host::Choice;
@@ -30,6 +31,8 @@ impl Call {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let arguments = file::object(&self.arguments).context("the arguments are not a JSON object")?;
         let config = Config::load(global.config.as_deref())?;
+        let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
+        super::reload::check_start(global, &data, &config)?;
         let choice = Choice {
             packs: self.packs,
             ..Choice::default()

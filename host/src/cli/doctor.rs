@@ -99,7 +99,13 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
     }
     let variable = |name: &str| std::env::var(name).ok();
     found.extend(doctor::telemetry(config.telemetry.settings(variable)));
-    found.extend(doctor::clients(&client_files()));
+    found.extend(doctor::git(&registrations));
+    let served = doctor::Served {
+        http: config.server.http,
+        hosts: &config.server.allowed_hosts,
+        config: config.place(),
+    };
+    found.extend(doctor::clients(&client_files(), &served));
     Ok(found)
 }
 

@@ -1,13 +1,14 @@
 //! Taking over a changed configuration while serving: the new set works as a whole, or the old one stays.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
 use tollgate::config::Config;
 use tollgate::config::protections::{self, Records};
+use tollgate::data_dir::DataDir;
 use tollgate::gate::Gate;
 use tollgate::host::Site;
 use tollgate::mcp::{Listing, Listings};
@@ -77,7 +78,7 @@ impl Reload {
         for key in config.waiting_for_a_start(&self.config) {
             tracing::warn!("a change of {key} takes effect at the next start");
         }
-        remember(&self.global, &self.site, &config)?;
+        remember(&self.site, &config, cause)?;
         self.config = config;
         Ok(())
     }
@@ -89,64 +90,67 @@ impl Reload {
         let is_asked = cause == Cause::Asked;
         let config = self.config.load_again(self.global.config.as_deref(), is_asked)?;
         if !is_asked {
-            let path = Config::file(self.global.config.as_deref())?;
-            let record = Records::open(self.site.data())?.of(&path)?;
-            let remembered = record.map(|record| record.protections);
+            let records = Records::open(self.site.data())?;
+            let record = self.config.place().map(|place| records.of(place)).transpose()?;
+            let remembered = record.flatten().map(|record| record.protections);
             config.check_protections(&self.config, remembered.as_ref())?;
         }
         Ok(config)
     }
 }
 
-/// Refuses to begin without policies that judged calls before under this configuration, and says what else it lacks.
-pub(super) fn check_start(global: &Global, site: &Site, config: &Config) -> anyhow::Result<()> {
-    let Ok(path) = Config::file(global.config.as_deref()) else {
-        return Ok(());
-    };
-    let records = Records::open(site.data())?;
+/// Refuses to make calls without policies that judged calls before under this configuration, or with less than other
+/// configurations protect on this data directory, and says what else it lacks.
+pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> anyhow::Result<()> {
+    let path = Config::file(global.config.as_deref()).ok();
+    let records = Records::open(data)?;
     let has = config.protections();
-    let Some(record) = records.of(&path)? else {
-        for other in records
-            .others(&path)?
-            .iter()
-            .filter(|_| config.policies.is_empty())
-        {
-            if !other.policies().is_empty() {
-                let policies = other.policies().into_iter().collect::<Vec<_>>().join(", ");
-                let (path, other) = (path.display(), other.config.display());
-                out::warn(&format!(
-                    "{path} has no policies; under {other}, {policies} judge calls on this data directory"
-                ));
-            }
-        }
-        return Ok(());
-    };
-    let lost: BTreeSet<String> = record.protections.difference(&has).cloned().collect();
+    let own = path
+        .as_deref()
+        .map(|path| records.of(path))
+        .transpose()?
+        .flatten();
+    let lost: BTreeSet<String> = own
+        .into_iter()
+        .flat_map(|record| record.protections)
+        .filter(|key| !has.contains(key))
+        .collect();
     let gone = protections::policies(&lost).into_iter().collect::<Vec<_>>();
+    let shown = path
+        .as_deref()
+        .unwrap_or(Path::new("the configuration"))
+        .display();
     anyhow::ensure!(
         gone.is_empty(),
-        "{} no longer has the policies {}, which judged calls here, so nothing is served; put the configuration back, or take \
+        "{shown} no longer has the policies {}, which judged calls here, so nothing is served; put the configuration back, or take \
          each away: tollgate policies remove NAME",
-        path.display(),
         gone.join(", "),
     );
+    if let Some(missing) = records.missing(path.as_deref(), &has)? {
+        anyhow::bail!(
+            "{shown} {missing}, so nothing is served; use that configuration, or accept this one as it is: tollgate{} policies \
+             accept --missing",
+            named(global, path.as_deref()),
+        );
+    }
     if !lost.is_empty() {
-        out::warn(&format!(
-            "{} no longer has {}",
-            path.display(),
-            protections::describe(&lost)
-        ));
+        out::warn(&format!("{shown} no longer has {}", protections::describe(&lost)));
     }
     Ok(())
 }
 
+/// How a command names this configuration, if it has to.
+fn named(global: &Global, path: Option<&Path>) -> String {
+    match path.filter(|_| global.config.is_some()) {
+        Some(path) => format!(" --config {}", path.display()),
+        None => String::new(),
+    }
+}
+
 /// Remembers what this configuration protects beside what it protected before. A start takes nothing away: what the
 /// file lost may be back soon, and a server that runs still holds to it.
-pub(super) fn remember_more(global: &Global, site: &Site, config: &Config) -> anyhow::Result<()> {
-    let path = Config::file(global.config.as_deref());
-    if let Ok(path) = path.as_deref()
-        && config.is_from_file()
-    {
+pub(super) fn remember_more(site: &Site, config: &Config) -> anyhow::Result<()> {
+    if let Some(path) = config.place() {
         let records = Records::open(site.data())?;
         let mut protections = config.protections();
         protections.extend(
@@ -160,15 +164,19 @@ pub(super) fn remember_more(global: &Global, site: &Site, config: &Config) -> an
     Ok(())
 }
 
-/// Remembers what this configuration protects, for starts and reloads to come.
-pub(super) fn remember(global: &Global, site: &Site, config: &Config) -> anyhow::Result<()> {
-    let path = Config::file(global.config.as_deref());
-    if let Ok(path) = path.as_deref()
-        && config.is_from_file()
+/// Remembers what this configuration protects, for starts and reloads to come. Who asked for it does without whatever else
+/// it lacks.
+fn remember(site: &Site, config: &Config, cause: Cause) -> anyhow::Result<()> {
+    let Some(path) = config.place() else {
+        return Ok(());
+    };
+    let (records, has) = (Records::open(site.data())?, config.protections());
+    if cause == Cause::Asked
+        && let Some(missing) = records.missing(Some(path), &has)?
     {
-        Records::open(site.data())?.remember(path, config.protections())?;
+        records.forget(path, &missing.protections)?;
     }
-    Ok(())
+    Ok(records.remember(path, has)?)
 }
 
 /// Begins to watch the configuration and reads it, so that no change after that goes unnoticed.

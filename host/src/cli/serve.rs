@@ -37,13 +37,13 @@ impl Serve {
             out::warn("the headers of telemetry travel unencrypted");
         }
         let site = super::site(global, &config)?;
-        reload::check_start(global, &site, &config)?;
+        reload::check_start(global, site.data(), &config)?;
         let workspaces = super::workspaces(global, &config, site.path())?;
         let loaded = site
             .load(&config, workspaces, &self.filters.choice(&config)?)
             .await?;
         super::log_state(&loaded.catalog);
-        reload::remember_more(global, &site, &config)?;
+        reload::remember_more(&site, &config)?;
         let mut gate = site.gate(&config, loaded)?;
         let traced = telemetry.as_ref().is_some_and(|telemetry| telemetry.traces);
         let queue = traced.then(|| gate.trace());

@@ -112,6 +112,9 @@ pub struct Config {
     /// The file that it was read from, if there is one.
     #[serde(skip)]
     file: Option<PathBuf>,
+    /// Where that was when it was read, links resolved.
+    #[serde(skip)]
+    place: Option<PathBuf>,
     /// What that says.
     #[serde(skip)]
     said: toml::Table,
@@ -355,9 +358,9 @@ impl Config {
         protections::find(&self.said)
     }
 
-    /// Whether there is a file.
-    pub fn is_from_file(&self) -> bool {
-        self.file.is_some()
+    /// Where the file was when it was read. A link that leads elsewhere since then does not change it.
+    pub fn place(&self) -> Option<&Path> {
+        self.place.as_deref()
     }
 
     /// The file that was named, or the user's own, which need not be there.
@@ -391,6 +394,7 @@ impl Config {
         let mut config: Config =
             toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
         config.file = Some(path.to_owned());
+        config.place = Some(protections::canonical(path));
         config.said = toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
         let base = path.parent().unwrap_or(Path::new(""));
         if let Some(data_dir) = &mut config.data_dir {

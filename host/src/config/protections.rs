@@ -38,8 +38,14 @@ const PROTECTING: &[&str] = &[
     "packs.*.grants",
     "packs.*.sha256",
     "packs.*.limits",
+    // What a setting means is the pack's own business, so that each may be one that holds calls back.
+    "packs.*.config",
     "policies.*",
     "workspaces.*.git",
+    "workspaces.*.repository",
+    "artifacts.max_mib",
+    "artifacts.max_artifact_mib",
+    "artifacts.ttl_hours",
 ];
 /// Keys below these that give away instead.
 const GIVING: &[&str] = &[
@@ -77,9 +83,21 @@ pub struct Record {
     pub config: PathBuf,
     /// Its protections, by key.
     pub protections: BTreeSet<String>,
+    /// What it need not have of what other configurations protect, because its operator said so.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub accepted: BTreeSet<String>,
 }
 
 impl Record {
+    /// One of a configuration file that protects nothing.
+    fn new(config: &Path) -> Record {
+        Record {
+            config: canonical(config),
+            protections: BTreeSet::new(),
+            accepted: BTreeSet::new(),
+        }
+    }
+
     /// The policies among them.
     pub fn policies(&self) -> BTreeSet<&str> {
         policies(&self.protections)
@@ -180,38 +198,84 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// What is remembered of a configuration file.
+    /// What is remembered of a configuration file, however its path is written.
     pub fn of(&self, config: &Path) -> Result<Option<Record>, RecordError> {
-        self.read(&name(config))
+        let own = self
+            .all()?
+            .into_iter()
+            .filter(|(_, record)| is_of(record, config));
+        Ok(own.map(|(_, record)| record).reduce(|mut whole, record| {
+            whole.protections.extend(record.protections);
+            whole.accepted.extend(record.accepted);
+            whole
+        }))
     }
 
     /// What is remembered of all others.
-    pub fn others(&self, config: &Path) -> Result<Vec<Record>, RecordError> {
-        let own = name(config);
-        let failed = |source| self.failed(".", source);
-        let mut others = Vec::new();
-        for entry in self.dir.entries().map_err(failed)? {
-            let entry = entry.map_err(failed)?.file_name();
-            let entry = entry.to_string_lossy();
-            if entry.ends_with(".json") && entry != own {
-                others.extend(self.read(&entry)?);
-            }
-        }
-        Ok(others)
+    pub fn others(&self, config: Option<&Path>) -> Result<Vec<Record>, RecordError> {
+        let all = self.all()?.into_iter().map(|(_, record)| record);
+        Ok(all
+            .filter(|record| config.is_none_or(|config| !is_of(record, config)))
+            .collect())
     }
 
-    /// Remembers what a configuration file protects from now on.
+    /// What a configuration lacks of what others protect here that have policies, unless that was accepted. With the
+    /// configurations that have it.
+    pub fn missing(
+        &self,
+        config: Option<&Path>,
+        has: &BTreeSet<String>,
+    ) -> Result<Option<Missing>, RecordError> {
+        let own = config.map(|config| self.of(config)).transpose()?.flatten();
+        let accepted = own.map(|record| record.accepted).unwrap_or_default();
+        let mut missing = Missing::default();
+        for other in self.others(config)? {
+            let lacking: BTreeSet<String> = other
+                .protections
+                .iter()
+                .filter(|key| !has.contains(*key) && !accepted.contains(*key))
+                .cloned()
+                .collect();
+            if !lacking.is_empty() && !other.policies().is_empty() {
+                missing.protections.extend(lacking);
+                missing.configs.insert(other.config);
+            }
+        }
+        Ok((!missing.protections.is_empty()).then_some(missing))
+    }
+
+    /// Remembers what a configuration file protects from now on. What it protected before and does not any more is
+    /// accepted: its operator took that away.
     pub fn remember(&self, config: &Path, protections: BTreeSet<String>) -> Result<(), RecordError> {
-        let name = name(config);
+        let mut record = self.of(config)?.unwrap_or_else(|| Record::new(config));
+        let gone = record.protections.difference(&protections).cloned();
+        record.accepted.extend(gone);
+        record.accepted.retain(|key| !protections.contains(key));
+        record.protections = protections;
+        self.write(config, record)
+    }
+
+    /// Forgets these protections of a configuration file, because its operator takes them away or does without those of
+    /// other configurations. Which were remembered of it.
+    pub fn forget(&self, config: &Path, gone: &BTreeSet<String>) -> Result<BTreeSet<String>, RecordError> {
+        let mut record = self.of(config)?.unwrap_or_else(|| Record::new(config));
+        let protections = std::mem::take(&mut record.protections).into_iter();
+        let (forgotten, left) = protections.partition(|key| gone.contains(key));
+        record.protections = left;
+        record.accepted.extend(gone.iter().cloned());
+        self.write(config, record)?;
+        Ok(forgotten)
+    }
+
+    fn write(&self, config: &Path, record: Record) -> Result<(), RecordError> {
         let record = Record {
-            config: absolute(config),
-            protections,
+            config: canonical(config),
+            ..record
         };
-        if self
-            .read(&name)
-            .is_ok_and(|known| known.as_ref() == Some(&record))
-        {
-            return Ok(());
+        let name = name(config);
+        // A damaged one stays until somebody looked at it.
+        if self.read(&name)?.as_ref() == Some(&record) {
+            return self.remove_others_of(config, &name);
         }
         // Whole or not at all: another host may read it at this moment.
         let draft = format!("{name}.{}", std::process::id());
@@ -225,17 +289,35 @@ impl<'a> Records<'a> {
                 file.sync_all()?;
                 self.dir.rename(&draft, &self.dir, &name)
             });
-        written.map_err(|source| self.failed(&name, source))
+        written.map_err(|source| self.failed(&name, source))?;
+        self.remove_others_of(config, &name)
     }
 
-    /// Forgets these protections of a configuration file, because its operator takes them away. Which were remembered.
-    pub fn forget(&self, config: &Path, gone: &BTreeSet<String>) -> Result<BTreeSet<String>, RecordError> {
-        let Some(record) = self.of(config)? else {
-            return Ok(BTreeSet::new());
-        };
-        let (forgotten, left) = record.protections.into_iter().partition(|key| gone.contains(key));
-        self.remember(config, left)?;
-        Ok(forgotten)
+    /// Removes records of the same file under other spellings of its path, which earlier versions kept.
+    fn remove_others_of(&self, config: &Path, name: &str) -> Result<(), RecordError> {
+        for (other, record) in self.all()? {
+            if other != name && is_of(&record, config) {
+                let removed = self.dir.remove_file(&other);
+                removed.map_err(|source| self.failed(&other, source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All records, with the names of their files.
+    fn all(&self) -> Result<Vec<(String, Record)>, RecordError> {
+        let failed = |source| self.failed(".", source);
+        let mut all = Vec::new();
+        for entry in self.dir.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?.file_name();
+            let entry = entry.to_string_lossy();
+            if entry.ends_with(".json")
+                && let Some(record) = self.read(&entry)?
+            {
+                all.push((entry.into_owned(), record));
+            }
+        }
+        Ok(all)
     }
 
     fn read(&self, name: &str) -> Result<Option<Record>, RecordError> {
@@ -262,17 +344,65 @@ impl<'a> Records<'a> {
     }
 }
 
+/// What a configuration lacks of what others protect.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// What it lacks, by key.
+    pub protections: BTreeSet<String>,
+    /// The configurations that have it.
+    pub configs: BTreeSet<PathBuf>,
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let configs: Vec<String> = self
+            .configs
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let lacking = describe(&self.protections);
+        write!(
+            f,
+            "lacks {lacking}, which hold for this data directory under {}",
+            configs.join(", ")
+        )
+    }
+}
+
+/// Whether a record is of a configuration file.
+fn is_of(record: &Record, config: &Path) -> bool {
+    record.config == config || canonical(&record.config) == canonical(config)
+}
+
 /// The file of a configuration's record.
 fn name(config: &Path) -> String {
-    let path = absolute(config);
+    let path = canonical(config);
     format!(
         "{}.json",
         &hash::sha256_hex(path.as_os_str().as_encoded_bytes())[..32]
     )
 }
 
-fn absolute(config: &Path) -> PathBuf {
-    std::path::absolute(config).unwrap_or_else(|_| config.to_owned())
+/// The one path of a file, whatever links and `..` lead to it. Of one that is gone, the path that it would have.
+#[allow(clippy::disallowed_methods, reason = "the operator names the file")]
+pub fn canonical(config: &Path) -> PathBuf {
+    let path = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
+    let known = path.ancestors().find_map(|above| {
+        let known = std::fs::canonicalize(above).ok()?;
+        Some((known, path.strip_prefix(above).ok()?))
+    });
+    match known {
+        // Joining nothing would end the path with a slash.
+        Some((known, rest)) if rest.as_os_str().is_empty() => known,
+        Some((known, rest)) => rest.components().fold(known, |mut path, part| {
+            match part {
+                std::path::Component::ParentDir => drop(path.pop()),
+                part => path.push(part),
+            }
+            path
+        }),
+        None => path,
+    }
 }
 
 #[cfg(test)]
@@ -361,7 +491,7 @@ mod tests {
             records.of(one).unwrap().unwrap().policies(),
             BTreeSet::from(["nights", "scan"])
         );
-        let others = records.others(one).unwrap();
+        let others = records.others(Some(one)).unwrap();
         assert_eq!(others.len(), 1);
         assert_eq!(others[0].policies(), BTreeSet::from(["b"]));
         let gone = protections("[policies.nights]\n[policies.new]\n");
@@ -371,6 +501,110 @@ mod tests {
             records.of(one).unwrap().unwrap().policies(),
             BTreeSet::from(["scan"])
         );
+    }
+
+    #[test]
+    fn one_file_has_one_record_however_its_path_is_written() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&place.path().join("data")).unwrap();
+        let records = Records::open(&data).unwrap();
+        let folder = place.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        let (file, link) = (folder.join("tollgate.toml"), place.path().join("link"));
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        records.remember(&file, protections(WHOLE)).unwrap();
+        let gone = folder.join("gone.toml");
+        records.remember(&gone, protections("[policies.b]\n")).unwrap();
+        for (spelling, policy) in [
+            ("folder/../folder/tollgate.toml", "scan"),
+            ("./folder//./tollgate.toml", "scan"),
+            ("link/tollgate.toml", "scan"),
+            ("link/../folder/tollgate.toml", "scan"),
+            ("link/gone.toml", "b"),
+            ("folder/none/../gone.toml", "b"),
+        ] {
+            let record = records.of(&place.path().join(spelling)).unwrap().unwrap();
+            assert!(record.policies().contains(policy), "{spelling}");
+        }
+        // A link to the file itself, before and after it leads elsewhere.
+        let own = place.path().join("own.toml");
+        std::os::unix::fs::symlink(&file, &own).unwrap();
+        assert!(records.of(&own).unwrap().is_some());
+        std::fs::remove_file(&own).unwrap();
+        std::fs::write(&own, "").unwrap();
+        assert!(records.of(&own).unwrap().is_none());
+        let missing = records.missing(Some(&own), &BTreeSet::new()).unwrap().unwrap();
+        assert!(missing.protections.is_superset(&protections(WHOLE)));
+        assert_eq!(missing.configs.len(), 2);
+    }
+
+    #[test]
+    fn records_of_an_earlier_version_are_found_and_become_one() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&place.path().join("data")).unwrap();
+        let records = Records::open(&data).unwrap();
+        let file = place.path().join("tollgate.toml");
+        std::fs::write(&file, "").unwrap();
+        for (number, spelling) in ["./tollgate.toml", "data/../tollgate.toml"].iter().enumerate() {
+            let record = serde_json::json!({
+                "config": place.path().join(spelling),
+                "protections": [format!("policies/p{number}")],
+            });
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).mode(0o600);
+            let mut written = records.dir.open_with(format!("{number}.json"), &options).unwrap();
+            written.write_all(record.to_string().as_bytes()).unwrap();
+        }
+        let record = records.of(&file).unwrap().unwrap();
+        assert_eq!(record.policies(), BTreeSet::from(["p0", "p1"]));
+        assert!(records.others(Some(&file)).unwrap().is_empty());
+        records.remember(&file, record.protections).unwrap();
+        assert_eq!(records.all().unwrap().len(), 1);
+        assert_eq!(records.of(&file).unwrap().unwrap().policies().len(), 2);
+    }
+
+    #[test]
+    fn what_an_operator_took_away_or_does_without_is_not_missing() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        let records = Records::open(&data).unwrap();
+        let (one, other) = (Path::new("/etc/one.toml"), Path::new("/etc/other.toml"));
+        let both = protections("[server]\nread_only = true\n[policies.a]\n[policies.b]\n");
+        let less = protections("[policies.a]\n");
+        records.remember(one, both.clone()).unwrap();
+        assert!(records.missing(Some(other), &both).unwrap().is_none());
+        assert!(records.missing(None, &less).unwrap().is_some());
+        let missing = records.missing(Some(other), &less).unwrap().unwrap();
+        assert_eq!(describe(&missing.protections), "policies.b, server.read_only");
+        records.forget(other, &missing.protections).unwrap();
+        assert!(records.missing(Some(other), &less).unwrap().is_none());
+        // Once it had them, their loss counts again.
+        records.remember(other, both.clone()).unwrap();
+        assert_eq!(records.of(other).unwrap().unwrap().accepted, BTreeSet::new());
+        records.remember(other, less.clone()).unwrap();
+        assert!(records.missing(Some(other), &less).unwrap().is_none());
+        // Without policies, others are no measure.
+        records
+            .remember(one, protections("[server]\nread_only = true\n"))
+            .unwrap();
+        records.remember(other, BTreeSet::new()).unwrap();
+        let third = Path::new("/etc/third.toml");
+        assert!(records.missing(Some(third), &BTreeSet::new()).unwrap().is_none());
+    }
+
+    #[test]
+    fn settings_of_packs_and_room_for_artifacts_protect() {
+        let found = protections(
+            "[artifacts]\nenabled = true\nmax_mib = 8\nttl_hours = 1\n[packs.gsd.config]\nstrict = true\n",
+        );
+        let wanted = [
+            "artifacts/max_mib",
+            "artifacts/ttl_hours",
+            "packs/gsd/config",
+            "packs/gsd/config/strict",
+        ];
+        assert_eq!(found, wanted.map(str::to_owned).into());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! something else is not a second problem.
 
 mod clients;
+mod git;
 mod packs;
 mod place;
 mod protections;
@@ -12,7 +13,8 @@ mod telemetry;
 
 use serde::Serialize;
 
-pub use clients::check as clients;
+pub use clients::{Served, check as clients};
+pub use git::check as git;
 pub use packs::{components, programs};
 pub use place::check as place;
 pub use protections::check as protections;

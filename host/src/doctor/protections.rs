@@ -11,27 +11,21 @@ use crate::data_dir::DataDir;
 /// Looks for protections that are gone from a configuration.
 pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     let about = "protections";
-    let records = Records::open(data).and_then(|records| Ok((records.of(path)?, records.others(path)?)));
-    let (own, others) = match records {
+    let has = config.protections();
+    let records =
+        Records::open(data).and_then(|records| Ok((records.of(path)?, records.missing(Some(path), &has)?)));
+    let (own, missing) = match records {
         Ok(found) => found,
         Err(err) => return vec![Finding::problem(about, crate::text::chain(&err))],
     };
     let shown = path.display();
+    let missing = missing.map(|missing| {
+        Finding::problem(about, format!("{shown} {missing}; no host works under it"))
+            .remedy("use that configuration, or accept this one as it is: tollgate policies accept --missing")
+    });
     let Some(own) = own else {
-        let elsewhere = others.iter().find(|other| !other.policies().is_empty());
-        return match elsewhere.filter(|_| config.policies.is_empty()) {
-            None => Vec::new(),
-            Some(other) => vec![Finding::warning(
-                about,
-                format!(
-                    "{shown} has no policies; {} has {}, which judge calls on this data directory",
-                    other.config.display(),
-                    list(other.policies())
-                ),
-            )],
-        };
+        return Vec::from_iter(missing);
     };
-    let has = config.protections();
     let lost: BTreeSet<String> = own.protections.difference(&has).cloned().collect();
     let gone = protections::policies(&lost);
     if !gone.is_empty() {
@@ -49,6 +43,9 @@ pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
         return vec![Finding::warning(about, what).remedy(
             "servers that run keep it until SIGHUP; put it back, or start them anew if that is meant",
         )];
+    }
+    if let Some(missing) = missing {
+        return vec![missing];
     }
     vec![Finding::ok(about, "what servers took over is still configured")]
 }

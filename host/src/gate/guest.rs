@@ -164,7 +164,7 @@ impl Runtime {
         session: Box<Session>,
         transactions: Transactions,
     ) -> Finished {
-        if call.cancel.is_cancelled() {
+        if call.cancel.is_pointless() {
             return (Some(session), Ended::failed(cancelled(call)));
         }
         let run = AssertUnwindSafe(|| match &call.body {

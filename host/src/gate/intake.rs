@@ -72,6 +72,8 @@ pub(super) struct Intake {
     arrived: u64,
     /// Identities whose last call took longer than a turn.
     slow: HashSet<Share>,
+    /// Identities with a call in the last commit, in the order in which they were served.
+    served: Vec<Share>,
 }
 
 impl Intake {
@@ -84,6 +86,7 @@ impl Intake {
             has_rows: false,
             arrived: 0,
             slow: HashSet::new(),
+            served: Vec::new(),
         }
     }
 
@@ -117,6 +120,14 @@ impl Intake {
             } else {
                 self.turns.put_back(pending.share.clone(), pending);
             }
+        }
+    }
+
+    /// Notes that a commit has a call of this share.
+    fn serve(&mut self, share: &Share) {
+        // A commit of one identity has many calls and needs one entry.
+        if self.served.last() != Some(share) {
+            self.served.push(share.clone());
         }
     }
 
@@ -159,6 +170,10 @@ impl Intake {
     fn batch(&mut self) -> Vec<Pending> {
         self.has_rows = false;
         let mut batch = std::mem::take(&mut self.first);
+        // What is left of a commit is put back before all others. Whoever was served in it comes after who was not.
+        for share in self.served.drain(..) {
+            self.turns.move_to_end(&share);
+        }
         while batch.len() < MAX_BATCH
             && let Some((_, pending)) = self.turns.next()
         {
@@ -213,6 +228,7 @@ impl Turn {
             None => self.first = Some(done.share.clone()),
             Some(first) => self.is_shared |= *first != done.share,
         }
+        intake.serve(&done.share);
         if began.elapsed() <= TURN {
             if !intake.slow.is_empty() {
                 intake.slow.remove(&done.share);
@@ -220,5 +236,75 @@ impl Turn {
         } else if intake.slow.len() < MAX_SLOW {
             intake.slow.insert(done.share.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::storage::fixture::{NOW, operation};
+
+    fn job(name: &str) -> Job {
+        let (done, _) = oneshot::channel();
+        Job::Record {
+            share: Share::named(name),
+            operation: Box::new(operation(0, None, NOW)),
+            done,
+        }
+    }
+
+    /// Runs commits as the writer does, each call slower than a turn. Whose calls they were, a commit a word.
+    fn run(intake: &mut Intake, commits: usize, mut meanwhile: impl FnMut(usize)) -> String {
+        let mut said = Vec::new();
+        for number in 0..commits {
+            let mut batch = intake.next_batch().unwrap();
+            let (mut turn, mut done) = (Turn::begin(), 0);
+            turn.began = Instant::now().checked_sub(2 * TURN).unwrap();
+            while done < batch.len() {
+                if turn.is_over(&batch[done], intake) {
+                    intake.put_back(batch.split_off(done));
+                    break;
+                }
+                meanwhile(number);
+                turn.took(&batch[done], turn.began, intake);
+                done += 1;
+            }
+            let shares = batch.iter().map(|pending| pending.share.to_string());
+            said.push(shares.collect::<String>());
+        }
+        said.join(" ")
+    }
+
+    #[test]
+    fn who_comes_during_a_slow_call_is_next() {
+        let (send, jobs) = crossbeam_channel::unbounded();
+        let mut intake = Intake::new(jobs);
+        for _ in 0..6 {
+            send.send(job("a")).unwrap();
+        }
+        let said = run(&mut intake, 6, |number| {
+            if number % 2 == 0 {
+                send.send(job("b")).unwrap();
+            }
+        });
+        assert_eq!(said, "a b a b a b");
+    }
+
+    #[test]
+    fn who_sends_one_slow_call_after_another_has_no_second_turn_before_somebody_else() {
+        let (send, jobs) = crossbeam_channel::unbounded();
+        let mut intake = Intake::new(jobs);
+        send.send(job("a")).unwrap();
+        let said = run(&mut intake, 4, |number| match number {
+            // Hers comes first, and her line is new: there was nothing left of it.
+            0 => ["a", "b", "c"]
+                .iter()
+                .for_each(|name| send.send(job(name)).unwrap()),
+            1 => send.send(job("b")).unwrap(),
+            _ => {}
+        });
+        assert_eq!(said, "a b c a");
     }
 }

@@ -10,7 +10,7 @@ use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
 use super::draft::Recording;
-use super::guest::{Ended, GuestCall, Runtime};
+use super::guest::{Ended, GuestCall, Runtime, cancelled};
 use super::judge::Review;
 use super::keeper::{Keeper, Keeping, Mirrorer};
 use super::queue::Queue;
@@ -18,6 +18,7 @@ use super::runners::Runners;
 use super::writer::{self, Job, Work};
 use super::{Draft, Mutation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
+use crate::deadline::Cancel;
 use crate::envelope::Charge;
 use crate::packs::Effect;
 use crate::policies::{Decision, Question};
@@ -32,6 +33,9 @@ const PATIENCE: Duration = Duration::from_millis(5);
 const RUNNERS: u64 = 16;
 /// `run` calls at once of a caller that has the process to itself.
 const RUNNERS_ALONE: u64 = 8;
+
+/// Time between looks whether a `run` call that waits for a place was given up.
+const GIVEN_UP_INTERVAL: Duration = Duration::from_millis(50);
 
 struct ReadJob {
     guest: GuestCall,
@@ -287,7 +291,17 @@ struct Runner {
 
 impl Runner {
     async fn run(self, guest: GuestCall, draft: Draft) -> Settled {
-        let Some(_place) = self.running.enter(&draft.share).await else {
+        let place = tokio::select! {
+            place = self.running.enter(&draft.share) => place,
+            () = given_up(&guest.cancel) => None,
+        };
+        // Nobody waits for it, so it takes no place and nothing of its envelope.
+        if guest.cancel.is_pointless() {
+            let settled = Settled::refused(cancelled(&guest));
+            let _ = record(&self.writes, draft, &settled).await;
+            return settled;
+        }
+        let Some(_place) = place else {
             return Settled::refused(stopping());
         };
         let (reply, admitted) = oneshot::channel();
@@ -309,6 +323,13 @@ impl Runner {
             Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
             _ => settled,
         }
+    }
+}
+
+/// Waits until a call that has not begun is given up.
+async fn given_up(cancel: &Cancel) {
+    while !cancel.is_pointless() {
+        tokio::time::sleep(GIVEN_UP_INTERVAL).await;
     }
 }
 

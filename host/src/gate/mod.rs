@@ -91,6 +91,7 @@ pub struct Gate {
     clock: Arc<dyn Clock>,
     connections: Connections,
     stopping: Cancel,
+    leaving: Cancel,
     /// Calls that have not been answered yet.
     calls: TaskTracker,
     /// Calls that are not over, by identity.
@@ -136,6 +137,7 @@ impl Gate {
             current: ArcSwap::from_pointee(generation),
             connections: Connections::default(),
             stopping: Cancel::default(),
+            leaving: Cancel::default(),
             calls: TaskTracker::new(),
             outstanding: Outstanding::default(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
@@ -397,6 +399,11 @@ impl Gate {
         self.stopping.cancel();
     }
 
+    /// Lets no call begin any more, because the one client is gone. Those that wait are recorded as cancelled.
+    pub fn leave(&self) {
+        self.leaving.cancel();
+    }
+
     /// Waits until calls that run things are over, every row that was queued is on disk, and files that
     /// wait for a commit are written. For the end of the process.
     pub async fn flush(&self) {
@@ -528,7 +535,8 @@ impl Gate {
                 Effect::Run => call.cancel.or(&self.stopping),
                 // These are short, and worth finishing.
                 Effect::Read | Effect::Write => call.cancel,
-            },
+            }
+            .unless(&self.leaving),
             progress: call.progress,
             artifacts: draft.recording.artifacts.clone(),
             judging: Judging::of(&generation.catalog, tool, arguments, members),

@@ -60,6 +60,15 @@ impl<T> Turns<T> {
         self.lines.push_front(line);
     }
 
+    /// Moves the line of a share that was just served behind all others. A line that comes to be while that share is
+    /// served waits for nobody's second turn.
+    pub(super) fn move_to_end(&mut self, share: &Share) {
+        let line = self.lines.iter().position(|line| line.share == *share);
+        if let Some(line) = line.and_then(|index| self.lines.remove(index)) {
+            self.lines.push_back(line);
+        }
+    }
+
     /// The next job and whose it is, which takes a place. `None` if no job waits that may have one.
     pub(super) fn next(&mut self) -> Option<(Share, T)> {
         let chosen = self.choose()?;
@@ -197,6 +206,17 @@ mod tests {
         }
         turns.put_back(Share::named("a"), 4);
         assert_eq!(names(&mut turns, 9), "a4 b0 a5 ");
+    }
+
+    #[test]
+    fn a_line_that_was_just_served_is_behind_all_others() {
+        let mut turns = Turns::new(u64::MAX, u64::MAX);
+        for (name, job) in [("a", 0), ("b", 0), ("a", 1)] {
+            turns.push(Share::named(name), job);
+        }
+        turns.move_to_end(&Share::named("a"));
+        turns.move_to_end(&Share::named("nobody"));
+        assert_eq!(names(&mut turns, 9), "b0 a0 a1 ");
     }
 
     /// What happens to the lines.

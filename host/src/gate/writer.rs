@@ -17,7 +17,7 @@ use tollgate_sdk::ToolError;
 
 use super::backlog::Backlog;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
-use super::guest::{Ended, GuestCall, Runtime};
+use super::guest::{Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
 use super::lanes::Waiting;
 use super::projector::{self, Work as Projection};
@@ -239,7 +239,12 @@ impl Writer {
                 pending.settled = Some(settled);
             }
             Job::Call { guest, draft, .. } => {
-                let mut settled = self.admit(draft, &now)?;
+                // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
+                let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
+                    Settled::refused(cancelled(guest))
+                } else {
+                    self.admit(draft, &now)?
+                };
                 if settled.result.is_ok() {
                     let ended = match pending.failure.take() {
                         Some(ended) => ended,

@@ -165,11 +165,12 @@ impl Handler {
             answers,
         };
         let running = run(call);
-        tokio::pin!(running);
+        let given_up = given_up(context);
+        tokio::pin!(running, given_up);
         let mut outcome = loop {
             tokio::select! {
                 outcome = &mut running => break outcome,
-                () = context.ct.cancelled() => {
+                () = &mut given_up => {
                     cancel.0.cancel();
                     break running.await;
                 }
@@ -284,6 +285,17 @@ struct CancelOnDrop(Cancel);
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
+    }
+}
+
+/// Waits until nobody waits for a request any more: it was cancelled, its session is over, or its client is gone.
+async fn given_up(context: &RequestContext<RoleServer>) {
+    match sender(context).and_then(|sender| sender.given_up.as_ref()) {
+        None => context.ct.cancelled().await,
+        Some(given_up) => tokio::select! {
+            () = context.ct.cancelled() => {}
+            () = given_up.cancelled() => {}
+        },
     }
 }
 

@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::wire::Repaired;
 
@@ -32,6 +33,8 @@ pub(super) struct Lines<R: AsyncRead + Unpin> {
     incoming: AsyncRwTransport<RoleServer, Repaired<R>, Outgoing>,
     outgoing: Option<Outgoing>,
     writer: Option<JoinHandle<io::Result<()>>>,
+    /// Cancelled at the end of what the client sends.
+    ended: CancellationToken,
 }
 
 impl<R: AsyncRead + Send + Unpin> Lines<R> {
@@ -46,7 +49,13 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             incoming: AsyncRwTransport::new(Repaired::new(read), outgoing.clone()),
             outgoing: Some(outgoing),
             writer: Some(tokio::spawn(write_lines(lines, write))),
+            ended: CancellationToken::new(),
         }
+    }
+
+    /// Cancelled at the end of what the client sends.
+    pub(super) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
     }
 }
 
@@ -65,7 +74,11 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        self.incoming.receive().await
+        let received = self.incoming.receive().await;
+        if received.is_none() {
+            self.ended.cancel();
+        }
+        received
     }
 
     /// Ends once everything is written, or the client has not read for long.

@@ -1,18 +1,34 @@
 //! One client on standard input and output.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use anyhow::Context as _;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::handler::{Handler, Structured};
 use super::lines::Lines;
+
+/// How long calls may still begin after standard input was closed. A script that is piped in has its calls made; who
+/// is gone has no use for what still waits.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves until the client closes standard input or the process is asked to stop.
 pub async fn serve(handler: Handler) -> anyhow::Result<()> {
     let (read, write) = stdio_pipes();
     let handler = handler.replying_with(Structured::Text);
-    let service = match handler.serve(Lines::new(read, write)).await {
+    let (gate, lines) = (Arc::clone(&handler.gate), Lines::new(read, write));
+    let ended = lines.ended();
+    let leaving = tokio::spawn(async move {
+        ended.cancelled().await;
+        tokio::time::sleep(LEAVE_TIMEOUT).await;
+        gate.leave();
+    });
+    let _leaving = AbortOnDropHandle::new(leaving);
+    let service = match handler.serve(lines).await {
         Ok(service) => service,
         // A client that leaves before it says anything is no failure.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -1,12 +1,12 @@
 //! From a source to a pack that can be called.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use thiserror::Error;
-use wasmtime::Store;
 use wasmtime::component::{Component, InstancePre};
+use wasmtime::{Store, Trap};
 
 use super::cache::Cache;
 use super::code::{Code, Codes};
@@ -181,6 +181,8 @@ pub struct Loader {
     compiler: Compiler,
     database: Database,
     clock: Arc<dyn Clock>,
+    /// When components must have said what they are asked, if a check ends then.
+    end: OnceLock<Instant>,
 }
 
 impl Loader {
@@ -205,6 +207,7 @@ impl Loader {
             compiler,
             database,
             clock,
+            end: OnceLock::new(),
         })
     }
 
@@ -371,6 +374,11 @@ impl Loader {
             .ok()?
     }
 
+    /// Gives components that are asked something no time after this.
+    pub(crate) fn end_by(&self, end: Instant) {
+        let _ = self.end.set(end);
+    }
+
     fn describe(&self, pre: &ToolPackPre<CallState>) -> Result<wit::Manifest, Vec<String>> {
         self.ask("describe itself", |store| {
             pre.instantiate(&mut *store)?
@@ -391,13 +399,21 @@ impl Loader {
     {
         let session = storage::nowhere().map_err(one)?;
         session.freeze().map_err(one)?;
-        let deadline = Deadline::after(DESCRIBE_TIME, Cancel::default());
+        let left = self
+            .end
+            .get()
+            .map(|end| end.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Err(vec![format!("no time was left for it to {what}")]);
+        }
+        let time = left.map_or(DESCRIBE_TIME, |left| left.min(DESCRIBE_TIME));
+        let deadline = Deadline::after(time, Cancel::default());
         let namespace = Namespace::of_pack("-");
         session.enter(&namespace, &deadline);
         let setup = Setup {
             namespace,
             facts: Facts::default(),
-            deadline,
+            deadline: deadline.clone(),
             clock: Arc::clone(&self.clock),
             transactions: Transactions::None,
             effect: Effect::Read,
@@ -418,7 +434,15 @@ impl Loader {
             asking.join()
         });
         match asked {
-            Ok(said) => said.map_err(|err| vec![format!("it does not {what}: {err:#}")]),
+            Ok(Err(_)) if deadline.is_over() => Err(vec![format!(
+                "it does not {what} within {:.1} s",
+                time.as_secs_f32()
+            )]),
+            Ok(said) => said.map_err(|err| match err.downcast_ref::<Trap>() {
+                // What the program did at that place says little to who only adds it.
+                Some(trap) => vec![format!("it does not {what}: it crashed ({trap})")],
+                None => vec![format!("it does not {what}: {err:#}")],
+            }),
             Err(_) => Err(vec![format!("the host failed while it was to {what}")]),
         }
     }

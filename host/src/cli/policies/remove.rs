@@ -56,10 +56,12 @@ impl Remove {
         let name = &self.name;
         let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
         let records = Records::open(&data)?;
-        let record = records
+        let mut record = records
             .of(path)?
             .map(|record| record.protections)
             .unwrap_or_default();
+        let missing = records.missing(Some(path), &config.protections())?;
+        record.extend(missing.into_iter().flat_map(|missing| missing.protections));
         let is_its = |key: &&String| {
             let rest = key
                 .strip_prefix("policies/")

@@ -12,11 +12,17 @@ const SERVER_ERROR: i32 = -32000;
 
 /// A refusal with a status: an error of JSON-RPC that names no request, because none was read.
 pub(super) fn refusal(status: StatusCode, err: &ToolError) -> Response {
-    let body = json!({
-        "jsonrpc": "2.0",
-        "id": Value::Null,
-        "error": { "code": SERVER_ERROR, "message": err.to_string(), "data": { "error": err } },
-    });
+    let error = json!({ "code": SERVER_ERROR, "message": err.to_string(), "data": { "error": err } });
+    message(status, Value::Null, error)
+}
+
+/// An error with one of JSON-RPC's own codes, about the request with an id, or about none that could be read.
+pub(super) fn error(status: StatusCode, code: i32, id: Value, why: &str) -> Response {
+    message(status, id, json!({ "code": code, "message": why }))
+}
+
+fn message(status: StatusCode, id: Value, error: Value) -> Response {
+    let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
     let kind = [(header::CONTENT_TYPE, "application/json")];
     (status, kind, body.to_string()).into_response()
 }

@@ -13,15 +13,16 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
-use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::bodies::{Bodies, Room, Unread};
+use super::faults::Outline;
 use super::limits::{Full, InFlight, Rate};
 use super::pace::Pace;
 use super::seats::{Seat, Work};
-use super::sessions::{Place, Sessions, Use};
-use super::{answer, metadata};
+use super::sessions::{InUse, Place, Sessions, Use};
+use super::{answer, faults, metadata, page};
 use crate::auth::{Doorkeeper, Identity};
 use crate::config::Caps;
 use crate::gate::Gate;
@@ -176,8 +177,8 @@ impl Door {
     }
 
     /// A place for the session that a message begins, if it begins one.
-    async fn place(&self, body: &[u8], share: &Share) -> Result<Option<Place>, Response> {
-        if !begins_session(body) {
+    async fn place(&self, begins_session: bool, share: &Share) -> Result<Option<Place>, Response> {
+        if !begins_session {
             return Ok(None);
         }
         let full = || {
@@ -218,6 +219,9 @@ pub(super) async fn pass(State(door): State<Arc<Door>>, request: Request, next: 
 }
 
 async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Response, Response> {
+    if request.method() == Method::GET && page::is_wanted(request.headers()) {
+        return Ok(page::show());
+    }
     // Taken before looking, so that who stops sees either this request or its refusal.
     let unanswered = door.unanswered.token();
     if door.is_stopping() {
@@ -239,6 +243,7 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     parts.extensions.insert(Sender {
         identity: identity.clone(),
         share: share.clone(),
+        given_up: session.as_ref().map(InUse::given_up),
     });
     if parts.method != Method::POST {
         // A stream that waits for notifications is nothing to wait for at the end.
@@ -246,9 +251,17 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
         let slot = door.streams.take(share.as_str());
         let slot = slot.map_err(|full| door.too_many_streams(full))?;
         let busy = busy(Work::Stream);
+        let method = parts.method.clone();
         let request = Request::from_parts(parts, body);
         let response = Sessions::serving(identity, None, next.run(request)).await;
-        return Ok(held(response, (session, slot, busy)));
+        let response = faults::in_json(response, &method, None).await;
+        return Ok(held(
+            response,
+            Kept {
+                session,
+                _rest: (slot, busy),
+            },
+        ));
     }
     let slot = door
         .in_flight
@@ -258,13 +271,19 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     let (body, room) = door.body(body, &share).await?;
     // Only a request that came whole keeps its connection's place.
     let busy = busy(Work::Call);
-    let place = door.place(&body, &share).await?;
     let body = wire::repair(&body).map_or(body, Bytes::from);
+    let outline = Outline::of(&body).filter(|outline| !outline.has_odd_id());
+    let outline = outline.ok_or_else(|| faults::unreadable(&body))?;
+    let place = door.place(outline.begins_session(), &share).await?;
     parts.headers.remove(header::CONTENT_LENGTH);
+    let message = body.clone();
     let request = Request::from_parts(parts, Body::from(body));
     let response = Sessions::serving(identity, place, next.run(request)).await;
+    let response = faults::in_json(response, &Method::POST, Some(&message)).await;
+    drop(message);
     drop(room);
-    Ok(held(response, (session, slot, pass, unanswered, busy)))
+    let rest = (slot, pass, unanswered, busy);
+    Ok(held(response, Kept { session, _rest: rest }))
 }
 
 /// Who sent a request, for who serves it.
@@ -274,26 +293,37 @@ pub(crate) struct Sender {
     pub(crate) identity: Option<Identity>,
     /// With whom it shares.
     pub(crate) share: Share,
+    /// Cancelled when nobody waits any more for what the session's requests began.
+    pub(crate) given_up: Option<CancellationToken>,
 }
 
-/// Whether a message is `initialize`.
-fn begins_session(message: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Method {
-        method: Option<String>,
-    }
-    serde_json::from_slice::<Method>(message)
-        .is_ok_and(|message| message.method.as_deref() == Some("initialize"))
+/// What a response keeps until it is sent or given up.
+struct Kept<T> {
+    session: Option<InUse>,
+    _rest: T,
 }
 
 /// A response that holds something until it is sent or given up.
-fn held<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
-    response.map(|body| Body::new(Holding { body, _held: held }))
+fn held<T: Send + Unpin + 'static>(response: Response, kept: Kept<T>) -> Response {
+    response.map(|body| {
+        let is_whole = body.is_end_stream();
+        Body::new(Holding { body, is_whole, kept })
+    })
 }
 
 struct Holding<T> {
     body: Body,
-    _held: T,
+    /// Everything of it was handed on.
+    is_whole: bool,
+    kept: Kept<T>,
+}
+
+impl<T> Drop for Holding<T> {
+    fn drop(&mut self) {
+        if let Some(session) = self.kept.session.as_ref().filter(|_| !self.is_whole) {
+            session.broke_off();
+        }
+    }
 }
 
 impl<T: Unpin> HttpBody for Holding<T> {
@@ -304,7 +334,9 @@ impl<T: Unpin> HttpBody for Holding<T> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.is_whole = matches!(polled, Poll::Ready(None)) || self.body.is_end_stream();
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -14,6 +14,9 @@ use tollgate_sdk::ToolError;
 use super::answer;
 use super::seats::Seat;
 
+/// Longest part of a host or an origin that a refusal shows, in bytes.
+const MAX_SHOWN: usize = 255;
+
 /// Names and pages that are served.
 #[derive(Debug)]
 pub(super) struct Hosts {
@@ -186,33 +189,54 @@ pub(super) async fn check(State(hosts): State<Arc<Hosts>>, request: Request, nex
     let local = request.extensions().get::<Arc<Seat>>().map(|seat| seat.local);
     match hosts.check(request.uri(), request.headers(), local) {
         Ok(()) => next.run(request).await,
-        Err(refused) => refusal(refused),
+        Err(refused) => refusal(refused, request.headers()),
     }
 }
 
-fn refusal(refused: Refused) -> Response {
+fn refusal(refused: Refused, headers: &HeaderMap) -> Response {
+    let said = |name| {
+        let said = headers
+            .get(name)
+            .and_then(|said| said.to_str().ok())
+            .unwrap_or_default();
+        crate::text::clean(crate::text::cut(said, MAX_SHOWN))
+    };
     let (status, code, message, remediation) = match refused {
         Refused::Unclear => (
             StatusCode::BAD_REQUEST,
             "HOST_UNCLEAR",
             "the request does not name exactly one host",
-            "Send one Host header: HOST or HOST:PORT.",
+            "Send one Host header: HOST or HOST:PORT.".to_owned(),
         ),
         Refused::Host => (
             StatusCode::FORBIDDEN,
             "HOST_NOT_ALLOWED",
             "the request names a host that this server does not answer for",
-            "Use localhost, the server's own address, or a name in server.allowed_hosts, which the operator can extend.",
+            format!(
+                "Use localhost, the server's own address, or a name that the configuration allows: server.allowed_hosts = [{:?}]",
+                name_of(&said(header::HOST))
+            ),
         ),
         Refused::Origin => (
             StatusCode::FORBIDDEN,
             "ORIGIN_NOT_ALLOWED",
             "a web page of another origin sent the request",
-            "Use a page of this machine or of an origin in server.allowed_origins, which the operator can extend.",
+            format!(
+                "Use a page of this machine, or one that the configuration allows: server.allowed_origins = [{:?}]",
+                said(header::ORIGIN)
+            ),
         ),
     };
     tracing::debug!(code, "a request is not answered");
     answer::refusal(status, &ToolError::new(code, message).remediation(remediation))
+}
+
+/// A host as the configuration names it, which is with any port.
+fn name_of(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
 }
 
 #[cfg(test)]
@@ -297,6 +321,27 @@ mod tests {
         assert_eq!(check("/x", &[]), Err(Refused::Unclear));
         let twice = [("host", "localhost"), ("host", "localhost")];
         assert_eq!(check("/x", &twice), Err(Refused::Unclear));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_names_the_key_and_the_value_that_allow_it() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, "tollgate:8765".parse().unwrap());
+        headers.insert(header::ORIGIN, "https://app.example".parse().unwrap());
+        for (refused, key) in [
+            (Refused::Host, "server.allowed_hosts = [\\\"tollgate\\\"]"),
+            (
+                Refused::Origin,
+                "server.allowed_origins = [\\\"https://app.example\\\"]",
+            ),
+        ] {
+            let body = refusal(refused, &headers).into_body();
+            let body = axum::body::to_bytes(body, 1 << 16).await.unwrap();
+            let body = String::from_utf8(body.to_vec()).unwrap();
+            assert!(body.contains("jsonrpc") && body.contains(key), "{body}");
+        }
+        assert_eq!(name_of("[::1]:8765"), "[::1]");
+        assert_eq!(name_of("tollgate"), "tollgate");
     }
 
     #[test]

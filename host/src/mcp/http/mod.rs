@@ -3,12 +3,14 @@
 mod answer;
 mod bodies;
 mod door;
+mod faults;
 mod hosts;
 mod limits;
 mod linger;
 mod listen;
 mod metadata;
 mod pace;
+mod page;
 mod pulse;
 mod seats;
 mod sessions;
@@ -162,6 +164,7 @@ fn router(
         .route_service(PATH, service)
         .layer(middleware::from_fn_with_state(Arc::clone(&door), door::pass));
     Router::new()
+        .route("/", get(async || page::show()))
         .route("/healthz", get(async || "ok\n"))
         .route(
             "/readyz",

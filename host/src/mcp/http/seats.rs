@@ -2,6 +2,7 @@
 //! the place of a connection that has not said who it is, or of one that does nothing, so that nobody shuts the door
 //! for others by holding connections open.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,9 @@ use crate::config::Caps;
 const GRACE: Duration = Duration::from_secs(5);
 /// A connection without a request for this long is idle: its client may be about to send the next one.
 const IDLE: Duration = Duration::from_secs(1);
+
+/// The one connection of an identity is idle after this long, and is given up only if nobody has two.
+const ONLY_IDLE: Duration = Duration::from_secs(60);
 
 /// The connections of a server.
 #[derive(Debug)]
@@ -88,8 +92,9 @@ pub(super) struct Place {
     seats: Arc<Seats>,
 }
 
-/// How willingly a connection is given up for another: the first ones first, the older ones before.
-type Rank = (u8, Instant);
+/// How willingly a connection is given up for another: the first ones first; of those, one of whoever holds the most;
+/// then one that was idle for a while, and the older ones before.
+type Rank = (u8, Reverse<usize>, bool, Instant);
 
 impl Seats {
     pub(super) fn new(caps: &Caps, is_open: bool) -> Arc<Seats> {
@@ -139,16 +144,16 @@ impl Seats {
         for seat in taken.seats.values() {
             *owned.entry(lock(&seat.state).owner.clone()).or_default() += 1;
         }
+        let known = owned.iter().filter(|(owner, _)| owner.is_some());
+        let most = known.map(|(_, count)| *count).max().unwrap_or_default();
         let ranked = taken
             .seats
             .iter()
             .filter(|(_, seat)| of.is_none_or(|peer| seat.peer == peer));
         let ranked = ranked.filter_map(|(number, seat)| {
             let state = lock(&seat.state);
-            let has_most = owned
-                .get(&state.owner)
-                .is_some_and(|count| *count > self.most / 2);
-            Some((self.rank(&state, seat.opened, has_most, now)?, *number))
+            let count = owned.get(&state.owner).copied().unwrap_or_default();
+            Some((self.rank(&state, seat.opened, (count, most), now)?, *number))
         });
         let (_, number) = ranked.min()?;
         let seat = taken.seats.get(&number)?;
@@ -158,25 +163,37 @@ impl Seats {
         Some(())
     }
 
-    /// `None` if a connection is not given up for others at all.
-    fn rank(&self, state: &State, opened: Instant, has_most: bool, now: Instant) -> Option<Rank> {
+    /// `None` if a connection is not given up for others at all. `count` is how many its owner has, `most` how many
+    /// the one has who has the most.
+    fn rank(
+        &self,
+        state: &State,
+        opened: Instant,
+        (count, most): (usize, usize),
+        now: Instant,
+    ) -> Option<Rank> {
         let since = |time: Instant| now.saturating_duration_since(time);
         let is_stalled = state.stalled_since.is_some_and(|time| since(time) >= IDLE);
         let is_known = state.owner.is_some();
         let is_idle = state.calls == 0 && state.streams == 0;
         if !is_known && is_stalled {
-            return Some((0, opened));
+            return Some((0, Reverse(0), false, opened));
         }
         if !is_known && is_idle {
             let may_stay = self.is_open && state.is_answered;
-            return (!may_stay || since(opened) >= GRACE).then_some((u8::from(may_stay), opened));
+            let rank = (u8::from(may_stay), Reverse(0), false, opened);
+            return (!may_stay || since(opened) >= GRACE).then_some(rank);
         }
+        // Whoever has most of the places has no claim to keep idle ones or streams in them.
+        let has_too_many = count > self.most / 2 && (count > 1 || !is_known);
         if is_idle {
-            let is_long = since(state.idle_since) >= IDLE;
-            return (is_long || has_most).then_some((if is_long { 2 } else { 3 }, state.idle_since));
+            let is_only = is_known && count == 1;
+            let patience = if is_only { ONLY_IDLE } else { IDLE };
+            let is_long = since(state.idle_since) >= patience;
+            let may_go = (is_long && !(is_only && most > 1)) || has_too_many;
+            return may_go.then_some((2, Reverse(count), !is_long, state.idle_since));
         }
-        // Whoever has most of the places has no claim to keep streams in them.
-        (state.calls == 0 && has_most).then_some((4, opened))
+        (state.calls == 0 && has_too_many).then_some((3, Reverse(count), false, opened))
     }
 }
 
@@ -347,9 +364,51 @@ mod tests {
         drop(call);
         // Just now it was busy, so that the next request may be on its way.
         assert_eq!(take(&seats, "127.0.0.1").unwrap_err(), 2);
-        lock(&one.seat.state).idle_since = Instant::now().checked_sub(IDLE).unwrap();
+        idle(&one, IDLE);
+        assert_eq!(
+            take(&seats, "127.0.0.1").unwrap_err(),
+            2,
+            "it is the only one of hers"
+        );
+        idle(&one, ONLY_IDLE);
         take(&seats, "127.0.0.1").unwrap();
         assert!(is_gone(&one) && !is_gone(&other));
+    }
+
+    /// Makes a connection idle for so long.
+    fn idle(place: &Place, time: Duration) {
+        lock(&place.seat.state).idle_since = Instant::now().checked_sub(time).unwrap();
+    }
+
+    #[test]
+    fn whoever_holds_the_most_gives_up_an_idle_one_and_nobody_the_only_one() {
+        let seats = seats(6, false);
+        let held = |name: &str, time: Duration| {
+            let place = take(&seats, "127.0.0.1").unwrap();
+            drop(place.seat.let_in(Some(&Identity::for_tests(name)), Work::Call));
+            idle(&place, time);
+            place
+        };
+        // Hers are the youngest, and his only one is older than all.
+        let bob = held("bob", 10 * ONLY_IDLE);
+        let carol = [held("carol", 9 * ONLY_IDLE), held("carol", 8 * ONLY_IDLE)];
+        let hers: Vec<Place> = (2..5).map(|number| held("ada", number * IDLE)).collect();
+        let mut newcomers = Vec::new();
+        for gone in 1..=2 {
+            let next = take(&seats, "127.0.0.1").unwrap();
+            // It is hers as well, and works.
+            newcomers.push((next.seat.let_in(Some(&ada()), Work::Call), next));
+            assert_eq!(hers.iter().filter(|place| is_gone(place)).count(), gone);
+            assert!(!is_gone(&bob) && !carol.iter().any(is_gone));
+        }
+        // Her last idle one, then one of two, and his never.
+        for _ in 0..2 {
+            let next = take(&seats, "127.0.0.1").unwrap();
+            newcomers.push((next.seat.let_in(Some(&ada()), Work::Call), next));
+        }
+        assert!(hers.iter().all(is_gone) && is_gone(&carol[0]) && !is_gone(&carol[1]));
+        assert_eq!(take(&seats, "127.0.0.1").unwrap_err(), 6);
+        assert!(!is_gone(&bob) && !is_gone(&carol[1]));
     }
 
     #[test]

@@ -14,12 +14,16 @@ use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
 };
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use tokio_util::sync::CancellationToken;
 
 use crate::auth::Identity;
 use crate::share::Share;
 
 /// How often a place is made that somebody else takes.
 const ATTEMPTS: usize = 8;
+/// How long a client may take to come back to a session whose connections broke off, before the calls that it left
+/// behind are given up. Clients are told to come back after 3 s.
+const COMEBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 tokio::task_local! {
     /// The request that is being served. Outside of one, the host itself is at work.
@@ -52,6 +56,14 @@ struct Owned {
     streams: usize,
     last_used: Instant,
     place: Option<Place>,
+    /// Cancelled when nobody waits for the calls that are left.
+    given_up: CancellationToken,
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.given_up.cancel();
+    }
 }
 
 impl Owned {
@@ -99,6 +111,24 @@ pub(super) struct InUse {
     id: SessionId,
     purpose: Use,
     sessions: Arc<Sessions>,
+}
+
+impl InUse {
+    /// Cancelled when the session is over, or nobody came back to it.
+    pub(super) fn given_up(&self) -> CancellationToken {
+        let owned = self.sessions.owned();
+        owned
+            .get(&self.id)
+            .map_or_else(CancellationToken::new, |owned| owned.given_up.clone())
+    }
+
+    /// Notes that the answer did not leave whole: its client may be gone.
+    pub(super) fn broke_off(&self) {
+        if self.purpose == Use::Call && tokio::runtime::Handle::try_current().is_ok() {
+            let (sessions, id) = (Arc::clone(&self.sessions), self.id.clone());
+            tokio::spawn(async move { sessions.await_comeback(&id, COMEBACK_TIMEOUT).await });
+        }
+    }
 }
 
 impl Drop for InUse {
@@ -224,6 +254,21 @@ impl Sessions {
         (self.idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(15))
     }
 
+    /// Gives up the calls of a session that nobody uses for so long. The session itself stays.
+    async fn await_comeback(&self, id: &SessionId, timeout: Duration) {
+        tokio::time::sleep(timeout).await;
+        if let Some(owned) = self.owned().get_mut(id)
+            && owned.is_idle()
+            && owned.last_used.elapsed() >= timeout
+        {
+            tracing::debug!(
+                session = &**id,
+                "nobody came back to a session; its calls are given up"
+            );
+            std::mem::take(&mut owned.given_up).cancel();
+        }
+    }
+
     async fn close(&self, id: &SessionId) -> Result<(), LocalSessionManagerError> {
         self.owned().remove(id);
         self.local.close_session(id).await
@@ -257,6 +302,7 @@ impl SessionManager for Sessions {
             streams: 0,
             last_used: Instant::now(),
             place,
+            given_up: CancellationToken::new(),
         };
         self.owned().insert(id.clone(), owned);
         Ok((id, transport))
@@ -327,6 +373,25 @@ mod tests {
         Some(id)
     }
 
+    #[tokio::test]
+    async fn calls_that_a_client_left_behind_are_given_up_unless_it_comes_back() {
+        let sessions = Arc::new(Sessions::new(2, Duration::from_secs(60)));
+        let id = begin(&sessions, "a").await.unwrap();
+        let call = sessions.use_by(&id, None, Use::Call).unwrap();
+        let given_up = call.given_up();
+        drop(call);
+        let listens = sessions.use_by(&id, None, Use::Stream).unwrap();
+        sessions.await_comeback(&id, Duration::ZERO).await;
+        assert!(!given_up.is_cancelled(), "it listens still");
+        drop(listens);
+        sessions.await_comeback(&id, Duration::ZERO).await;
+        assert!(given_up.is_cancelled(), "nobody is there");
+        let next = sessions.use_by(&id, None, Use::Call).unwrap().given_up();
+        assert!(!next.is_cancelled(), "who comes later begins anew");
+        sessions.close_session(&id).await.unwrap();
+        assert!(next.is_cancelled(), "the session is over");
+    }
+
     fn counts(sessions: &Sessions) -> [usize; 3] {
         let places = lock(&sessions.places);
         ["a", "b", "c"].map(|name| places.get(&Share::named(name)).copied().unwrap_or_default())
@@ -356,6 +421,21 @@ mod tests {
         assert!(begin(&sessions, "c").await.is_none());
         assert_eq!(counts(&sessions), [2, 2, 2]);
         assert_eq!(sessions.owned().len(), 6);
+    }
+
+    #[tokio::test]
+    async fn an_identity_with_one_session_is_pushed_out_by_nobody() {
+        let sessions = Arc::new(Sessions::new(4, Duration::from_secs(60)));
+        let his = begin(&sessions, "b").await.unwrap();
+        for _ in 0..3 {
+            assert!(begin(&sessions, "a").await.is_some());
+        }
+        // His was idle for longest, and hers are more: only those make room.
+        for name in ["a", "c", "a", "d", "a", "e", "a", "c"] {
+            begin(&sessions, name).await;
+            assert!(sessions.owned().contains_key(&his), "{name}");
+        }
+        assert_eq!(counts(&sessions), [1, 1, 1], "one each, and one of d");
     }
 
     #[tokio::test]

@@ -1,0 +1,30 @@
+//! A policy that never says what it is.
+
+use tollgate_sdk::guest::policy::bindings::exports::tollgate::host::judge::{
+    Guest, Manifest, Note, Outcome, Problem, Request, Review, Verdict,
+};
+use tollgate_sdk::guest::policy::export_component;
+
+struct Dawdler;
+export_component!(Dawdler);
+
+impl Guest for Dawdler {
+    fn describe() -> Manifest {
+        let mut count = 0_u64;
+        loop {
+            count = std::hint::black_box(count.wrapping_add(1));
+        }
+    }
+
+    fn configure(_settings: String) -> Result<(), Vec<Problem>> {
+        Ok(())
+    }
+
+    fn before_call(_request: Request) -> Result<(Verdict, Vec<Note>), String> {
+        Ok((Verdict::Pass, Vec::new()))
+    }
+
+    fn after_call(_request: Request, _outcome: Outcome) -> Result<(Review, Vec<Note>), String> {
+        Ok((Review::Pass, Vec::new()))
+    }
+}
