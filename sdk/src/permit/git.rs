@@ -6,13 +6,14 @@
 mod config;
 mod formats;
 mod options;
+mod writes;
 
-use crate::workspace::covers;
-use crate::{GitAccess, Outcome};
+use crate::GitAccess;
 
 pub use config::names_filters;
 pub(super) use config::{Scope, check as check_config};
 use options::{Effect, Kind, Positional, Subcommand, Value};
+pub use writes::{Ask, Bounds, TreeWrites};
 
 /// Options before the subcommand that change nothing but what is printed.
 const GLOBAL: &[&str] = &[
@@ -106,19 +107,8 @@ pub struct GitCommand {
     pub paths: Vec<Vec<u8>>,
     /// Files that git writes beside its own.
     pub writes: TreeWrites,
-}
-
-/// What git writes in the work tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TreeWrites {
-    /// Nothing.
-    Nothing,
-    /// Files below these paths.
-    Below(Vec<String>),
-    /// Files that differ between HEAD and a revision.
-    To(String),
-    /// Any file.
-    Anything,
+    /// The revision that files are restored from, if it is not the index.
+    source: Option<String>,
 }
 
 impl GitCommand {
@@ -127,88 +117,6 @@ impl GitCommand {
     pub fn reads_only(&self) -> bool {
         options::find(self.name).is_some_and(|known| known.effect == Effect::Read)
     }
-
-    /// Whether its files are below the prefixes that may be written. If that depends on commits, the
-    /// arguments of git that tell: what it says goes to [`GitCommand::answered`].
-    pub fn ask(&self, prefixes: &[String]) -> Result<Option<Vec<String>>, String> {
-        let all = prefixes.iter().any(|prefix| covers(prefix, "any/path"));
-        match &self.writes {
-            TreeWrites::Nothing => Ok(None),
-            _ if all => Ok(None),
-            TreeWrites::Below(paths) => {
-                let outside = paths.iter().find(|path| !is_below(path, prefixes));
-                outside.map_or(Ok(None), |path| Err(self.outside(path, prefixes)))
-            }
-            TreeWrites::To(revision) => {
-                let words = [
-                    "--no-pager",
-                    "diff-tree",
-                    "-r",
-                    "--name-only",
-                    "-z",
-                    "--no-commit-id",
-                ];
-                let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-                words.extend(["HEAD".to_owned(), revision.clone(), "--".to_owned()]);
-                Ok(Some(words))
-            }
-            TreeWrites::Anything => Err(self.outside("any file", prefixes)),
-        }
-    }
-
-    /// Whether the files that git names are below the prefixes. Their paths start at the top of the work
-    /// tree, and the workspace is at `top` in it.
-    fn covers(&self, printed: &[u8], top: &str, prefixes: &[String]) -> Result<(), String> {
-        let mut names = printed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        let outside = names.find(|name| {
-            let name = std::str::from_utf8(name)
-                .ok()
-                .and_then(|name| name.strip_prefix(top));
-            !name.is_some_and(|name| prefixes.iter().any(|prefix| covers(prefix, name)))
-        });
-        outside.map_or(Ok(()), |name| {
-            Err(self.outside(&String::from_utf8_lossy(name), prefixes))
-        })
-    }
-
-    /// The same, of what git said.
-    pub fn answered(&self, outcome: &Outcome, top: &str, prefixes: &[String]) -> Result<(), String> {
-        match outcome.succeeded() && !outcome.stdout.is_cut() {
-            true => self.covers(&outcome.stdout.bytes, top, prefixes),
-            false => Err(format!(
-                "{}: {}",
-                self.outside("files that cannot be told", prefixes),
-                outcome.stderr.text().trim()
-            )),
-        }
-    }
-
-    fn outside(&self, path: &str, prefixes: &[String]) -> String {
-        let may = match prefixes {
-            [] => "nothing".to_owned(),
-            prefixes => prefixes.join(", "),
-        };
-        format!(
-            "`git {}` would write {} in the work tree, and the workspace's `write` allows {may}; `write = [\".\"]` \
-             allows everything",
-            self.name,
-            path.escape_debug()
-        )
-    }
-}
-
-/// Whether everything at a path, or below it, is below a prefix.
-fn is_below(path: &str, prefixes: &[String]) -> bool {
-    let names: Vec<&str> = path
-        .split('/')
-        .filter(|name| !matches!(*name, "" | "."))
-        .collect();
-    let path = names.join("/");
-    let inside = format!("{path}/any");
-    !path.is_empty()
-        && prefixes
-            .iter()
-            .any(|prefix| covers(prefix, &path) || covers(prefix, &inside))
 }
 
 /// The command, or why it may not run.
@@ -241,6 +149,7 @@ pub(super) fn checked(arguments: &[String], access: GitAccess, stdin: &[u8]) -> 
         arguments: safe,
         paths,
         writes,
+        source: parsed.source(),
     })
 }
 
@@ -533,18 +442,24 @@ impl Parsed {
         }
     }
 
+    /// The revision that `restore` takes files from: the last that is named.
+    fn source(&self) -> Option<String> {
+        if self.subcommand.name != "restore" {
+            return None;
+        }
+        let given = |word: &&String| word.starts_with("--source=") || word.starts_with("-s");
+        let named = self.words.iter().rev().find(given);
+        let named = named.map(|word| word.strip_prefix("--source=").unwrap_or(&word[2..]).to_owned());
+        // With the index as a target too, git takes files from HEAD.
+        named.or_else(|| self.has(&["-S", "--staged"]).then(|| "HEAD".to_owned()))
+    }
+
     fn switches(&self) -> TreeWrites {
         let made = self.has(&["-c", "--create", "-C", "--force-create"]);
         match (self.has(&["--orphan"]), self.revisions.as_slice()) {
             // All tracked files are removed.
             (true, _) => TreeWrites::Anything,
             (false, []) if made || self.has(&["-d", "--detach"]) => TreeWrites::Nothing,
-            // A branch is named, and a tag may have the same name.
-            (false, [target])
-                if target != "-" && !target.starts_with("refs/") && !target.starts_with('@') =>
-            {
-                TreeWrites::To(format!("refs/heads/{target}"))
-            }
             (false, [target]) => TreeWrites::To(target.clone()),
             _ => TreeWrites::Anything,
         }
@@ -861,7 +776,7 @@ mod tests {
               when writing: no: `-` looks like an option and stands where a revision has to be
             switch main
               no: `git switch` writes; the workspace's `git` would have to be "write", and th
-              when writing: git --literal-pathspecs switch --quiet main To("refs/heads/main")
+              when writing: git --literal-pathspecs switch --quiet main To("main")
             switch --orphan x
               no: `git switch` writes; the workspace's `git` would have to be "write", and th
               when writing: git --literal-pathspecs switch --quiet --orphan=x Anything
