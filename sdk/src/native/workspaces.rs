@@ -74,6 +74,13 @@ impl Workspace {
         self
     }
 
+    /// Accepts settings of the repository's own configuration, as `filter.lfs.*`.
+    #[must_use]
+    pub fn git_config(mut self, pattern: &str) -> Workspace {
+        self.git.accepted.push(pattern.to_owned());
+        self
+    }
+
     /// Registers a test command.
     #[must_use]
     pub fn test(mut self, name: &str, argv: &[&str]) -> Workspace {

@@ -58,14 +58,18 @@ impl<'a> Git<'a> {
         Ok(git)
     }
 
-    /// Refuses a repository whose own configuration names programs for filters: nearly every command may
-    /// run them. Those of the user's configuration are the user's own.
+    /// Refuses a repository whose own configuration names programs for filters, unless the host lets git run
+    /// with them: the operator may have accepted them. Those of the user's configuration are the user's own.
     fn refuse_filters(&self) -> Result<(), GitFault> {
         let listed = self.run(&["config", "--list", "--show-scope", "--name-only", "-z"])?;
         let filters = parse::own_filters(&listed);
-        match filters.is_empty() {
-            true => Ok(()),
-            false => Err(GitFault::Filters(filters)),
+        if filters.is_empty() {
+            return Ok(());
+        }
+        // A command for which the host looks at filters, and which reads no file.
+        match self.raw(&["for-each-ref", "--count=1"], &[]) {
+            Err(GitFault::Unavailable(_)) => Err(GitFault::Filters(filters)),
+            other => other.map(drop),
         }
     }
 
