@@ -166,7 +166,8 @@ fn find(name: &str, access: GitAccess) -> Result<&'static Subcommand, String> {
     match (subcommand.effect, access) {
         (Effect::Read, _) | (_, GitAccess::Write) => Ok(subcommand),
         _ => Err(format!(
-            "`git {name}` writes; the workspace's `git` would have to be \"write\", and the pack ask for it"
+            "`git {name}` writes, and git may only read here; set `git = \"write\"` in [workspaces.NAME], for a pack that \
+             asks for it"
         )),
     }
 }
@@ -717,83 +718,83 @@ mod tests {
             branch -D side";
         expect_test::expect![[r#"
             add -- a b
-              no: `git add` writes; the workspace's `git` would have to be "write", and the p
+              no: `git add` writes, and git may only read here; set `git = "write"` in [works
               when writing: git add -- a b Nothing
             add -vp
-              no: `git add` writes; the workspace's `git` would have to be "write", and the p
+              no: `git add` writes, and git may only read here; set `git = "write"` in [works
               when writing: no: `-p` is not among the options of `git add` that packs may use: -A --all --n
             commit -F - -- a
-              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
               when writing: git commit -F- -- a Nothing
             commit -F../secret
-              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
               when writing: no: `-F` may not have the value `../secret`; it has to be `-`, which is standar
             commit -qam text
-              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
               when writing: git commit -q -a -mtext -- Nothing
             commit -S
-              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
               when writing: no: `-S` is not among the options of `git commit` that packs may use: -a --all 
             commit -t x
-              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
               when writing: no: `-t` is not among the options of `git commit` that packs may use: -a --all 
             commit --trailer=a:b -m x
-              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
               when writing: no: `--trailer` is not among the options of `git commit` that packs may use: -a
             commit -v -m x
-              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
               when writing: no: `-v` is not among the options of `git commit` that packs may use: -a --all 
             tag -s v1
-              no: `git tag` writes; the workspace's `git` would have to be "write", and the p
+              no: `git tag` writes, and git may only read here; set `git = "write"` in [works
               when writing: no: `-s` is not among the options of `git tag` that packs may use: --sort=SORT 
             tag -am text v1
-              no: `git tag` writes; the workspace's `git` would have to be "write", and the p
+              no: `git tag` writes, and git may only read here; set `git = "write"` in [works
               when writing: git tag -a -mtext v1 Nothing
             tag -F link v1
-              no: `git tag` writes; the workspace's `git` would have to be "write", and the p
+              no: `git tag` writes, and git may only read here; set `git = "write"` in [works
               when writing: no: `-F` may not have the value `link`; it has to be `-`, which is standard inp
             mv a b
               no: `git mv` is not among the subcommands that packs may run; write the file el
             stash
               no: `git stash` is not among the subcommands that packs may run; commit to a br
             restore -- docs/a.md
-              no: `git restore` writes; the workspace's `git` would have to be "write", and t
+              no: `git restore` writes, and git may only read here; set `git = "write"` in [w
               when writing: git --literal-pathspecs restore -- docs/a.md Below(["docs/a.md"])
             restore --staged -- a
-              no: `git restore` writes; the workspace's `git` would have to be "write", and t
+              no: `git restore` writes, and git may only read here; set `git = "write"` in [w
               when writing: git restore --staged -- a Nothing
             reset --hard
-              no: `git reset` writes; the workspace's `git` would have to be "write", and the
+              no: `git reset` writes, and git may only read here; set `git = "write"` in [wor
               when writing: git --literal-pathspecs reset --hard -- Anything
             reset -q HEAD~1
-              no: `git reset` writes; the workspace's `git` would have to be "write", and the
+              no: `git reset` writes, and git may only read here; set `git = "write"` in [wor
               when writing: git reset -q HEAD~1 -- Nothing
             switch --quiet --create side
-              no: `git switch` writes; the workspace's `git` would have to be "write", and th
+              no: `git switch` writes, and git may only read here; set `git = "write"` in [wo
               when writing: git switch --quiet --quiet --create=side Nothing
             switch -
-              no: `git switch` writes; the workspace's `git` would have to be "write", and th
+              no: `git switch` writes, and git may only read here; set `git = "write"` in [wo
               when writing: no: `-` looks like an option and stands where a revision has to be
             switch main
-              no: `git switch` writes; the workspace's `git` would have to be "write", and th
+              no: `git switch` writes, and git may only read here; set `git = "write"` in [wo
               when writing: git --literal-pathspecs switch --quiet main To("main")
             switch --orphan x
-              no: `git switch` writes; the workspace's `git` would have to be "write", and th
+              no: `git switch` writes, and git may only read here; set `git = "write"` in [wo
               when writing: git --literal-pathspecs switch --quiet --orphan=x Anything
             rm --cached -- a
-              no: `git rm` writes; the workspace's `git` would have to be "write", and the pa
+              no: `git rm` writes, and git may only read here; set `git = "write"` in [worksp
               when writing: git rm --cached -- a Nothing
             rm -r docs
-              no: `git rm` writes; the workspace's `git` would have to be "write", and the pa
+              no: `git rm` writes, and git may only read here; set `git = "write"` in [worksp
               when writing: git --literal-pathspecs rm -r -- docs Below(["docs"])
             add --pathspec-from-file=x
-              no: `git add` writes; the workspace's `git` would have to be "write", and the p
+              no: `git add` writes, and git may only read here; set `git = "write"` in [works
               when writing: no: `--pathspec-from-file` may not have the value `x`; it has to be `-`, which 
             commit --interactive
-              no: `git commit` writes; the workspace's `git` would have to be "write", and th
+              no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
               when writing: no: `--interactive` is not among the options of `git commit` that packs may use
             branch -D side
-              no: `git branch` writes; the workspace's `git` would have to be "write", and th
+              no: `git branch` writes, and git may only read here; set `git = "write"` in [wo
               when writing: git branch -D side Nothing
         "#]]
         .assert_eq(&decided(lines));

@@ -40,7 +40,10 @@ impl<'a> Git<'a> {
     pub(crate) fn open(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Git<'a>, GitFault> {
         let Access { root, workspace } = access::open(cx, repo_root).map_err(GitFault::Unavailable)?;
         if workspace.info().git.is_none() {
-            let why = format!("workspace {} allows no git", root.workspace);
+            let why = format!(
+                "workspace {0} allows no git; set git = \"read\" in [workspaces.{0}]",
+                root.workspace
+            );
             return Err(GitFault::Unavailable(why));
         }
         let mut git = Git {
@@ -79,7 +82,7 @@ impl<'a> Git<'a> {
         match git.workspace.info().git {
             Some(GitAccess::Write) => Ok(git),
             _ => Err(GitFault::Unavailable(format!(
-                "workspace {} allows git only to read",
+                "workspace {0} allows git only to read; set git = \"write\" in [workspaces.{0}]",
                 git.workspace.name()
             ))),
         }
