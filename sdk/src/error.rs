@@ -257,12 +257,22 @@ mod tests {
         use crate::{ProcessError, WorkspaceError};
         let said = |error: ToolError| error.remediation;
         let unknown = said(WorkspaceError::Unknown("x".to_owned()).into());
-        assert_eq!(unknown, said(ProcessError::UnknownWorkspace("x".to_owned()).into()));
-        for key in ["[workspaces.NAME]", "path = \"/srv/app\"", "grants.workspaces = [\"NAME\"]"] {
+        assert_eq!(
+            unknown,
+            said(ProcessError::UnknownWorkspace("x".to_owned()).into())
+        );
+        for key in [
+            "[workspaces.NAME]",
+            "path = \"/srv/app\"",
+            "grants.workspaces = [\"NAME\"]",
+        ] {
             assert!(unknown.contains(key), "{unknown}");
         }
         let denied = said(WorkspaceError::Denied("x".to_owned()).into());
-        assert!(denied.contains("write = [\"docs/\"] in [workspaces.NAME]"), "{denied}");
+        assert!(
+            denied.contains("write = [\"docs/\"] in [workspaces.NAME]"),
+            "{denied}"
+        );
         let denied = said(ProcessError::Denied("x".to_owned()).into());
         for key in ["git = \"write\"", "tests.default = [", "grants.process = ["] {
             assert!(denied.contains(key), "{denied}");

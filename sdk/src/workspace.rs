@@ -246,10 +246,7 @@ pub(crate) const UNKNOWN: &str = "Name a workspace that the pack has. The operat
 impl From<WorkspaceError> for ToolError {
     fn from(err: WorkspaceError) -> ToolError {
         let (code, remediation) = match &err {
-            WorkspaceError::Unknown(_) => (
-                "WORKSPACE_UNKNOWN",
-                UNKNOWN,
-            ),
+            WorkspaceError::Unknown(_) => ("WORKSPACE_UNKNOWN", UNKNOWN),
             WorkspaceError::Denied(_) => (
                 "WORKSPACE_DENIED",
                 "Use a relative path inside the workspace. The operator lets packs write below a directory with, for \

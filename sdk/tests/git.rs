@@ -721,14 +721,29 @@ fn no_command_puts_a_link_a_submodule_or_a_file_in_a_prefixs_place() {
         );
     }
     // What is in the index is a source too.
-    assert_eq!(run(&session, &["restore", "--staged", "--source=link", "."], ""), "0 ");
-    for line in ["restore docs", "restore -- docs notes.md", "restore notes.md", "rm -rf docs"] {
+    assert_eq!(
+        run(&session, &["restore", "--staged", "--source=link", "."], ""),
+        "0 "
+    );
+    for line in [
+        "restore docs",
+        "restore -- docs notes.md",
+        "restore notes.md",
+        "rm -rf docs",
+    ] {
         let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
         assert!(said.starts_with("no: "), "{line}: {said}");
     }
-    let said = said(&session, "hand_write", &serde_json::json!({"path": "docs/lib.rs", "content": "x"}));
+    let said = said(
+        &session,
+        "hand_write",
+        &serde_json::json!({"path": "docs/lib.rs", "content": "x"}),
+    );
     assert_eq!(said, "ok");
-    assert_eq!(std::fs::read_to_string(place.at("main/src/lib.rs")).unwrap(), "lib\n");
+    assert_eq!(
+        std::fs::read_to_string(place.at("main/src/lib.rs")).unwrap(),
+        "lib\n"
+    );
 }
 
 #[test]
@@ -757,14 +772,29 @@ fn a_prefix_that_is_a_link_already_is_not_written_through_nor_replaced() {
     std::fs::remove_dir_all(place.at("main/docs")).unwrap();
     symlink("src", place.at("main/docs")).unwrap();
     let session = Session::new(&PACK).workspace(place.workspace().write("docs/"));
-    for line in ["restore docs", "restore docs/b.md", "rm -f docs/b.md", "switch side"] {
+    for line in [
+        "restore docs",
+        "restore docs/b.md",
+        "rm -f docs/b.md",
+        "switch side",
+    ] {
         let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
-        assert!(said.contains("`docs` is a link or no directory"), "{line}: {said}");
+        assert!(
+            said.contains("`docs` is a link or no directory"),
+            "{line}: {said}"
+        );
     }
     assert!(place.at("main/docs").is_symlink());
-    let said = said(&session, "hand_write", &serde_json::json!({"path": "docs/lib.rs", "content": "x"}));
+    let said = said(
+        &session,
+        "hand_write",
+        &serde_json::json!({"path": "docs/lib.rs", "content": "x"}),
+    );
     assert!(said.starts_with("no: "), "{said}");
-    assert_eq!(std::fs::read_to_string(place.at("main/src/lib.rs")).unwrap(), "lib\n");
+    assert_eq!(
+        std::fs::read_to_string(place.at("main/src/lib.rs")).unwrap(),
+        "lib\n"
+    );
 }
 
 #[test]
@@ -785,8 +815,21 @@ fn a_name_that_several_things_have_is_the_one_that_git_takes() {
     place.git(&["switch", "-q", "both"]);
     place.git(&["switch", "-q", "main"]);
     let session = Session::new(&PACK).workspace(place.workspace().write("docs/"));
-    for name in ["both", "@both", "refs/heads/both", "heads/both", "@{-1}", "tags/both"] {
-        for line in ["switch", "switch --detach", "switch -c new", "checkout", "switch -C main"] {
+    for name in [
+        "both",
+        "@both",
+        "refs/heads/both",
+        "heads/both",
+        "@{-1}",
+        "tags/both",
+    ] {
+        for line in [
+            "switch",
+            "switch --detach",
+            "switch -c new",
+            "checkout",
+            "switch -C main",
+        ] {
             let mut words: Vec<&str> = line.split(' ').collect();
             words.push(name);
             let said = run(&session, &words, "");
@@ -799,7 +842,11 @@ fn a_name_that_several_things_have_is_the_one_that_git_takes() {
     assert!(said.starts_with("0 "), "{said}");
     let docs = || std::fs::read_to_string(place.at("main/docs/b.md")).unwrap();
     assert_eq!(docs(), "good\n");
-    for line in ["switch --detach main", "switch --detach good~0", "switch -c more main~0"] {
+    for line in [
+        "switch --detach main",
+        "switch --detach good~0",
+        "switch -c more main~0",
+    ] {
         let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
         assert_eq!(said, "0 ", "{line}");
     }
@@ -813,7 +860,9 @@ fn a_workspace_inside_the_work_tree_is_not_left_by_what_git_writes() {
     place.git(&["switch", "-qc", "only-docs"]);
     place.commit("docs/b.md", "four\n");
     place.git(&["switch", "-q", "main"]);
-    let inside = Workspace::new("main", &place.at("main/docs")).git(GitAccess::Write).write(".");
+    let inside = Workspace::new("main", &place.at("main/docs"))
+        .git(GitAccess::Write)
+        .write(".");
     let session = Session::new(&PACK).workspace(inside.repository(&place.at("main")));
     std::fs::write(place.at("main/a.txt"), "changed\n").unwrap();
     for line in ["reset --hard", "switch --orphan x"] {
@@ -828,7 +877,10 @@ fn a_workspace_inside_the_work_tree_is_not_left_by_what_git_writes() {
     assert!(said.contains("would write a.txt"), "{said}");
     assert_eq!(run(&session, &["switch", "only-docs"], ""), "0 ");
     assert_eq!(run(&session, &["restore", "--source=main", "."], ""), "0 ");
-    assert_eq!(std::fs::read_to_string(place.at("main/docs/b.md")).unwrap(), "three\n");
+    assert_eq!(
+        std::fs::read_to_string(place.at("main/docs/b.md")).unwrap(),
+        "three\n"
+    );
 }
 
 /// What git says in a workspace that somebody changed.
@@ -839,7 +891,10 @@ fn after(change: impl FnOnce(&Path), line: &str) -> String {
     let session = Session::new(&PACK).workspace(place.workspace().write("docs/"));
     let started = std::time::Instant::now();
     let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
-    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{line}: {said}");
+    assert!(
+        started.elapsed() < std::time::Duration::from_secs(20),
+        "{line}: {said}"
+    );
     said
 }
 
@@ -861,13 +916,20 @@ fn alternates_that_are_no_plain_short_file_are_refused() {
         ("cannot be read", |file| std::fs::create_dir(file).unwrap()),
         ("is a link", |file| symlink("../pack", file).unwrap()),
         ("is a link", |file| symlink("nowhere", file).unwrap()),
-        ("come from", |file| std::fs::write(file, "../../../../outside/objects").unwrap()),
-        ("come from", |file| std::fs::write(file, "#\n\n\"../x\"\n").unwrap()),
+        ("come from", |file| {
+            std::fs::write(file, "../../../../outside/objects").unwrap()
+        }),
+        ("come from", |file| {
+            std::fs::write(file, "#\n\n\"../x\"\n").unwrap()
+        }),
     ];
     for (why, change) in changes {
         for line in ["log", "status", "show HEAD:a.txt", "add a.txt"] {
             let said = after(|git| change(&git.join("objects/info/alternates")), line);
-            assert!(said.starts_with("no: ") && said.contains(why), "{why}: {line}: {said}");
+            assert!(
+                said.starts_with("no: ") && said.contains(why),
+                "{why}: {line}: {said}"
+            );
         }
     }
 }
@@ -875,8 +937,18 @@ fn alternates_that_are_no_plain_short_file_are_refused() {
 #[test]
 fn a_head_that_git_does_not_take_makes_no_repository() {
     let plain = [
-        "", "\n", "garbage", "ref:", "ref: x", "ref: /etc/passwd", "ref: ../refs/heads/main", "refs/heads/main",
-        "0123456789abcdef", "zz23456789012345678901234567890123456789", "\0", "\u{feff}ref: refs/heads/main",
+        "",
+        "\n",
+        "garbage",
+        "ref:",
+        "ref: x",
+        "ref: /etc/passwd",
+        "ref: ../refs/heads/main",
+        "refs/heads/main",
+        "0123456789abcdef",
+        "zz23456789012345678901234567890123456789",
+        "\0",
+        "\u{feff}ref: refs/heads/main",
     ];
     let long = format!("ref: refs/heads/{}", "x".repeat(70_000));
     let mut changes: Vec<Box<dyn Fn(&Path)>> = vec![
@@ -928,10 +1000,16 @@ fn formats_of_repositories_that_nobody_knows_are_refused() {
                 std::fs::write(git.join("config"), before + config).unwrap();
             };
             let said = after(append, line);
-            assert!(said.starts_with("no: ") && said.contains("`.git`") | said.contains("settings"), "{config}{line}: {said}");
+            assert!(
+                said.starts_with("no: ") && said.contains("`.git`") | said.contains("settings"),
+                "{config}{line}: {said}"
+            );
         }
     }
-    for config in ["[core]\nrepositoryformatversion = 1\n[extensions]\nnoop = true\n", "[core]\nrepositoryformatversion = 1\n"] {
+    for config in [
+        "[core]\nrepositoryformatversion = 1\n[extensions]\nnoop = true\n",
+        "[core]\nrepositoryformatversion = 1\n",
+    ] {
         let append = |git: &Path| {
             let before = std::fs::read_to_string(git.join("config")).unwrap();
             std::fs::write(git.join("config"), before + config).unwrap();

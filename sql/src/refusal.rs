@@ -40,7 +40,9 @@ pub enum Refusal {
         now: String,
     },
     /// More tables than one component has.
-    #[error("the component would have more than {limit} {what}, which is the most; put them together or drop some")]
+    #[error(
+        "the component would have more than {limit} {what}, which is the most; put them together or drop some"
+    )]
     SchemaTooLarge {
         /// What there is too much of.
         what: &'static str,

@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::{
-    MAX_MIGRATIONS, MAX_SCHEMA_BYTES, MAX_SCHEMA_COLUMNS, MAX_SCHEMA_INDEXES, MAX_SCHEMA_TABLES,
-};
 use crate::read::{Owner, definition};
 use crate::refusal::{Problem, Problems, Refusal, not_allowed};
 use crate::sqlite;
 use crate::stack;
 use crate::token::pieces;
 use crate::tree::{Column, CreateTable, Definition, Name, Rule, TableRule};
+use crate::{MAX_MIGRATIONS, MAX_SCHEMA_BYTES, MAX_SCHEMA_COLUMNS, MAX_SCHEMA_INDEXES, MAX_SCHEMA_TABLES};
 
 /// One step of a schema, as its component ships it.
 #[derive(Debug, Clone, Copy)]
@@ -189,7 +187,11 @@ impl Schema {
 
     /// Refuses a name that a log had, for anything but that log.
     fn unless_retired(&self, name: &Name, number: Option<usize>) -> Result<(), Refusal> {
-        let Some(had) = self.retired.get(&name.folded()).filter(|had| Some(**had) != number) else {
+        let Some(had) = self
+            .retired
+            .get(&name.folded())
+            .filter(|had| Some(**had) != number)
+        else {
             return Ok(());
         };
         let now = self.tables.iter().find(|(_, table)| table.number == *had);
@@ -262,11 +264,17 @@ fn size(table: &CreateTable) -> Size {
         TableRule::ForeignKey { columns, .. } => (columns.len(), 0),
         TableRule::Check(_) => (0, 0),
     });
-    let own = table.columns.iter().flat_map(|column| &column.rules).map(|rule| match rule {
-        Rule::PrimaryKey | Rule::Unique => (1, 1),
-        _ => (0, 0),
-    });
-    let (columns, indexes) = keys.chain(own).fold((0, 0), |all, key| (all.0 + key.0, all.1 + key.1));
+    let own = table
+        .columns
+        .iter()
+        .flat_map(|column| &column.rules)
+        .map(|rule| match rule {
+            Rule::PrimaryKey | Rule::Unique => (1, 1),
+            _ => (0, 0),
+        });
+    let (columns, indexes) = keys
+        .chain(own)
+        .fold((0, 0), |all, key| (all.0 + key.0, all.1 + key.1));
     Size {
         columns: table.columns.len() + columns,
         indexes,
@@ -353,7 +361,9 @@ fn read_step(prefix: &str, step: Step<'_>, schema: &mut Schema, problems: &mut V
         match &definition {
             // What was read of a refused statement is applied too, so that those after it are not refused for it.
             Some(definition) => refusals.extend(schema.apply(definition).err()),
-            None => schema.unread.extend(table.iter().map(|table| table.to_ascii_lowercase())),
+            None => schema
+                .unread
+                .extend(table.iter().map(|table| table.to_ascii_lowercase())),
         }
         match definition.filter(|_| refusals.is_empty()) {
             Some(definition) => commands.push(Command {

@@ -515,7 +515,8 @@ fn all_that_is_wrong_with_one_statement_is_told() {
         6 shop_a: `],` is not allowed
         6 shop_a: ``y` is not allowed
         6 shop_a: ``` is not allowed
-    "#]].assert_eq(&told);
+    "#]]
+    .assert_eq(&told);
 }
 
 #[test]
@@ -544,7 +545,10 @@ fn what_the_parser_does_not_understand_is_told_in_plain_words() {
         "CREATE TEMP VIEW shop_v AS SELECT 1",
     ] {
         for reason in reasons(sql) {
-            assert!(!reason.contains("Expected:") && !reason.contains("found:"), "{reason}");
+            assert!(
+                !reason.contains("Expected:") && !reason.contains("found:"),
+                "{reason}"
+            );
             assert!(!reason.contains("Line:") && !reason.contains("EOF"), "{reason}");
             told += &format!("{sql}\n  {reason}\n");
         }
@@ -596,16 +600,25 @@ fn what_the_parser_does_not_understand_is_told_in_plain_words() {
     let call = read("SELECT a FROM shop_t WHERE (b = ").unwrap_err().to_string();
     assert!(!call.contains("Expected:"), "{call}");
     let call = read("WITH x AS MATERIALIZED (SELECT 1) SELECT * FROM x").unwrap_err();
-    assert!(call.to_string().starts_with("`MATERIALIZED` is not allowed"), "{call}");
+    assert!(
+        call.to_string().starts_with("`MATERIALIZED` is not allowed"),
+        "{call}"
+    );
 }
 
 #[test]
 fn the_tables_of_a_component_are_bounded() {
     let many = |count: usize, make: fn(usize) -> String| (0..count).map(make).collect::<Vec<_>>();
     let table = |number| format!("CREATE TABLE shop_{number} (a TEXT);");
-    let unique = |number| format!("CREATE TABLE shop_{number} (a TEXT UNIQUE, b TEXT PRIMARY KEY, UNIQUE (a, b));");
+    let unique =
+        |number| format!("CREATE TABLE shop_{number} (a TEXT UNIQUE, b TEXT PRIMARY KEY, UNIQUE (a, b));");
     let index = |number| format!("CREATE INDEX shop_i{number} ON shop_0 (a);");
-    let check = |number| format!("CREATE TABLE shop_{number} (a TEXT CHECK (a <> '{}'));", "x".repeat(3_000));
+    let check = |number| {
+        format!(
+            "CREATE TABLE shop_{number} (a TEXT CHECK (a <> '{}'));",
+            "x".repeat(3_000)
+        )
+    };
     let wide = |number| {
         let columns: Vec<String> = (0..100).map(|column| format!("c{column} TEXT")).collect();
         format!("CREATE TABLE shop_{number} ({});", columns.join(", "))
@@ -622,7 +635,10 @@ fn the_tables_of_a_component_are_bounded() {
     migrated(&steps).unwrap();
     steps.push("CREATE TABLE shop_again (a TEXT)");
     let told = migrated(&steps).unwrap_err();
-    assert!(told.contains("more than 200 tables") && told.contains("shop_again"), "{told}");
+    assert!(
+        told.contains("more than 200 tables") && told.contains("shop_again"),
+        "{told}"
+    );
     let indexed = [many(1, table), many(401, index)].concat();
     for (texts, what) in [
         (many(tables + 100, table), "more than 200 tables"),
@@ -632,7 +648,10 @@ fn the_tables_of_a_component_are_bounded() {
         (many(45, check), "more than 131072 bytes"),
     ] {
         let told = refused(texts);
-        assert!(told.contains(what) && told.matches("would have more than").count() == 1, "{told}");
+        assert!(
+            told.contains(what) && told.matches("would have more than").count() == 1,
+            "{told}"
+        );
     }
 }
 

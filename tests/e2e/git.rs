@@ -234,7 +234,11 @@ async fn no_link_leads_git_out_of_the_workspace() {
 async fn no_commit_of_a_repository_moves_a_prefix_elsewhere() {
     let place = place("git = \"write\"");
     let config = std::fs::read_to_string(place.config()).unwrap();
-    std::fs::write(place.config(), config.replace("write = [\".\"]", "write = [\"docs/\"]")).unwrap();
+    std::fs::write(
+        place.config(),
+        config.replace("write = [\".\"]", "write = [\"docs/\"]"),
+    )
+    .unwrap();
     let main = place.path().join("main");
     std::fs::create_dir_all(main.join("docs")).unwrap();
     std::fs::create_dir_all(main.join("src")).unwrap();
@@ -261,7 +265,10 @@ async fn no_commit_of_a_repository_moves_a_prefix_elsewhere() {
     ] {
         let said = run(&session, line).await;
         assert!(!said.starts_with("Exited(0)"), "{line}: {said}");
-        assert!(std::fs::symlink_metadata(main.join("docs")).unwrap().is_dir(), "{line}");
+        assert!(
+            std::fs::symlink_metadata(main.join("docs")).unwrap().is_dir(),
+            "{line}"
+        );
     }
     let said = run(&session, "restore --source=main -- docs").await;
     assert!(said.starts_with("Exited(0)"), "{said}");

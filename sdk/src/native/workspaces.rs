@@ -113,7 +113,9 @@ impl Workspace {
             top: &found.prefix,
             prefixes: &self.info.write_prefixes,
         };
-        let asking = Command::new("git").timeout(command.timeout).output_limit(MAX_OUTPUT);
+        let asking = Command::new("git")
+            .timeout(command.timeout)
+            .output_limit(MAX_OUTPUT);
         git.keep_within(bounds, &mut |question| run(question, &asking))?;
         let outcome = run(&git.arguments, command)?;
         git.kept_within(bounds)?;

@@ -204,11 +204,7 @@ impl<'a> Context<'a> {
     }
 
     /// What was read or, if reading goes on behind a refusal, what takes its place until all is told.
-    fn or_else<T>(
-        &mut self,
-        read: Result<T, Refusal>,
-        instead: impl FnOnce() -> T,
-    ) -> Result<T, Refusal> {
+    fn or_else<T>(&mut self, read: Result<T, Refusal>, instead: impl FnOnce() -> T) -> Result<T, Refusal> {
         match read {
             Err(refusal) if self.collects && self.refused.len() < MAX_REFUSALS => {
                 if !self.refused.contains(&refusal) {

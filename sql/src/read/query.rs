@@ -1,11 +1,11 @@
 //! Queries: WITH, SELECT, VALUES and what puts them together.
 
 use sqlparser::ast::{
-    Cte as ParsedCte, Distinct, Expr as ParsedExpr, GroupByExpr, Join as ParsedJoin,
-    JoinConstraint, JoinOperator, LimitClause, ObjectName, Offset, OrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, OrderBySort, Parens, Query as ParsedQuery, Select as ParsedSelect, SelectFlavor,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, Values, WildcardAdditionalOptions, With as ParsedWith,
+    Cte as ParsedCte, Distinct, Expr as ParsedExpr, GroupByExpr, Join as ParsedJoin, JoinConstraint,
+    JoinOperator, LimitClause, ObjectName, Offset, OrderBy, OrderByExpr, OrderByKind, OrderByOptions,
+    OrderBySort, Parens, Query as ParsedQuery, Select as ParsedSelect, SelectFlavor, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef,
+    TableFactor, TableWithJoins, Values, WildcardAdditionalOptions, With as ParsedWith,
 };
 
 use super::expr::{expr, list, optional};

@@ -72,7 +72,10 @@ pub(super) fn together(refusals: Vec<Refusal>, allowed: &str) -> Refusal {
     match (refusals.next(), refusals.len()) {
         (Some(only), 0) => only,
         (first, _) => {
-            let reasons = first.into_iter().chain(refusals).map(|refusal| refusal.to_string());
+            let reasons = first
+                .into_iter()
+                .chain(refusals)
+                .map(|refusal| refusal.to_string());
             let reasons: Vec<String> = reasons
                 .map(|reason| reason.strip_suffix(&tail).map_or(reason.clone(), str::to_owned))
                 .collect();

@@ -477,9 +477,16 @@ mod tests {
                 "add {x}: it\n\nStep S1\n",
                 "add {x}: it\n\nStep \n",
             ),
-            ("{unknown} {summary}", "{unknown} add {x}: it\n", "{unknown} add {x}: it\n"),
+            (
+                "{unknown} {summary}",
+                "{unknown} add {x}: it\n",
+                "{unknown} add {x}: it\n",
+            ),
         ] {
-            assert_eq!((said(template, "S1"), said(template, "")), (with.to_owned(), without.to_owned()));
+            assert_eq!(
+                (said(template, "S1"), said(template, "")),
+                (with.to_owned(), without.to_owned())
+            );
         }
     }
 }

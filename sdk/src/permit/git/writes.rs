@@ -139,7 +139,8 @@ impl GitCommand {
         if kind == DIRECTORY && inside.is_some_and(|inside| is_below(inside, bounds.prefixes)) {
             return Ok(());
         }
-        let Some(inside) = inside.filter(|inside| bounds.prefixes.iter().any(|prefix| covers(prefix, inside)))
+        let Some(inside) =
+            inside.filter(|inside| bounds.prefixes.iter().any(|prefix| covers(prefix, inside)))
         else {
             return Err(self.outside(&shown, bounds));
         };
