@@ -1018,3 +1018,41 @@ fn formats_of_repositories_that_nobody_knows_are_refused() {
         assert_eq!(said, "0 x\nx\n", "{config}");
     }
 }
+
+#[test]
+fn nothing_behind_a_link_is_removed() {
+    for prefix in [".", "docs/"] {
+        for (target, victim) in [("../src", "main/src/x"), ("../../outside", "outside/x")] {
+            for deep in ["docs/sub", "docs/sub/deep"] {
+                let place = Place::new();
+                for directory in ["main/src/deep", "outside/deep", "main/docs/sub/deep"] {
+                    std::fs::create_dir_all(place.at(directory)).unwrap();
+                    std::fs::write(place.at(directory).join("x"), "x\n").unwrap();
+                    std::fs::write(place.at(directory).join("../x"), "x\n").unwrap();
+                }
+                place.git(&["add", "-A"]);
+                place.git(&["commit", "-qm", "both"]);
+                std::fs::remove_dir_all(place.at("main/docs/sub")).unwrap();
+                symlink(target, place.at("main/docs/sub")).unwrap();
+                let session = Session::new(&PACK).workspace(place.workspace().write(prefix));
+                let file = format!("{deep}/x");
+                for line in [
+                    ["rm", "-f", &file],
+                    ["rm", "-rf", deep],
+                    ["rm", "-rf", "docs"],
+                    ["rm", "-rf", "."],
+                ] {
+                    let said = run(&session, &line, "");
+                    assert!(said.starts_with("no: "), "{prefix} {line:?}: {said}");
+                    assert!(
+                        place.at(victim).exists() && place.at("main/src/deep/x").exists(),
+                        "{line:?}"
+                    );
+                    assert!(place.at("outside/deep/x").exists(), "{line:?}");
+                }
+                assert!(run(&session, &["rm", "-rq", "--cached", "docs/sub"], "").starts_with("0 "));
+                assert!(place.at(victim).exists());
+            }
+        }
+    }
+}

@@ -4,6 +4,8 @@
 //! place of a directory. So git is asked for the names and kinds of what it would write, and the prefixes
 //! themselves are looked at without following links, before a command and after it.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use cap_fs_ext::DirExt;
@@ -48,6 +50,9 @@ const DIRECTORY: &[u8] = b"040000";
 impl GitCommand {
     /// Refuses a command that would write what is not below the prefixes, or make a prefix another place.
     pub fn keep_within(&self, bounds: Bounds<'_>, ask: Ask<'_>) -> Result<(), ProcessError> {
+        if let (TreeWrites::Below(paths), "rm") = (&self.writes, self.name) {
+            self.removes(paths, bounds, ask)?;
+        }
         if self.is_free(bounds) {
             return Ok(());
         }
@@ -87,6 +92,31 @@ impl GitCommand {
         self.writes == TreeWrites::Nothing || (all && bounds.top.is_empty())
     }
 
+    /// Refuses to remove what is behind a link: `git rm` follows links in the middle of a path.
+    fn removes(&self, paths: &[String], bounds: Bounds<'_>, ask: Ask<'_>) -> Result<(), ProcessError> {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let listed = self.told(ask, "ls-files -z --full-name", &[], &paths, bounds)?;
+        if listed.stdout.is_cut() {
+            return Err(self.outside("more files than can be looked at: name fewer paths; it", bounds));
+        }
+        let names = listed.stdout.bytes.split(|byte| *byte == 0);
+        let mut directories: Vec<&[u8]> = names
+            .filter_map(|name| name.strip_prefix(bounds.top.as_bytes()))
+            .filter_map(|name| Some(&name[..name.iter().rposition(|byte| *byte == b'/')?]))
+            .collect();
+        directories.dedup();
+        for directory in directories {
+            if let Some(at) = link_in(bounds.tree, directory) {
+                return Err(ProcessError::Denied(format!(
+                    "`git {}` would remove what is behind the link `{}`; `git rm --cached` takes paths out of the index alone",
+                    self.name,
+                    at.escape_debug()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Files at paths, in the index and in the revision that they come from.
     fn restores(&self, paths: &[String], bounds: Bounds<'_>, ask: Ask<'_>) -> Result<(), ProcessError> {
         let paths: Vec<String> = paths.iter().map(|path| plain(path)).collect();
@@ -95,9 +125,9 @@ impl GitCommand {
         }
         // What is below a prefix stays below it, whatever it is. A path that is a prefix itself may be anything.
         let strictly = |path: &&String| {
-            let prefixes = bounds.prefixes.iter();
-            let mut directories = prefixes.filter(|prefix| prefix.ends_with('/'));
-            bounds.top.is_empty() && directories.any(|prefix| covers(prefix, path))
+            let mut prefixes = bounds.prefixes.iter();
+            let is_directory = |prefix: &str| prefix.ends_with('/') || covers(prefix, "any/path");
+            !path.is_empty() && prefixes.any(|prefix| is_directory(prefix) && covers(prefix, path))
         };
         for path in paths.iter().filter(|path| !strictly(path)) {
             let path = if path.is_empty() { "." } else { path };
@@ -287,6 +317,27 @@ fn is_below(path: &str, prefixes: &[String]) -> bool {
     let all = prefixes.iter().any(|prefix| covers(prefix, "any/path"));
     let mut prefixes = prefixes.iter();
     all || !path.is_empty() && prefixes.any(|prefix| covers(prefix, path) || covers(prefix, &inside))
+}
+
+/// The first link on the way to a directory, and into it.
+fn link_in(tree: &Dir, directory: &[u8]) -> Option<String> {
+    let mut dir = tree.try_clone().ok()?;
+    for (place, byte) in directory.iter().chain(b"/").enumerate() {
+        if *byte != b'/' {
+            continue;
+        }
+        let begin = directory[..place]
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(0, |slash| slash + 1);
+        let name = Path::new(OsStr::from_bytes(&directory[begin..place]));
+        if dir.symlink_metadata(name).ok()?.is_symlink() {
+            return Some(String::from_utf8_lossy(&directory[..place]).into_owned());
+        }
+        // What is no directory holds nothing that could be removed.
+        dir = dir.open_dir_nofollow(name).ok()?;
+    }
+    None
 }
 
 /// Whether a prefix is where its name says, as far as it exists. The error is the path that is not.
