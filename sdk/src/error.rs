@@ -176,8 +176,8 @@ impl NextCall {
 }
 
 impl From<DbError> for ToolError {
-    /// Storage failures a caller can do something about keep their message; the rest say only that
-    /// storage failed, because the log has the reason.
+    /// Storage failures say what to do about them. Those of the host itself say only that storage failed,
+    /// because the log has the reason.
     fn from(err: DbError) -> ToolError {
         let (code, remediation) = match &err {
             DbError::Full => (
@@ -189,11 +189,93 @@ impl From<DbError> for ToolError {
                 "DEADLINE_EXCEEDED",
                 "Ask for less at once, or raise the call's deadline.",
             ),
-            _ => (
+            DbError::Refused(_) => (
+                "STORAGE_FAILED",
+                "Correct the statement; docs/writing-a-pack.md lists what SQL may say.",
+            ),
+            DbError::Constraint(_) => (
+                "STORAGE_FAILED",
+                "Correct the values; the constraint is in the pack's migrations.",
+            ),
+            DbError::ReadOnly => (
+                "STORAGE_FAILED",
+                "Declare the tool with Effect::Write, or leave the change out.",
+            ),
+            DbError::TransactionState(_) => (
+                "STORAGE_FAILED",
+                "Use storage inside of cx.transaction in a Run tool, one transaction after the other.",
+            ),
+            DbError::Type { .. } => (
+                "STORAGE_FAILED",
+                "Read the column as the type that its migration gives it, or as an Option if it may be NULL.",
+            ),
+            DbError::Internal => (
                 "STORAGE_FAILED",
                 "Look at the host's log under the operation's id.",
             ),
         };
-        ToolError::new(code, err.to_string()).remediation(remediation)
+        let error = ToolError::new(code, err.to_string()).remediation(remediation);
+        match err {
+            DbError::Refused(reason) | DbError::Constraint(reason) | DbError::TransactionState(reason) => {
+                error.context("reason", reason)
+            }
+            _ => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DbError, ToolError};
+
+    #[test]
+    fn refused_sql_says_what_sql_may_say_and_why_it_was_refused() {
+        let error = ToolError::from(DbError::Refused("`PRAGMA` is not allowed".to_owned()));
+        assert!(error.remediation.contains("docs/writing-a-pack.md"), "{error:?}");
+        assert_eq!(error.context["reason"], "`PRAGMA` is not allowed");
+        let log = |err| ToolError::from(err).remediation.contains("log");
+        assert!(log(DbError::Internal));
+        for err in [
+            DbError::Refused(String::new()),
+            DbError::Constraint(String::new()),
+            DbError::ReadOnly,
+            DbError::TooLarge(String::new()),
+            DbError::Full,
+            DbError::Interrupted,
+            DbError::TransactionState(String::new()),
+            DbError::Type {
+                column: 0,
+                wanted: "i64",
+            },
+        ] {
+            assert!(!log(err.clone()), "{err:?}");
+        }
+    }
+
+    #[test]
+    fn refusals_about_workspaces_name_the_keys_that_would_help() {
+        use crate::{ProcessError, WorkspaceError};
+        let said = |error: ToolError| error.remediation;
+        let unknown = said(WorkspaceError::Unknown("x".to_owned()).into());
+        assert_eq!(
+            unknown,
+            said(ProcessError::UnknownWorkspace("x".to_owned()).into())
+        );
+        for key in [
+            "[workspaces.NAME]",
+            "path = \"/srv/app\"",
+            "grants.workspaces = [\"NAME\"]",
+        ] {
+            assert!(unknown.contains(key), "{unknown}");
+        }
+        let denied = said(WorkspaceError::Denied("x".to_owned()).into());
+        assert!(
+            denied.contains("write = [\"docs/\"] in [workspaces.NAME]"),
+            "{denied}"
+        );
+        let denied = said(ProcessError::Denied("x".to_owned()).into());
+        for key in ["git = \"write\"", "tests.default = [", "grants.process = ["] {
+            assert!(denied.contains(key), "{denied}");
+        }
     }
 }

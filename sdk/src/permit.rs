@@ -6,7 +6,9 @@ mod repository;
 use crate::workspace::covers;
 use crate::{Command, GitAccess, Want, WorkspaceInfo};
 
-pub use git::{GitCommand, TreeWrites, environment as git_environment, names_filters};
+pub use git::{
+    Ask as GitAsk, Bounds as GitBounds, GitCommand, TreeWrites, environment as git_environment, names_filters,
+};
 pub use repository::{GitTerms, Repository, Unusable, find as repository, no_repository};
 
 /// What a pack asked for, sorted by what it is about.

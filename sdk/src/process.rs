@@ -237,12 +237,11 @@ impl From<ProcessError> for ToolError {
         let (code, remediation) = match &err {
             ProcessError::Denied(_) => (
                 "PROCESS_DENIED",
-                "The operator decides what a pack may run: its grants, and the workspace's tests and git.",
+                "If the message names no key, the operator allows git with git = \"read\" or git = \"write\" in \
+                 [workspaces.NAME], a test with tests.default = [\"cargo\", \"test\"] there, and a program with \
+                 grants.process = [\"make\"] in [packs.PACK].",
             ),
-            ProcessError::UnknownWorkspace(_) => (
-                "WORKSPACE_UNKNOWN",
-                "Name a workspace that is registered under [workspaces.NAME] and granted to the pack.",
-            ),
+            ProcessError::UnknownWorkspace(_) => ("WORKSPACE_UNKNOWN", crate::workspace::UNKNOWN),
             ProcessError::Invalid(_) => ("PROCESS_INVALID", "Send shorter arguments without NUL."),
             ProcessError::NotStarted(_) => (
                 "PROCESS_NOT_STARTED",

@@ -238,16 +238,19 @@ pub enum WorkspaceError {
     Internal,
 }
 
+/// What to do about a workspace that a pack does not have.
+pub(crate) const UNKNOWN: &str = "Name a workspace that the pack has. The operator registers one with path = \"/srv/app\" in \
+                                  [workspaces.NAME], and grants it with grants.workspaces = [\"NAME\"] in \
+                                  [packs.PACK].";
+
 impl From<WorkspaceError> for ToolError {
     fn from(err: WorkspaceError) -> ToolError {
         let (code, remediation) = match &err {
-            WorkspaceError::Unknown(_) => (
-                "WORKSPACE_UNKNOWN",
-                "Name a workspace that is registered under [workspaces.NAME] and granted to the pack.",
-            ),
+            WorkspaceError::Unknown(_) => ("WORKSPACE_UNKNOWN", UNKNOWN),
             WorkspaceError::Denied(_) => (
                 "WORKSPACE_DENIED",
-                "Use a relative path inside the workspace; what may be written there is up to the operator.",
+                "Use a relative path inside the workspace. The operator lets packs write below a directory with, for \
+                 example, write = [\"docs/\"] in [workspaces.NAME], and lets the pack use it with grants.workspaces.",
             ),
             WorkspaceError::NotFound(_) => (
                 "FILE_NOT_FOUND",

@@ -646,3 +646,413 @@ fn files_that_git_writes_are_below_the_prefixes() {
         "elsewhere\n"
     );
 }
+
+/// A workspace with `docs/` and, on branches, other things in its place.
+fn with_leading_branches() -> Place {
+    let place = Place::new();
+    std::fs::create_dir_all(place.at("main/src")).unwrap();
+    place.commit("src/lib.rs", "lib\n");
+    place.commit("notes.md", "notes\n");
+    for (branch, target) in [
+        ("link", "src"),
+        ("outside", "../outside"),
+        ("absolute", "/tmp"),
+        ("nowhere", "x"),
+    ] {
+        place.git(&["switch", "-qc", branch, "main"]);
+        std::fs::remove_dir_all(place.at("main/docs")).unwrap();
+        std::fs::remove_file(place.at("main/notes.md")).unwrap();
+        symlink(target, place.at("main/docs")).unwrap();
+        symlink(target, place.at("main/notes.md")).unwrap();
+        place.commit("more", branch);
+    }
+    place.git(&["switch", "-qc", "file", "main"]);
+    std::fs::remove_dir_all(place.at("main/docs")).unwrap();
+    place.commit("docs", "a file\n");
+    place.git(&["switch", "-qc", "module", "main"]);
+    place.git(&["rm", "-rq", "docs"]);
+    let head = std::fs::read_to_string(place.at("main/.git/refs/heads/file")).unwrap();
+    let entry = format!("160000,{},docs", head.trim());
+    place.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    place.git(&["commit", "-qm", "module"]);
+    place.git(&["switch", "-q", "main"]);
+    place
+}
+
+#[test]
+fn no_command_puts_a_link_a_submodule_or_a_file_in_a_prefixs_place() {
+    let place = with_leading_branches();
+    let session = Session::new(&PACK).workspace(place.workspace().write("docs/").write("notes.md"));
+    for branch in ["link", "outside", "absolute", "nowhere", "file", "module"] {
+        for line in [
+            "restore --source=BRANCH -- docs",
+            "restore --source BRANCH docs/",
+            "restore -sBRANCH -SW -- ./docs",
+            "restore --source=main --source=BRANCH -- docs//",
+            "restore --overlay --source=BRANCH -- docs/b.md docs",
+            "restore --source=BRANCH^{tree} -- docs",
+            "--no-replace-objects restore --source=BRANCH -- docs",
+            "restore --source=BRANCH:./ -- docs",
+            "switch BRANCH",
+            "switch --detach BRANCH",
+            "switch -c new BRANCH",
+            "checkout BRANCH -- docs",
+            "checkout BRANCH",
+            "reset --hard BRANCH",
+            "reset --keep BRANCH",
+            "merge BRANCH",
+            "stash pop",
+            "apply x.patch",
+            "read-tree -u BRANCH",
+            "checkout-index -f docs",
+        ] {
+            let line = line.replace("BRANCH", branch);
+            let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
+            assert!(!said.starts_with("0 "), "{line}: {said}");
+            let docs = std::fs::symlink_metadata(place.at("main/docs")).unwrap();
+            assert!(docs.is_dir(), "{line}: {said}");
+        }
+    }
+    for line in ["restore --source=link -- notes.md", "restore -SW -slink notes.md"] {
+        let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
+        assert!(
+            said.contains("a link or a submodule at notes.md"),
+            "{line}: {said}"
+        );
+    }
+    // What is in the index is a source too.
+    assert_eq!(
+        run(&session, &["restore", "--staged", "--source=link", "."], ""),
+        "0 "
+    );
+    for line in [
+        "restore docs",
+        "restore -- docs notes.md",
+        "restore notes.md",
+        "rm -rf docs",
+    ] {
+        let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
+        assert!(said.starts_with("no: "), "{line}: {said}");
+    }
+    let said = said(
+        &session,
+        "hand_write",
+        &serde_json::json!({"path": "docs/lib.rs", "content": "x"}),
+    );
+    assert_eq!(said, "ok");
+    assert_eq!(
+        std::fs::read_to_string(place.at("main/src/lib.rs")).unwrap(),
+        "lib\n"
+    );
+}
+
+#[test]
+fn what_is_a_directory_at_a_prefix_is_restored_as_before() {
+    let place = with_leading_branches();
+    place.commit("docs/b.md", "three\n");
+    let session = Session::new(&PACK).workspace(place.workspace().write("docs/").write("notes.md"));
+    let read = || std::fs::read_to_string(place.at("main/docs/b.md")).unwrap();
+    for (line, content) in [
+        ("restore --source=HEAD~1 -- docs", "two\n"),
+        ("restore docs", "three\n"),
+        ("restore --source=HEAD~1 -SW docs/ notes.md", "two\n"),
+        ("restore -SW docs", "three\n"),
+        ("restore --source=HEAD~1 docs/b.md", "two\n"),
+    ] {
+        let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
+        assert_eq!((said.as_str(), read().as_str()), ("0 ", content), "{line}");
+    }
+    assert_eq!(run(&session, &["rm", "-rfq", "docs"], ""), "0 ");
+    assert!(!place.at("main/docs/b.md").exists());
+}
+
+#[test]
+fn a_prefix_that_is_a_link_already_is_not_written_through_nor_replaced() {
+    let place = with_leading_branches();
+    std::fs::remove_dir_all(place.at("main/docs")).unwrap();
+    symlink("src", place.at("main/docs")).unwrap();
+    let session = Session::new(&PACK).workspace(place.workspace().write("docs/"));
+    for line in [
+        "restore docs",
+        "restore docs/b.md",
+        "rm -f docs/b.md",
+        "switch side",
+    ] {
+        let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
+        assert!(
+            said.contains("`docs` is a link or no directory"),
+            "{line}: {said}"
+        );
+    }
+    assert!(place.at("main/docs").is_symlink());
+    let said = said(
+        &session,
+        "hand_write",
+        &serde_json::json!({"path": "docs/lib.rs", "content": "x"}),
+    );
+    assert!(said.starts_with("no: "), "{said}");
+    assert_eq!(
+        std::fs::read_to_string(place.at("main/src/lib.rs")).unwrap(),
+        "lib\n"
+    );
+}
+
+#[test]
+fn a_name_that_several_things_have_is_the_one_that_git_takes() {
+    let place = Place::new();
+    place.git(&["switch", "-qc", "evil"]);
+    place.commit("a.txt", "evil\n");
+    place.git(&["switch", "-qc", "good", "main"]);
+    place.commit("docs/b.md", "good\n");
+    place.git(&["switch", "-q", "main"]);
+    // Checked as the tag, such names would be let through, and git takes the branch.
+    for name in ["both", "@both", "refs/heads/both", "heads/both", "tags/both"] {
+        place.git(&["update-ref", &format!("refs/heads/{name}"), "evil"]);
+        place.git(&["update-ref", &format!("refs/tags/{name}"), "good"]);
+    }
+    place.git(&["update-ref", "refs/heads/tagged", "good"]);
+    place.git(&["update-ref", "refs/tags/tagged", "evil"]);
+    place.git(&["switch", "-q", "both"]);
+    place.git(&["switch", "-q", "main"]);
+    let session = Session::new(&PACK).workspace(place.workspace().write("docs/"));
+    for name in [
+        "both",
+        "@both",
+        "refs/heads/both",
+        "heads/both",
+        "@{-1}",
+        "tags/both",
+    ] {
+        for line in [
+            "switch",
+            "switch --detach",
+            "switch -c new",
+            "checkout",
+            "switch -C main",
+        ] {
+            let mut words: Vec<&str> = line.split(' ').collect();
+            words.push(name);
+            let said = run(&session, &words, "");
+            assert!(!said.starts_with("0 "), "{words:?}: {said}");
+            let content = std::fs::read_to_string(place.at("main/a.txt")).unwrap();
+            assert_eq!(content, "one\n", "{words:?}: {said}");
+        }
+    }
+    let said = run(&session, &["switch", "tagged"], "");
+    assert!(said.starts_with("0 "), "{said}");
+    let docs = || std::fs::read_to_string(place.at("main/docs/b.md")).unwrap();
+    assert_eq!(docs(), "good\n");
+    for line in [
+        "switch --detach main",
+        "switch --detach good~0",
+        "switch -c more main~0",
+    ] {
+        let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
+        assert_eq!(said, "0 ", "{line}");
+    }
+    assert_eq!(docs(), "two\n");
+}
+
+#[test]
+fn a_workspace_inside_the_work_tree_is_not_left_by_what_git_writes() {
+    let place = Place::new();
+    place.commit("docs/b.md", "three\n");
+    place.git(&["switch", "-qc", "only-docs"]);
+    place.commit("docs/b.md", "four\n");
+    place.git(&["switch", "-q", "main"]);
+    let inside = Workspace::new("main", &place.at("main/docs"))
+        .git(GitAccess::Write)
+        .write(".");
+    let session = Session::new(&PACK).workspace(inside.repository(&place.at("main")));
+    std::fs::write(place.at("main/a.txt"), "changed\n").unwrap();
+    for line in ["reset --hard", "switch --orphan x"] {
+        let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
+        assert!(said.contains("only files below docs/"), "{line}: {said}");
+    }
+    place.git(&["restore", "a.txt"]);
+    place.git(&["switch", "-qc", "both", "only-docs"]);
+    place.commit("a.txt", "both\n");
+    place.git(&["switch", "-q", "main"]);
+    let said = run(&session, &["switch", "both"], "");
+    assert!(said.contains("would write a.txt"), "{said}");
+    assert_eq!(run(&session, &["switch", "only-docs"], ""), "0 ");
+    assert_eq!(run(&session, &["restore", "--source=main", "."], ""), "0 ");
+    assert_eq!(
+        std::fs::read_to_string(place.at("main/docs/b.md")).unwrap(),
+        "three\n"
+    );
+}
+
+/// What git says in a workspace that somebody changed.
+fn after(change: impl FnOnce(&Path), line: &str) -> String {
+    let place = Place::new();
+    std::fs::create_dir_all(place.at("outside/objects/info")).unwrap();
+    change(&place.at("main/.git"));
+    let session = Session::new(&PACK).workspace(place.workspace().write("docs/"));
+    let started = std::time::Instant::now();
+    let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
+    assert!(
+        started.elapsed() < std::time::Duration::from_secs(20),
+        "{line}: {said}"
+    );
+    said
+}
+
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn alternates_that_are_no_plain_short_file_are_refused() {
+    let changes: [(&str, fn(&Path)); 7] = [
+        ("more than 65536 bytes", |file| {
+            // Git would read all of it, and the last line leads away.
+            let line = format!("{}\n", "#".repeat(99));
+            let outside = file.ancestors().nth(5).unwrap().join("outside/objects");
+            std::fs::write(file, line.repeat(700) + &outside.display().to_string()).unwrap();
+        }),
+        ("cannot be read", |file| pipe(file)),
+        ("cannot be read", |file| std::fs::create_dir(file).unwrap()),
+        ("is a link", |file| symlink("../pack", file).unwrap()),
+        ("is a link", |file| symlink("nowhere", file).unwrap()),
+        ("come from", |file| {
+            std::fs::write(file, "../../../../outside/objects").unwrap()
+        }),
+        ("come from", |file| {
+            std::fs::write(file, "#\n\n\"../x\"\n").unwrap()
+        }),
+    ];
+    for (why, change) in changes {
+        for line in ["log", "status", "show HEAD:a.txt", "add a.txt"] {
+            let said = after(|git| change(&git.join("objects/info/alternates")), line);
+            assert!(
+                said.starts_with("no: ") && said.contains(why),
+                "{why}: {line}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_head_that_git_does_not_take_makes_no_repository() {
+    let plain = [
+        "",
+        "\n",
+        "garbage",
+        "ref:",
+        "ref: x",
+        "ref: /etc/passwd",
+        "ref: ../refs/heads/main",
+        "refs/heads/main",
+        "0123456789abcdef",
+        "zz23456789012345678901234567890123456789",
+        "\0",
+        "\u{feff}ref: refs/heads/main",
+    ];
+    let long = format!("ref: refs/heads/{}", "x".repeat(70_000));
+    let mut changes: Vec<Box<dyn Fn(&Path)>> = vec![
+        Box::new(|head| pipe(head)),
+        Box::new(|head| std::fs::create_dir(head).unwrap()),
+        Box::new(|_| ()),
+        Box::new(|head| symlink("refs/heads/main", head).unwrap()),
+        Box::new(|head| symlink("/etc/passwd", head).unwrap()),
+    ];
+    for text in plain.into_iter().map(str::to_owned).chain([long]) {
+        changes.push(Box::new(move |head| std::fs::write(head, &text).unwrap()));
+    }
+    for (place, change) in changes.iter().enumerate() {
+        for line in ["diff a.txt docs/b.md", "log", "hash-object a.txt"] {
+            let said = after(
+                |git| {
+                    std::fs::remove_file(git.join("HEAD")).unwrap();
+                    change(&git.join("HEAD"));
+                },
+                line,
+            );
+            let refused = said.starts_with("no: ") || said.contains("not a git repository");
+            assert!(refused, "{place} {line}: {said}");
+        }
+    }
+}
+
+#[test]
+fn formats_of_repositories_that_nobody_knows_are_refused() {
+    for config in [
+        "[core]\nrepositoryformatversion = 2\n",
+        "[core]\nrepositoryformatversion = 99999999999999999999\n",
+        "[core]\nrepositoryformatversion = -1\n",
+        "[core]\nrepositoryformatversion = 1k\n",
+        "[core]\nrepositoryformatversion = 0x1\n",
+        "[core]\nrepositoryformatversion = yes\n",
+        "[core]\nrepositoryformatversion\n",
+        "[core]\nrepositoryformatversion =\n",
+        "[core]\nrepositoryformatversion = 1\nrepositoryformatversion = 2\n",
+        "[core]\nrepositoryformatversion = 1\n[extensions]\nunheardof = true\n",
+        "[extensions]\nunheardof = true\n",
+        "[core]\nrepositoryformatversion = 1\n[extensions \"sub\"]\nnoop = 1\n",
+        "[core]\nrepositoryformatversion = 0\n[extensions]\nobjectformat = sha256\n",
+        "[core]\nrepositoryformatversion = 1\n[extensions]\nrefstorage = elsewhere\n",
+    ] {
+        for line in ["log", "diff a.txt docs/b.md", "status", "add a.txt"] {
+            let append = |git: &Path| {
+                let before = std::fs::read_to_string(git.join("config")).unwrap();
+                std::fs::write(git.join("config"), before + config).unwrap();
+            };
+            let said = after(append, line);
+            assert!(
+                said.starts_with("no: ") && said.contains("`.git`") | said.contains("settings"),
+                "{config}{line}: {said}"
+            );
+        }
+    }
+    for config in [
+        "[core]\nrepositoryformatversion = 1\n[extensions]\nnoop = true\n",
+        "[core]\nrepositoryformatversion = 1\n",
+    ] {
+        let append = |git: &Path| {
+            let before = std::fs::read_to_string(git.join("config")).unwrap();
+            std::fs::write(git.join("config"), before + config).unwrap();
+        };
+        let said = after(append, "log --format=%s");
+        assert_eq!(said, "0 x\nx\n", "{config}");
+    }
+}
+
+#[test]
+fn nothing_behind_a_link_is_removed() {
+    for prefix in [".", "docs/"] {
+        for (target, victim) in [("../src", "main/src/x"), ("../../outside", "outside/x")] {
+            for deep in ["docs/sub", "docs/sub/deep"] {
+                let place = Place::new();
+                for directory in ["main/src/deep", "outside/deep", "main/docs/sub/deep"] {
+                    std::fs::create_dir_all(place.at(directory)).unwrap();
+                    std::fs::write(place.at(directory).join("x"), "x\n").unwrap();
+                    std::fs::write(place.at(directory).join("../x"), "x\n").unwrap();
+                }
+                place.git(&["add", "-A"]);
+                place.git(&["commit", "-qm", "both"]);
+                std::fs::remove_dir_all(place.at("main/docs/sub")).unwrap();
+                symlink(target, place.at("main/docs/sub")).unwrap();
+                let session = Session::new(&PACK).workspace(place.workspace().write(prefix));
+                let file = format!("{deep}/x");
+                for line in [
+                    ["rm", "-f", &file],
+                    ["rm", "-rf", deep],
+                    ["rm", "-rf", "docs"],
+                    ["rm", "-rf", "."],
+                ] {
+                    let said = run(&session, &line, "");
+                    assert!(said.starts_with("no: "), "{prefix} {line:?}: {said}");
+                    assert!(
+                        place.at(victim).exists() && place.at("main/src/deep/x").exists(),
+                        "{line:?}"
+                    );
+                    assert!(place.at("outside/deep/x").exists(), "{line:?}");
+                }
+                assert!(run(&session, &["rm", "-rq", "--cached", "docs/sub"], "").starts_with("0 "));
+                assert!(place.at(victim).exists());
+            }
+        }
+    }
+}

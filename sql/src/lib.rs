@@ -24,12 +24,20 @@ pub use schema::{Schema, Step, Table};
 
 /// Which reader checked a text. It grows when the subset gets narrower, so that what was accepted before is
 /// read again.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of one text.
 pub const MAX_TEXT: usize = 100_000;
 /// Bytes of all migrations of a component: each is kept while all are read.
 pub const MAX_MIGRATIONS: usize = 512 << 10;
+/// Tables of a component. Every connection keeps all of them in memory.
+pub const MAX_SCHEMA_TABLES: usize = 200;
+/// Indexes of a component, those of keys included.
+pub const MAX_SCHEMA_INDEXES: usize = 400;
+/// Columns of all tables and indexes of a component.
+pub const MAX_SCHEMA_COLUMNS: usize = 4_000;
+/// Bytes of all that makes the tables and indexes of a component, as they are printed.
+pub const MAX_SCHEMA_BYTES: usize = 128 << 10;
 /// Columns of a table, a row, a result, a key or an order.
 pub const MAX_COLUMNS: usize = 100;
 /// Terms that rows are sorted or grouped by: a sort is one step of the engine, which no deadline interrupts.

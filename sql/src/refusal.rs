@@ -28,6 +28,27 @@ pub enum Refusal {
         /// What was tried.
         verb: &'static str,
     },
+    /// A name that an append-only table had, for another table.
+    #[error(
+        "the name `{table}` belonged to an append-only table, which is `{now}` today: another table under it would pass for \
+         the log; choose another name"
+    )]
+    Retired {
+        /// The name.
+        table: String,
+        /// What the table that had it is called.
+        now: String,
+    },
+    /// More tables than one component has.
+    #[error(
+        "the component would have more than {limit} {what}, which is the most; put them together or drop some"
+    )]
+    SchemaTooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there may be.
+        limit: usize,
+    },
 }
 
 impl Refusal {
@@ -35,9 +56,9 @@ impl Refusal {
     #[must_use]
     pub fn table(&self) -> Option<&str> {
         match self {
-            Refusal::NotAllowed(_) => None,
+            Refusal::NotAllowed(_) | Refusal::SchemaTooLarge { .. } => None,
             Refusal::Foreign { name, .. } => Some(name),
-            Refusal::AppendOnly { table, .. } => Some(table),
+            Refusal::AppendOnly { table, .. } | Refusal::Retired { table, .. } => Some(table),
         }
     }
 }
@@ -83,18 +104,24 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Problems that a message shows.
+const SHOWN: usize = 50;
+
 /// All that is wrong with a component's migrations.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct Problems(pub Vec<Problem>);
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, problem) in self.0.iter().enumerate() {
+        for (place, problem) in self.0.iter().take(SHOWN).enumerate() {
             if place > 0 {
                 f.write_str("; ")?;
             }
             problem.fmt(f)?;
         }
-        Ok(())
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::MAX_MIGRATIONS;
 use crate::read::{Owner, definition};
 use crate::refusal::{Problem, Problems, Refusal, not_allowed};
 use crate::sqlite;
 use crate::stack;
 use crate::token::pieces;
 use crate::tree::{Column, CreateTable, Definition, Name, Rule, TableRule};
+use crate::{MAX_MIGRATIONS, MAX_SCHEMA_BYTES, MAX_SCHEMA_COLUMNS, MAX_SCHEMA_INDEXES, MAX_SCHEMA_TABLES};
 
 /// One step of a schema, as its component ships it.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,17 @@ pub struct Table {
     pub append_only: bool,
     /// A foreign key changes or deletes its rows.
     reacts: bool,
+    /// Which table it is, whatever it is called.
+    number: usize,
+    size: Size,
+}
+
+/// What a table or an index takes of every connection's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Size {
+    columns: usize,
+    indexes: usize,
+    bytes: usize,
 }
 
 /// One statement of a migration, printed.
@@ -49,7 +60,20 @@ pub struct Schema {
     /// The statements of each step, in order.
     pub steps: Vec<Vec<Command>>,
     append_only: Arc<BTreeSet<String>>,
+    /// Indexes by name in lower case: their table's number, and what they take.
+    indexes: BTreeMap<String, (usize, Size)>,
+    /// Names that append-only tables had, in lower case, and the numbers of those.
+    retired: BTreeMap<String, usize>,
+    /// Tables made so far.
+    made: usize,
+    /// Tables that a statement was about which could not be read.
+    unread: BTreeSet<String>,
+    /// Its tables passed a bound.
+    is_too_large: bool,
 }
+
+/// Problems that are kept.
+const MAX_PROBLEMS: usize = 1_000;
 
 impl Schema {
     /// Tables that are append-only, in lower case.
@@ -62,14 +86,12 @@ impl Schema {
     fn apply(&mut self, definition: &Definition) -> Result<(), Refusal> {
         match definition {
             Definition::CreateTable(table) => self.create(table)?,
-            Definition::AddColumn { table, column } if reacts(column) => {
-                if self.known(table).append_only {
-                    return Err(reaction(table));
-                }
-                self.table(table).reacts = true;
-            }
+            Definition::AddColumn { table, column } => self.add(table, column)?,
             Definition::AppendOnly { table } => {
                 let Some(known) = self.tables.get_mut(&table.folded()) else {
+                    if self.unread.contains(&table.folded()) {
+                        return Ok(());
+                    }
                     return not_allowed(format!(
                         "`{}` is made by no statement before this one",
                         table.as_str()
@@ -80,23 +102,28 @@ impl Schema {
                 }
                 known.append_only = true;
             }
-            Definition::RenameTable { table, to } => {
-                let known = self.tables.remove(&table.folded()).unwrap_or_default();
-                if self.tables.contains_key(&to.folded()) {
-                    return not_allowed(format!("there is a table `{}` already", to.as_str()));
+            Definition::RenameTable { table, to } => self.rename(table, to)?,
+            Definition::DropTable { table, .. } => {
+                if let Some(known) = self.tables.remove(&table.folded()) {
+                    self.indexes.retain(|_, (of, _)| *of != known.number);
                 }
-                self.tables.insert(to.folded(), known);
             }
-            Definition::DropTable { table, .. } => drop(self.tables.remove(&table.folded())),
-            Definition::AddColumn { .. }
-            | Definition::CreateIndex(_)
-            | Definition::RenameColumn { .. }
-            | Definition::DropColumn { .. }
-            | Definition::DropIndex { .. }
-            | Definition::Change(_) => return Ok(()),
+            Definition::CreateIndex(index) => {
+                let size = Size {
+                    columns: index.columns.len(),
+                    indexes: 1,
+                    bytes: printed(definition),
+                };
+                let of = self.known(&index.table).number;
+                self.indexes.entry(index.index.folded()).or_insert((of, size));
+            }
+            Definition::DropIndex { index, .. } => drop(self.indexes.remove(&index.folded())),
+            Definition::RenameColumn { .. } | Definition::DropColumn { .. } | Definition::Change(_) => {
+                return Ok(());
+            }
         }
         self.note();
-        Ok(())
+        self.bounded()
     }
 
     fn create(&mut self, table: &CreateTable) -> Result<(), Refusal> {
@@ -107,18 +134,107 @@ impl Schema {
         if reacts && table.append_only {
             return Err(reaction(&table.table));
         }
-        let there = self.tables.contains_key(&table.table.folded());
-        let known = self.table(&table.table);
-        if there {
+        if let Some(known) = self.tables.get(&table.table.folded()) {
             // IF NOT EXISTS leaves the table as it is.
             return match table.append_only == known.append_only {
                 true => Ok(()),
                 false => not_allowed("the table is there, and its append_only stays"),
             };
         }
-        known.append_only = table.append_only;
-        known.reacts = reacts;
+        self.unless_retired(&table.table, None)?;
+        self.made += 1;
+        let made = Table {
+            append_only: table.append_only,
+            reacts,
+            number: self.made,
+            size: size(table),
+        };
+        self.tables.insert(table.table.folded(), made);
         Ok(())
+    }
+
+    fn add(&mut self, table: &Name, column: &Column) -> Result<(), Refusal> {
+        let known = self.known(table);
+        if reacts(column) && known.append_only {
+            return Err(reaction(table));
+        }
+        let added = Definition::AddColumn {
+            table: table.clone(),
+            column: column.clone(),
+        };
+        let known = self.table(table);
+        known.reacts |= reacts(column);
+        known.size.columns += 1;
+        known.size.bytes += printed(&added);
+        Ok(())
+    }
+
+    /// A log keeps its rows under another name, and its old name stays its own: what is written under that
+    /// later would pass for the log.
+    fn rename(&mut self, table: &Name, to: &Name) -> Result<(), Refusal> {
+        let known = self.known(table);
+        if self.tables.contains_key(&to.folded()) && table.folded() != to.folded() {
+            return not_allowed(format!("there is a table `{}` already", to.as_str()));
+        }
+        self.unless_retired(to, Some(known.number))?;
+        self.tables.remove(&table.folded());
+        if known.append_only {
+            self.retired.insert(table.folded(), known.number);
+        }
+        self.tables.insert(to.folded(), known);
+        Ok(())
+    }
+
+    /// Refuses a name that a log had, for anything but that log.
+    fn unless_retired(&self, name: &Name, number: Option<usize>) -> Result<(), Refusal> {
+        let Some(had) = self
+            .retired
+            .get(&name.folded())
+            .filter(|had| Some(**had) != number)
+        else {
+            return Ok(());
+        };
+        let now = self.tables.iter().find(|(_, table)| table.number == *had);
+        Err(Refusal::Retired {
+            table: name.as_str().to_owned(),
+            now: now.map_or_else(String::new, |(now, _)| now.clone()),
+        })
+    }
+
+    /// Refuses more tables than every connection is to keep in mind.
+    fn bounded(&mut self) -> Result<(), Refusal> {
+        if self.is_too_large {
+            // It was told.
+            return Ok(());
+        }
+        let tables = self.tables.values().map(|table| table.size);
+        let sizes = tables.chain(self.indexes.values().map(|(_, size)| *size));
+        let all = sizes.fold(Size::default(), |all, size| Size {
+            columns: all.columns + size.columns,
+            indexes: all.indexes + size.indexes,
+            bytes: all.bytes + size.bytes,
+        });
+        let bounds = [
+            (self.tables.len(), MAX_SCHEMA_TABLES, "tables"),
+            (all.indexes, MAX_SCHEMA_INDEXES, "indexes, those of keys included"),
+            (
+                all.columns,
+                MAX_SCHEMA_COLUMNS,
+                "columns in its tables, keys and indexes",
+            ),
+            (
+                all.bytes,
+                MAX_SCHEMA_BYTES,
+                "bytes of statements that make its tables and indexes",
+            ),
+        ];
+        match bounds.into_iter().find(|(count, limit, _)| count > limit) {
+            Some((_, limit, what)) => {
+                self.is_too_large = true;
+                Err(Refusal::SchemaTooLarge { what, limit })
+            }
+            None => Ok(()),
+        }
     }
 
     fn known(&self, table: &Name) -> Table {
@@ -135,6 +251,34 @@ impl Schema {
         if names != *self.append_only {
             self.append_only = Arc::new(names);
         }
+    }
+}
+
+fn printed(definition: &Definition) -> usize {
+    sqlite::definition(definition).map_or(0, |sql| sql.len())
+}
+
+fn size(table: &CreateTable) -> Size {
+    let keys = table.constraints.iter().map(|constraint| match &constraint.rule {
+        TableRule::PrimaryKey(columns) | TableRule::Unique(columns) => (columns.len(), 1),
+        TableRule::ForeignKey { columns, .. } => (columns.len(), 0),
+        TableRule::Check(_) => (0, 0),
+    });
+    let own = table
+        .columns
+        .iter()
+        .flat_map(|column| &column.rules)
+        .map(|rule| match rule {
+            Rule::PrimaryKey | Rule::Unique => (1, 1),
+            _ => (0, 0),
+        });
+    let (columns, indexes) = keys
+        .chain(own)
+        .fold((0, 0), |all, key| (all.0 + key.0, all.1 + key.1));
+    Size {
+        columns: table.columns.len() + columns,
+        indexes,
+        bytes: printed(&Definition::CreateTable(table.clone())),
     }
 }
 
@@ -213,25 +357,32 @@ fn read_step(prefix: &str, step: Step<'_>, schema: &mut Schema, problems: &mut V
             prefix,
             append_only: &append_only,
         };
-        let read = definition(piece, owner).and_then(|definition| {
-            schema.apply(&definition)?;
-            Ok(definition)
-        });
-        match read {
-            Ok(definition) => commands.push(Command {
+        let (definition, mut refusals) = definition(piece, owner);
+        match &definition {
+            // What was read of a refused statement is applied too, so that those after it are not refused for it.
+            Some(definition) => refusals.extend(schema.apply(definition).err()),
+            None => schema
+                .unread
+                .extend(table.iter().map(|table| table.to_ascii_lowercase())),
+        }
+        match definition.filter(|_| refusals.is_empty()) {
+            Some(definition) => commands.push(Command {
                 sql: sqlite::definition(&definition),
                 definition,
                 append_only,
                 number: place + 1,
                 words,
             }),
-            Err(refusal) => problems.push(Problem {
+            None => problems.extend(refusals.into_iter().map(|refusal| Problem {
                 step: step.name.to_owned(),
                 statement: Some(place + 1),
-                words,
-                table: refusal.table().map(str::to_owned).or(table),
+                words: words.clone(),
+                table: refusal.table().map(str::to_owned).or(table.clone()),
                 refusal,
-            }),
+            })),
+        }
+        if problems.len() > MAX_PROBLEMS {
+            break;
         }
     }
     commands

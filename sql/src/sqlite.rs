@@ -85,11 +85,7 @@ impl Printer {
             if !table.columns.is_empty() {
                 printer.names(&table.columns);
             }
-            printer.say(match table.materialized {
-                None => " AS (",
-                Some(true) => " AS MATERIALIZED (",
-                Some(false) => " AS NOT MATERIALIZED (",
-            });
+            printer.say(" AS (");
             printer.query(&table.query);
             printer.say(")");
         });

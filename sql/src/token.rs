@@ -19,7 +19,7 @@ use lexer::Lexer;
 pub(crate) struct Piece<'a> {
     pub(crate) tokens: Vec<TokenWithSpan>,
     /// What is wrong with its words.
-    pub(crate) refused: Option<Refusal>,
+    pub(crate) refused: Vec<Refusal>,
     /// Its text, from the first word to the last.
     pub(crate) text: &'a str,
 }
@@ -166,7 +166,7 @@ mod tests {
             "SELECT \u{a0}1",
         ] {
             let pieces = pieces(text).unwrap();
-            assert!(pieces.iter().any(|piece| piece.refused.is_some()), "{text}");
+            assert!(pieces.iter().any(|piece| !piece.refused.is_empty()), "{text}");
         }
     }
 }

@@ -173,7 +173,6 @@ pub struct With {
 pub struct Cte {
     pub name: Name,
     pub columns: Vec<Name>,
-    pub materialized: Option<bool>,
     pub query: Query,
 }
 

@@ -317,7 +317,10 @@ fn append_only_goes_with_a_table_and_keeps_its_rows_in_migrations() {
     let log = "CREATE TABLE shop_log (id INTEGER PRIMARY KEY, line TEXT) WITH (append_only = true);";
     let schema = migrated(&[
         log,
-        "ALTER TABLE shop_log RENAME TO shop_journal; CREATE TABLE shop_log (id TEXT)",
+        "ALTER TABLE shop_log RENAME TO shop_journal; ALTER TABLE shop_journal RENAME TO shop_log;
+         ALTER TABLE shop_log RENAME TO shop_journal; CREATE UNIQUE INDEX shop_lines ON shop_journal (line);
+         ALTER TABLE shop_journal ADD COLUMN other TEXT NOT NULL DEFAULT 'x'; CREATE TABLE shop_logs (id TEXT);
+         INSERT INTO shop_journal (line) VALUES ('kept')",
     ])
     .unwrap();
     assert_eq!(schema.append_only(), &BTreeSet::from(["shop_journal".to_owned()]));
@@ -334,6 +337,19 @@ fn append_only_goes_with_a_table_and_keeps_its_rows_in_migrations() {
         "DROP TABLE IF EXISTS SHOP_log",
         "DROP TABLE shop_LOG",
         "ALTER TABLE shop_log DROP COLUMN line",
+        "ALTER TABLE shop_log RENAME COLUMN line TO other",
+        "ALTER TABLE SHOP_LOG RENAME line TO other",
+        "ALTER TABLE shop_log RENAME TO shop_x; ALTER TABLE shop_x RENAME COLUMN line TO other",
+        "ALTER TABLE shop_log RENAME TO shop_x; CREATE TABLE shop_log (id TEXT)",
+        "ALTER TABLE shop_log RENAME TO shop_x; CREATE TABLE IF NOT EXISTS Shop_Log (id TEXT)",
+        "ALTER TABLE shop_log RENAME TO shop_x; CREATE TABLE shop_LOG (id TEXT) WITH (append_only = true)",
+        "CREATE TABLE shop_y (id TEXT); ALTER TABLE shop_log RENAME TO shop_x; ALTER TABLE shop_y RENAME TO shop_log",
+        "ALTER TABLE shop_log RENAME TO shop_x; ALTER TABLE shop_x RENAME TO shop_z; CREATE TABLE shop_x (id TEXT)",
+        "ALTER TABLE shop_log RENAME TO shop_x; ALTER TABLE shop_x RENAME TO shop_log; CREATE TABLE shop_x (id TEXT)",
+        "DROP TABLE shop_log; CREATE TABLE shop_log (id TEXT)",
+        "WITH x AS (SELECT 1) UPDATE shop_log SET line = ''",
+        "INSERT OR REPLACE INTO shop_log (id) VALUES (1)",
+        "REPLACE INTO shop_log (id) VALUES (1)",
         "ALTER TABLE shop_log SET (append_only = false)",
         "ALTER TABLE shop_log RENAME TO shop_x; DELETE FROM shop_x",
         "ALTER TABLE shop_log RENAME TO shop_x; DROP TABLE shop_x",
@@ -446,6 +462,199 @@ fn all_problems_are_told_at_once_with_step_statement_table_and_reason() {
     }
 }
 
+/// Reasons without step, statement and list of what is allowed.
+fn reasons(sql: &str) -> Vec<String> {
+    let step = Step { name: "0001", sql };
+    let problems = schema::read(PREFIX, [step]).map(drop).unwrap_err();
+    let reason = |problem: &tollgate_sql::Problem| {
+        let said = problem.refusal.to_string();
+        let said = said.split("; ").next().unwrap().to_owned();
+        format!(
+            "{} {}: {said}",
+            problem.statement.unwrap(),
+            problem.table.as_deref().unwrap_or("-")
+        )
+    };
+    problems.0.iter().map(reason).collect()
+}
+
+#[test]
+fn all_that_is_wrong_with_one_statement_is_told() {
+    let told = reasons(
+        "CREATE TABLE core_a (rowid TEXT, b VARCHAR(9), c TEXT COLLATE NOCASE, d TEXT DEFAULT (random()) CHECK (e GLOB 'x'),
+            f TEXT REFERENCES other_t (a), UNIQUE (f DESC)) WITH (append_only = false);
+         CREATE TABLE shop_a (b VARCHAR(9), c NUMERIC, d TEXT DEFAULT (random()), rowid TEXT, e TEXT REFERENCES other_t (a),
+            CHECK (nothing(b) = 1 AND sleep(2) > 3), UNIQUE (b DESC)) WITH (fillfactor = 10);
+         ALTER TABLE shop_a SET (append_only = true);
+         CREATE INDEX other_i ON core_x (lower(a), rowid) WHERE random() = 1;
+         UPDATE core_x SET a = random(), b = (SELECT c FROM core_y WHERE sleep(1) = 2);
+         UPDATE shop_a SET b = [x], c = `y`",
+    );
+    let told: String = told.iter().map(|line| format!("{line}\n")).collect();
+    expect_test::expect![[r#"
+        1 core_a: COLLATE is not allowed
+        2 shop_a: the type VARCHAR(9) is not allowed
+        2 shop_a: the type NUMERIC is not allowed
+        2 shop_a: the function random is not allowed
+        2 shop_a: `rowid` is no column of yours
+        2 other_t: no such table or no access
+        2 shop_a: the function nothing is not allowed
+        2 shop_a: the function sleep is not allowed
+        2 shop_a: columns of a key have no ASC or DESC
+        2 shop_a: the one option of a table is append_only = true, and it stays
+        4 core_x: no such table or no access
+        4 other_i: no such table or no access
+        4 core_x: an index is over columns
+        4 core_x: `rowid` is no column of yours
+        4 core_x: the function random is not allowed
+        5 core_x: no such table or no access
+        5 core_x: the function random is not allowed
+        5 core_y: no such table or no access
+        5 core_x: the function sleep is not allowed
+        6 shop_a: `[x` is not allowed
+        6 shop_a: `],` is not allowed
+        6 shop_a: ``y` is not allowed
+        6 shop_a: ``` is not allowed
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn what_the_parser_does_not_understand_is_told_in_plain_words() {
+    let mut told = String::new();
+    for sql in [
+        "CREATE TABLE shop_a",
+        "CREATE TABLE shop_a (a TEXT",
+        "CREATE TABLE shop_a (a TEXT b)",
+        "CREATE TABLE shop_a (a TEXT,)",
+        "CREATE shop_a",
+        "ALTER TABLE shop_a",
+        "ALTER TABLE shop_a MODIFY b",
+        "ALTER TABLE shop_a RENAME",
+        "DROP shop_a",
+        "INSERT shop_a VALUES (1",
+        "INSERT INTO shop_a VALUES 1",
+        "UPDATE shop_a SET",
+        "UPDATE shop_a SET a =",
+        "DELETE shop_a",
+        "DELETE FROM shop_a WHERE",
+        "DELETE FROM shop_a LIMIT BY",
+        "CREATE INDEX shop_i shop_a (b)",
+        "WITH x AS MATERIALIZED (SELECT 1) DELETE FROM shop_a",
+        "WITH x AS NOT MATERIALIZED (SELECT 1) DELETE FROM shop_a",
+        "CREATE TEMP VIEW shop_v AS SELECT 1",
+    ] {
+        for reason in reasons(sql) {
+            assert!(
+                !reason.contains("Expected:") && !reason.contains("found:"),
+                "{reason}"
+            );
+            assert!(!reason.contains("Line:") && !reason.contains("EOF"), "{reason}");
+            told += &format!("{sql}\n  {reason}\n");
+        }
+    }
+    expect_test::expect![[r#"
+        CREATE TABLE shop_a
+          1 shop_a: a table has columns
+        CREATE TABLE shop_a (a TEXT
+          1 shop_a: the statement ends where `,` or `)` behind a column has to come
+        CREATE TABLE shop_a (a TEXT b)
+          1 shop_a: `b` is in a place where `,` or `)` behind a column has to come
+        CREATE TABLE shop_a (a TEXT,)
+          1 shop_a: `)` is in a place where a column or a constraint has to come
+        CREATE shop_a
+          1 -: `shop_a` is in a place where `TABLE`, `INDEX` or `UNIQUE INDEX` has to come
+        ALTER TABLE shop_a
+          1 shop_a: the statement ends where `ADD COLUMN`, `RENAME COLUMN`, `RENAME TO`, `DROP COLUMN` or `SET (append_only = true)` has to come
+        ALTER TABLE shop_a MODIFY b
+          1 shop_a: `MODIFY` is in a place where `ADD COLUMN`, `RENAME COLUMN`, `RENAME TO`, `DROP COLUMN` or `SET (append_only = true)` has to come
+        ALTER TABLE shop_a RENAME
+          1 shop_a: the statement ends where a name has to come
+        DROP shop_a
+          1 -: `shop_a` is in a place where `TABLE` or `INDEX` has to come
+        INSERT shop_a VALUES (1
+          1 -: the statement ends where `)` has to come
+        INSERT INTO shop_a VALUES 1
+          1 shop_a: `1` is in a place where `(` has to come
+        UPDATE shop_a SET
+          1 shop_a: the statement ends where a name has to come
+        UPDATE shop_a SET a =
+          1 shop_a: the statement ends where an expression has to come
+        DELETE shop_a
+          1 -: the statement ends where `FROM` has to come
+        DELETE FROM shop_a WHERE
+          1 shop_a: the statement ends where an expression has to come
+        DELETE FROM shop_a LIMIT BY
+          1 shop_a: such a form of DELETE (USING, ORDER BY, LIMIT) is not allowed
+        CREATE INDEX shop_i shop_a (b)
+          1 -: `shop_a` is in a place where `ON` has to come
+        WITH x AS MATERIALIZED (SELECT 1) DELETE FROM shop_a
+          1 shop_a: `MATERIALIZED` is not allowed
+        WITH x AS NOT MATERIALIZED (SELECT 1) DELETE FROM shop_a
+          1 shop_a: `MATERIALIZED` is not allowed
+        CREATE TEMP VIEW shop_v AS SELECT 1
+          1 -: `TEMP` is not allowed
+        CREATE TEMP VIEW shop_v AS SELECT 1
+          1 -: `VIEW` is not allowed
+    "#]].assert_eq(&told);
+    let call = read("SELECT a FROM shop_t WHERE (b = ").unwrap_err().to_string();
+    assert!(!call.contains("Expected:"), "{call}");
+    let call = read("WITH x AS MATERIALIZED (SELECT 1) SELECT * FROM x").unwrap_err();
+    assert!(
+        call.to_string().starts_with("`MATERIALIZED` is not allowed"),
+        "{call}"
+    );
+}
+
+#[test]
+fn the_tables_of_a_component_are_bounded() {
+    let many = |count: usize, make: fn(usize) -> String| (0..count).map(make).collect::<Vec<_>>();
+    let table = |number| format!("CREATE TABLE shop_{number} (a TEXT);");
+    let unique =
+        |number| format!("CREATE TABLE shop_{number} (a TEXT UNIQUE, b TEXT PRIMARY KEY, UNIQUE (a, b));");
+    let index = |number| format!("CREATE INDEX shop_i{number} ON shop_0 (a);");
+    let check = |number| {
+        format!(
+            "CREATE TABLE shop_{number} (a TEXT CHECK (a <> '{}'));",
+            "x".repeat(3_000)
+        )
+    };
+    let wide = |number| {
+        let columns: Vec<String> = (0..100).map(|column| format!("c{column} TEXT")).collect();
+        format!("CREATE TABLE shop_{number} ({});", columns.join(", "))
+    };
+    let refused = |texts: Vec<String>| {
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        migrated(&texts).map(drop).unwrap_err()
+    };
+    let tables = tollgate_sql::MAX_SCHEMA_TABLES;
+    let steps = many(tables, table);
+    let mut steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    migrated(&steps).unwrap();
+    steps.extend(["DROP TABLE shop_1", "CREATE TABLE shop_more (a TEXT)"]);
+    migrated(&steps).unwrap();
+    steps.push("CREATE TABLE shop_again (a TEXT)");
+    let told = migrated(&steps).unwrap_err();
+    assert!(
+        told.contains("more than 200 tables") && told.contains("shop_again"),
+        "{told}"
+    );
+    let indexed = [many(1, table), many(401, index)].concat();
+    for (texts, what) in [
+        (many(tables + 100, table), "more than 200 tables"),
+        (many(134, unique), "more than 400 indexes"),
+        (indexed, "more than 400 indexes"),
+        (many(41, wide), "more than 4000 columns"),
+        (many(45, check), "more than 131072 bytes"),
+    ] {
+        let told = refused(texts);
+        assert!(
+            told.contains(what) && told.matches("would have more than").count() == 1,
+            "{told}"
+        );
+    }
+}
+
 #[test]
 fn migrations_of_the_built_in_packs_are_read_and_run() {
     let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
@@ -476,4 +685,36 @@ fn migrations_of_the_built_in_packs_are_read_and_run() {
         let logs = ["gsd", "tasks", "task-store"].contains(&name.as_str());
         assert_eq!(!schema.append_only().is_empty(), logs, "{name}");
     }
+}
+
+#[test]
+fn all_migrations_of_the_built_in_packs_are_read_quickly() {
+    let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
+    let mut packs = Vec::new();
+    for entry in std::fs::read_dir(place).unwrap() {
+        let folder = entry.unwrap().path();
+        let name = folder.file_name().unwrap().to_str().unwrap().replace('-', "_");
+        let mut files: Vec<_> = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .collect();
+        files.sort();
+        let texts: Vec<_> = files
+            .iter()
+            .map(|file| std::fs::read_to_string(file).unwrap())
+            .collect();
+        packs.extend((name != "core").then_some((format!("{name}_"), texts)));
+    }
+    let read_all = || {
+        let started = std::time::Instant::now();
+        for (prefix, texts) in &packs {
+            let steps = texts.iter().map(|sql| Step { name: "step", sql });
+            schema::read(prefix, steps).unwrap();
+        }
+        started.elapsed()
+    };
+    let quickest = (0..10).map(|_| read_all()).min().unwrap();
+    println!("{} packs: {quickest:?}", packs.len());
+    // Unoptimised code takes many times as long; a release takes under 5 ms.
+    assert!(quickest < std::time::Duration::from_millis(500), "{quickest:?}");
 }

@@ -229,3 +229,49 @@ async fn no_link_leads_git_out_of_the_workspace() {
     assert!(said.contains("`.git/MERGE_MSG` is a link"), "{said}");
     session.close().await;
 }
+
+#[tokio::test]
+async fn no_commit_of_a_repository_moves_a_prefix_elsewhere() {
+    let place = place("git = \"write\"");
+    let config = std::fs::read_to_string(place.config()).unwrap();
+    std::fs::write(
+        place.config(),
+        config.replace("write = [\".\"]", "write = [\"docs/\"]"),
+    )
+    .unwrap();
+    let main = place.path().join("main");
+    std::fs::create_dir_all(main.join("docs")).unwrap();
+    std::fs::create_dir_all(main.join("src")).unwrap();
+    std::fs::write(main.join("docs/x"), "docs\n").unwrap();
+    std::fs::write(main.join("src/x"), "src\n").unwrap();
+    git(&main, &["add", "-A"]);
+    git(&main, &["commit", "-qm", "both"]);
+    git(&main, &["switch", "-qc", "link"]);
+    std::fs::remove_dir_all(main.join("docs")).unwrap();
+    symlink("src", main.join("docs")).unwrap();
+    git(&main, &["add", "-A"]);
+    git(&main, &["commit", "-qm", "link"]);
+    git(&main, &["switch", "-q", "main"]);
+    let session = place.serve(&["--tier", "full"]).await;
+    for line in [
+        "restore --source=link -- docs",
+        "restore --source=link -SW docs/",
+        "switch link",
+        "checkout link -- docs",
+        "stash pop",
+        "merge link",
+        "apply link.patch",
+        "reset --hard link",
+    ] {
+        let said = run(&session, line).await;
+        assert!(!said.starts_with("Exited(0)"), "{line}: {said}");
+        assert!(
+            std::fs::symlink_metadata(main.join("docs")).unwrap().is_dir(),
+            "{line}"
+        );
+    }
+    let said = run(&session, "restore --source=main -- docs").await;
+    assert!(said.starts_with("Exited(0)"), "{said}");
+    assert_eq!(std::fs::read_to_string(main.join("src/x")).unwrap(), "src\n");
+    session.close().await;
+}

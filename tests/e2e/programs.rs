@@ -63,7 +63,7 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
         no command can look like this: an argument has a NUL in it
         a transaction is open, and nothing slow may hold it
         not allowed: `git push` is not among the subcommands that packs may run: blame, cat-file, check-ignore, config, describe, diff, diff-files, diff-index, diff-tree, for-each-ref, hash-object, log, ls-files, ls-tree, merge-base, name-rev, rev-list, rev-parse, shortlog, show, show-ref, status, version, add, branch, commit, reset, restore, rm, switch, tag
-        not allowed: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
+        not allowed: `git commit` writes, and git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that asks for it
         Exited(3) 0 0 [] []
         Signalled(9) 0 0 [] []
         Exited(0) 10 0 [fed /main

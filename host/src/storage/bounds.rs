@@ -94,3 +94,55 @@ fn named(bound: Reached, namespace: &Namespace) -> MigrationError {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::{MIGRATION_TIMEOUT, Namespace};
+    use crate::storage::Database;
+    use crate::storage::migrate::Step;
+
+    #[test]
+    fn whoever_writes_during_a_long_migration_waits_and_succeeds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.db");
+        let (migrating, writing) = (Database::open(&path).unwrap(), Database::open(&path).unwrap());
+        let steps = [Step {
+            name: "0001_init".to_owned(),
+            sql: "CREATE TABLE shop_items (a BIGINT, b BIGINT, c BIGINT, d BIGINT);
+                  WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                      INSERT INTO shop_items (a, b, c, d) SELECT i, i, i, i FROM n;
+                  CREATE INDEX shop_by_all ON shop_items (d, c, b, a);
+                  WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500000)
+                      INSERT INTO shop_items (a) SELECT max(i) FROM n;"
+                .to_owned(),
+        }];
+        let done = AtomicBool::new(false);
+        let mut longest = Duration::ZERO;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let migrated = migrating.migrate(&Namespace::of_pack("shop"), &steps);
+                done.store(true, Ordering::SeqCst);
+                migrated.unwrap();
+            });
+            let session = writing.write_session().unwrap();
+            while !done.load(Ordering::SeqCst) {
+                let began = Instant::now();
+                session.begin_write().unwrap();
+                session
+                    .db
+                    .execute("UPDATE core_migrations SET reader = reader", [])
+                    .unwrap();
+                session.commit().unwrap();
+                longest = longest.max(began.elapsed());
+            }
+        });
+        assert!(longest > Duration::from_millis(50), "no write met the migration");
+        assert!(
+            longest < MIGRATION_TIMEOUT + Duration::from_secs(2),
+            "{longest:?}"
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
-use tollgate_sdk::permit::{self, GitCommand, Unusable};
+use tollgate_sdk::permit::{self, GitBounds, GitCommand, Unusable};
 use tollgate_sdk::process::MAX_OUTPUT;
 use tollgate_sdk::{Outcome, ProcessError};
 
@@ -23,12 +23,25 @@ pub(super) struct Prepared<'a> {
     pub(super) alone: bool,
     /// Held while git writes, so that what was found out stays true.
     turn: Option<MutexGuard<'a, ()>>,
+    workspace: &'a Workspace,
+    /// The workspace below the top of the work tree.
+    top: String,
 }
 
 impl Prepared<'_> {
-    /// Lets the next command that writes run.
-    pub(super) fn finish(self) {
+    /// Looks at what the command left, and lets the next one that writes run.
+    pub(super) fn finish(self, git: &GitCommand) -> Result<(), ProcessError> {
+        let kept = git.kept_within(bounds(self.workspace, &self.top));
         drop(self.turn);
+        kept
+    }
+}
+
+fn bounds<'a>(workspace: &'a Workspace, top: &'a str) -> GitBounds<'a> {
+    GitBounds {
+        tree: workspace.tree.dir(),
+        top,
+        prefixes: &workspace.info.write_prefixes,
     }
 }
 
@@ -56,13 +69,12 @@ pub(super) fn prepare<'a>(
         variables: found.environment.clone(),
         alone: workspace.git.accepted.is_empty() && !has_filters(launcher),
         turn,
+        workspace,
+        top: found.prefix.clone(),
     };
-    let prefixes = &workspace.info.write_prefixes;
-    if let Some(question) = git.ask(prefixes).map_err(ProcessError::Denied)? {
-        let asked = ask(workspace, prepared(&question, None), launcher, deadline)?;
-        git.answered(&asked, &found.prefix, prefixes)
-            .map_err(ProcessError::Denied)?;
-    }
+    git.keep_within(bounds(workspace, &found.prefix), &mut |question| {
+        ask(workspace, prepared(question, None), launcher, deadline)
+    })?;
     Ok(Ok(prepared(&git.arguments, turn)))
 }
 

@@ -56,19 +56,22 @@ impl View<'_> {
         let git = match &permitted {
             Permitted::Program(_) => None,
             Permitted::Git(git) => match git::prepare(&reach.workspace, git, self.launcher, self.deadline)? {
-                Ok(prepared) => Some(prepared),
+                Ok(prepared) => Some((prepared, git)),
                 Err(outcome) => return Ok(outcome),
             },
         };
         let left = self.deadline.remaining();
         let job = Job {
             dir: reach.workspace.tree.dir(),
-            variables: git.as_ref().map(|git| git.variables.clone()).unwrap_or_default(),
-            alone: git.as_ref().is_some_and(|git| git.alone),
-            argv: match (&git, permitted) {
-                (Some(git), _) => git.argv.clone(),
-                (None, Permitted::Program(argv)) => argv,
-                (None, Permitted::Git(git)) => git.arguments,
+            variables: git
+                .as_ref()
+                .map(|(git, _)| git.variables.clone())
+                .unwrap_or_default(),
+            alone: git.as_ref().is_some_and(|(git, _)| git.alone),
+            argv: match (&git, &permitted) {
+                (Some((git, _)), _) => git.argv.clone(),
+                (None, Permitted::Program(argv)) => argv.clone(),
+                (None, Permitted::Git(git)) => git.arguments.clone(),
             },
             stdin: wanted.stdin,
             timeout: wanted.timeout.min(left.saturating_sub(RESERVE.min(left / 10))),
@@ -79,10 +82,11 @@ impl View<'_> {
             log: self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
         };
         let outcome = self.launcher.run(job, self.deadline, &mut watcher);
-        git.into_iter().for_each(git::Prepared::finish);
+        let kept = git.map_or(Ok(()), |(prepared, git)| prepared.finish(git));
         // A program may change any file.
         self.ahead.forget();
         let outcome = outcome?;
+        kept?;
         Ok(Outcome {
             artifact_id: watcher.keep(),
             ..outcome

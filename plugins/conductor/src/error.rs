@@ -143,7 +143,8 @@ impl Reason {
             Reason::TemplateBuiltin(_) => "Choose another name.",
             Reason::Bundle(_) => "Import a bundle that job_export_bundle made with format json.",
             Reason::Git(GitFault::Unavailable(_)) => {
-                "The operator registers the workspace with git access and grants the program git."
+                "The operator sets git in [workspaces.NAME], for example git = \"read\", or git = \"write\" for commits and \
+                 branches. Git's refusal in the message names the key where another one is missing."
             }
             Reason::Git(GitFault::NoRepository(_)) => {
                 "Name a workspace, or a path in one, that is a repository."
@@ -152,8 +153,9 @@ impl Reason {
             Reason::Git(GitFault::NothingToCommit) => "Name paths that git_status shows as changed.",
             Reason::Git(GitFault::Path { .. }) => "Name paths inside the repository, relative to its root.",
             Reason::Git(GitFault::Filters(_)) => {
-                "A person moves filters that are wanted to their own configuration (git config --global), and \
-                 removes the others."
+                "A person moves filters that are wanted to their own configuration (git config --global) and removes the \
+                 others, or the operator accepts them with git_config in [workspaces.NAME], for example \
+                 git_config = [\"filter.lfs.*\"]."
             }
             Reason::Git(GitFault::TooMuch { .. }) => {
                 "Let .gitignore exclude what is not to be tracked, and commit what is."

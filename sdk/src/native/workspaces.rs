@@ -8,7 +8,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::spawn;
-use crate::permit::{self, Asked, GitCommand, GitTerms, Permitted, Refused, Unusable};
+use crate::permit::{self, Asked, GitBounds, GitCommand, GitTerms, Permitted, Refused, Unusable};
+use crate::process::MAX_OUTPUT;
 use crate::tree::{FileWrite, Tree};
 use crate::{
     Command, Effect, FileEntry, GitAccess, Listing, Outcome, ProcessError, TestCommand, WorkspaceError,
@@ -73,6 +74,13 @@ impl Workspace {
         self
     }
 
+    /// Accepts settings of the repository's own configuration, as `filter.lfs.*`.
+    #[must_use]
+    pub fn git_config(mut self, pattern: &str) -> Workspace {
+        self.git.accepted.push(pattern.to_owned());
+        self
+    }
+
     /// Registers a test command.
     #[must_use]
     pub fn test(mut self, name: &str, argv: &[&str]) -> Workspace {
@@ -100,13 +108,18 @@ impl Workspace {
                 .collect();
             spawn::run(dir, &argv, &found.environment, command)
         };
-        let prefixes = &self.info.write_prefixes;
-        if let Some(question) = git.ask(prefixes).map_err(ProcessError::Denied)? {
-            let asked = run(&question, &Command::new("git").timeout(command.timeout))?;
-            git.answered(&asked, &found.prefix, prefixes)
-                .map_err(ProcessError::Denied)?;
-        }
-        run(&git.arguments, command)
+        let bounds = GitBounds {
+            tree: dir,
+            top: &found.prefix,
+            prefixes: &self.info.write_prefixes,
+        };
+        let asking = Command::new("git")
+            .timeout(command.timeout)
+            .output_limit(MAX_OUTPUT);
+        git.keep_within(bounds, &mut |question| run(question, &asking))?;
+        let outcome = run(&git.arguments, command)?;
+        git.kept_within(bounds)?;
+        Ok(outcome)
     }
 }
 

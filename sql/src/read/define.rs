@@ -16,7 +16,7 @@ use super::{Context, DEFINITIONS, column_name, column_names, name, none, width, 
 use crate::refusal::{Refusal, not_allowed};
 use crate::tree::{
     Column, Constraint, CreateIndex, CreateTable, Definition, Direction, Name, Reaction, Reference, Rule,
-    TableRule,
+    TableRule, Type,
 };
 
 /// What a statement may start with.
@@ -47,10 +47,11 @@ pub(super) fn definition(parsed: Parsed, context: &mut Context<'_>) -> Result<De
             temporary,
             table,
         } => {
-            none(
-                cascade || restrict || purge || temporary || table.is_some() || names.len() != 1,
-                "such a form of DROP",
-            )?;
+            let odd = cascade || restrict || purge || temporary || table.is_some() || names.len() != 1;
+            context.note(none(
+                odd,
+                "such a form of DROP (one name, without CASCADE, RESTRICT and TEMPORARY, is)",
+            ))?;
             let Some(dropped) = names.pop() else {
                 return not_allowed("DROP takes a name");
             };
@@ -92,31 +93,36 @@ fn create_table(parsed: ParsedTable, context: &mut Context<'_>) -> Result<Create
         .hive_formats
         .as_ref()
         .is_none_or(|formats| *formats == sqlparser::ast::HiveFormat::default());
-    none(
+    context.note(none(
         plain != parsed || !unformatted,
         "such a form of CREATE TABLE (TEMPORARY, AS, LIKE, STRICT, WITHOUT ROWID and the like)",
-    )?;
-    width(parsed.columns.len())?;
+    ))?;
+    let table = context.own(parsed.name)?;
+    context.note(width(parsed.columns.len()))?;
     let columns = parsed.columns.into_iter().map(|parsed| column(parsed, context));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     if columns.is_empty() {
-        return not_allowed("a table has columns");
+        context.note(not_allowed("a table has columns"))?;
     }
-    let constraints = parsed
-        .constraints
-        .into_iter()
-        .map(|parsed| constraint(parsed, context));
+    let constraints = parsed.constraints.into_iter().map(|parsed| {
+        let read = constraint(parsed, context);
+        context.or_else(read, || Constraint {
+            name: None,
+            rule: TableRule::PrimaryKey(Vec::new()),
+        })
+    });
     let constraints = constraints.collect::<Result<_, _>>()?;
+    let option = match parsed.table_options {
+        CreateTableOptions::None => Ok(false),
+        CreateTableOptions::With(options) => append_only(options),
+        _ => not_allowed("the one option of a table is WITH (append_only = true)"),
+    };
     Ok(CreateTable {
-        table: context.own(parsed.name)?,
+        table,
         if_not_exists: parsed.if_not_exists,
         columns,
         constraints,
-        append_only: match parsed.table_options {
-            CreateTableOptions::None => false,
-            CreateTableOptions::With(options) => append_only(options)?,
-            _ => return not_allowed("the one option of a table is WITH (append_only = true)"),
-        },
+        append_only: context.or_else(option, || false)?,
     })
 }
 
@@ -145,17 +151,16 @@ fn column(parsed: ColumnDef, context: &mut Context<'_>) -> Result<Column, Refusa
         data_type,
         options,
     } = parsed;
+    let name = context.or_else(column_name(name), || Name(String::new()))?;
+    let kind = context.or_else(kind(&data_type), || Type::Text)?;
     let rules = options.into_iter().map(|option| {
         let ColumnOptionDef { name, option } = option;
-        none(name.is_some(), "a name for what is said of one column")?;
-        rule(option, context)
+        context.note(none(name.is_some(), "a name for what is said of one column"))?;
+        let read = rule(option, context);
+        context.or_else(read, || Rule::Null)
     });
     let rules = rules.collect::<Result<_, Refusal>>()?;
-    Ok(Column {
-        name: column_name(name)?,
-        kind: kind(&data_type)?,
-        rules,
-    })
+    Ok(Column { name, kind, rules })
 }
 
 fn rule(parsed: ColumnOption, context: &mut Context<'_>) -> Result<Rule, Refusal> {
@@ -365,16 +370,22 @@ fn create_index(parsed: ParsedIndex, context: &mut Context<'_>) -> Result<Create
         || !with.is_empty()
         || !index_options.is_empty()
         || !alter_options.is_empty();
-    none(more, "such a form of CREATE INDEX")?;
-    let Some(index) = name else {
-        return not_allowed("an index has a name");
+    context.note(none(more, "such a form of CREATE INDEX"))?;
+    let table = context.own(table_name)?;
+    let index = match name {
+        Some(name) => context.own(name),
+        None => not_allowed("an index has a name"),
     };
-    width(columns.len())?;
-    let columns = columns.into_iter().map(|column| index_column(column, context));
+    let index = context.or_else(index, || Name(String::new()))?;
+    context.note(width(columns.len()))?;
+    let columns = columns.into_iter().map(|column| {
+        let read = index_column(column, context);
+        context.or_else(read, || (Name(String::new()), Direction::Unsaid))
+    });
     let columns = columns.collect::<Result<_, _>>()?;
     Ok(CreateIndex {
-        table: context.own(table_name)?,
-        index: context.own(index)?,
+        table,
+        index,
         unique,
         if_not_exists,
         columns,
@@ -394,7 +405,7 @@ fn alter(parsed: AlterTable, context: &mut Context<'_>) -> Result<Definition, Re
         end_token: _,
     } = parsed;
     let more = if_exists || only || location.is_some() || on_cluster.is_some() || table_type.is_some();
-    none(more, "such a form of ALTER TABLE")?;
+    context.note(none(more, "such a form of ALTER TABLE"))?;
     let [operation] = <[AlterTableOperation; 1]>::try_from(operations)
         .map_err(|_| Refusal::NotAllowed("ALTER TABLE says one thing at a time".to_owned()))?;
     let owned = context.own(table)?;
@@ -411,11 +422,16 @@ fn alter(parsed: AlterTable, context: &mut Context<'_>) -> Result<Definition, Re
         AlterTableOperation::RenameColumn {
             old_column_name,
             new_column_name,
-        } => Definition::RenameColumn {
-            table: owned,
-            from: column_name(old_column_name)?,
-            to: column_name(new_column_name)?,
-        },
+        } => {
+            // What a row says is said under the names of its columns.
+            context.may_change(&owned, "RENAME COLUMN")?;
+            let from = context.or_else(column_name(old_column_name), || Name(String::new()))?;
+            Definition::RenameColumn {
+                table: owned,
+                from,
+                to: column_name(new_column_name)?,
+            }
+        }
         AlterTableOperation::DropColumn {
             has_column_keyword: _,
             mut column_names,

@@ -18,7 +18,8 @@ const EXPRESSIONS: &str = "there are = <> < <= > >= + - * / % || AND OR NOT IS I
                            subqueries, rows and functions";
 
 pub(super) fn expr(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
-    context.deeper(|context| convert(parsed, context))
+    let read = context.deeper(|context| convert(parsed, context));
+    context.or_else(read, || Expr::Null)
 }
 
 pub(super) fn optional(parsed: Option<Parsed>, context: &mut Context<'_>) -> Result<Option<Expr>, Refusal> {

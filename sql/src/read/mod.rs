@@ -7,6 +7,7 @@
 mod define;
 mod expr;
 mod query;
+mod said;
 mod write;
 
 use std::collections::BTreeSet;
@@ -58,15 +59,34 @@ pub(crate) fn statement_and_names(text: &str, owner: Owner<'_>) -> Result<(State
     let mut pieces = pieces(text)?;
     match (pieces.pop(), pieces.len()) {
         (None, _) => not_allowed(format!("there is no statement; {STATEMENTS}")),
-        (Some(piece), 0) => change(parse(piece, STATEMENTS)?, owner, STATEMENTS),
+        (Some(piece), 0) => {
+            let parsed = parse(piece, STATEMENTS);
+            let parsed = parsed.map_err(|refusals| said::together(refusals, STATEMENTS))?;
+            change(parsed, owner, STATEMENTS)
+        }
         (Some(_), others) => not_allowed(format!("one statement at a time: these are {}", others + 1)),
     }
 }
 
-/// One statement of a migration.
-pub(crate) fn definition(piece: Piece<'_>, owner: Owner<'_>) -> Result<Definition, Refusal> {
-    let parsed = parse(piece, DEFINITIONS)?;
-    define::definition(parsed, &mut Context::new(owner))
+/// One statement of a migration as far as it could be read, and all that is wrong with it.
+pub(crate) fn definition(piece: Piece<'_>, owner: Owner<'_>) -> (Option<Definition>, Vec<Refusal>) {
+    let parsed = match parse(piece, DEFINITIONS) {
+        Ok(parsed) => parsed,
+        Err(refusals) => return (None, refusals),
+    };
+    let mut context = Context::new(owner);
+    context.collects = true;
+    let read = define::definition(parsed, &mut context);
+    let mut refusals = context.refused;
+    match read {
+        Ok(definition) => (Some(definition), refusals),
+        Err(refusal) => {
+            if !refusals.contains(&refusal) {
+                refusals.push(refusal);
+            }
+            (None, refusals)
+        }
+    }
 }
 
 fn change(parsed: Parsed, owner: Owner<'_>, allowed: &str) -> Result<(Statement, Vec<String>), Refusal> {
@@ -76,17 +96,18 @@ fn change(parsed: Parsed, owner: Owner<'_>, allowed: &str) -> Result<(Statement,
     Ok((statement, context.given))
 }
 
-fn parse(piece: Piece<'_>, allowed: &str) -> Result<Parsed, Refusal> {
+fn parse(piece: Piece<'_>, allowed: &str) -> Result<Parsed, Vec<Refusal>> {
+    let refused = |reason: String| vec![Refusal::NotAllowed(reason)];
     if let Some(first) = piece.tokens.first()
         && !define::STARTS.contains(&crate::token::keyword_of(&first.token))
     {
         let word: String = first.token.to_string().chars().take(60).collect();
-        return not_allowed(format!("`{word}` is not allowed; {allowed}"));
+        return Err(refused(format!("`{word}` is not allowed; {allowed}")));
     }
-    if let Some(refusal) = piece.refused {
-        return Err(refusal);
+    if !piece.refused.is_empty() {
+        return Err(piece.refused);
     }
-    let refused = named(&piece);
+    let words = named(&piece);
     let dialect = Portable;
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(RECURSION)
@@ -96,13 +117,13 @@ fn parse(piece: Piece<'_>, allowed: &str) -> Result<Parsed, Refusal> {
         Ok(statement)
     });
     parsed.map_err(|err| match err {
-        ParserError::RecursionLimitExceeded => Refusal::NotAllowed("it is nested too deeply".to_owned()),
-        ParserError::ParserError(_) | ParserError::TokenizerError(_) if refused.is_some() => {
-            let word = refused.unwrap_or_default();
-            Refusal::NotAllowed(format!("`{word}` is not allowed; {allowed}"))
-        }
+        ParserError::RecursionLimitExceeded => refused("it is nested too deeply".to_owned()),
+        ParserError::ParserError(_) | ParserError::TokenizerError(_) if !words.is_empty() => words
+            .iter()
+            .map(|word| Refusal::NotAllowed(format!("`{word}` is not allowed; {allowed}")))
+            .collect(),
         ParserError::ParserError(reason) | ParserError::TokenizerError(reason) => {
-            Refusal::NotAllowed(format!("not understood or not allowed: {reason}; {allowed}"))
+            refused(format!("{}; {allowed}", said::plainly(&reason)))
         }
     })
 }
@@ -124,21 +145,27 @@ const OUTSIDE: &[&str] = &[
     "LATERAL",
 ];
 
-/// The word that most likely keeps a statement from being understood.
-fn named(piece: &Piece<'_>) -> Option<String> {
+/// The words that most likely keep a statement from being understood.
+fn named(piece: &Piece<'_>) -> Vec<String> {
     let words = || {
         piece.tokens.iter().filter_map(|token| match &token.token {
             Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
             _ => None,
         })
     };
+    let mut named = Vec::new();
     let mut first = words();
     if let (Some(verb), Some(or)) = (first.next(), first.next())
         && or == "OR"
     {
-        return Some(format!("{verb} OR"));
+        named.push(format!("{verb} OR"));
     }
-    words().find(|word| OUTSIDE.contains(&word.as_str()))
+    for word in words().filter(|word| OUTSIDE.contains(&word.as_str())) {
+        if !named.contains(&word) {
+            named.push(word);
+        }
+    }
+    named
 }
 
 /// What is known on the way through one statement.
@@ -153,7 +180,14 @@ pub(crate) struct Context<'a> {
     depth: usize,
     /// Queries around the one that is read.
     queries: usize,
+    /// Reading goes on behind what is refused, so that all of it is told.
+    collects: bool,
+    /// What is refused so far, if reading goes on.
+    refused: Vec<Refusal>,
 }
+
+/// Refusals of one statement after which reading it ends.
+const MAX_REFUSALS: usize = 20;
 
 impl<'a> Context<'a> {
     fn new(owner: Owner<'a>) -> Context<'a> {
@@ -164,7 +198,27 @@ impl<'a> Context<'a> {
             tables: 0,
             depth: 0,
             queries: 0,
+            collects: false,
+            refused: Vec::new(),
         }
+    }
+
+    /// What was read or, if reading goes on behind a refusal, what takes its place until all is told.
+    fn or_else<T>(&mut self, read: Result<T, Refusal>, instead: impl FnOnce() -> T) -> Result<T, Refusal> {
+        match read {
+            Err(refusal) if self.collects && self.refused.len() < MAX_REFUSALS => {
+                if !self.refused.contains(&refusal) {
+                    self.refused.push(refusal);
+                }
+                Ok(instead())
+            }
+            read => read,
+        }
+    }
+
+    /// The same of a look that gives nothing.
+    fn note(&mut self, read: Result<(), Refusal>) -> Result<(), Refusal> {
+        self.or_else(read, || ())
     }
 
     /// Goes one deeper for `body`.
@@ -179,30 +233,31 @@ impl<'a> Context<'a> {
     }
 
     /// The name of a table or index of the component's own.
-    fn own(&self, name: ObjectName) -> Result<Name, Refusal> {
+    fn own(&mut self, name: ObjectName) -> Result<Name, Refusal> {
         let name = single(name)?;
         if name.0.len() > self.owner.prefix.len() && name.0.starts_with(self.owner.prefix) {
             return Ok(name);
         }
-        Err(Refusal::Foreign {
-            name: name.0,
+        let foreign = Refusal::Foreign {
+            name: name.0.clone(),
             prefix: self.owner.prefix.to_owned(),
-        })
+        };
+        self.or_else(Err(foreign), || name)
     }
 
     /// The name of an own table whose rows are about to be changed.
-    fn changed(&self, name: ObjectName, verb: &'static str) -> Result<Name, Refusal> {
+    fn changed(&mut self, name: ObjectName, verb: &'static str) -> Result<Name, Refusal> {
         let name = self.own(name)?;
         self.may_change(&name, verb)?;
         Ok(name)
     }
 
-    fn may_change(&self, table: &Name, verb: &'static str) -> Result<(), Refusal> {
+    fn may_change(&mut self, table: &Name, verb: &'static str) -> Result<(), Refusal> {
         if self.owner.append_only.contains(&table.folded()) {
-            return Err(Refusal::AppendOnly {
+            return self.note(Err(Refusal::AppendOnly {
                 table: table.0.clone(),
                 verb,
-            });
+            }));
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Queries: WITH, SELECT, VALUES and what puts them together.
 
 use sqlparser::ast::{
-    Cte as ParsedCte, CteAsMaterialized, Distinct, Expr as ParsedExpr, GroupByExpr, Join as ParsedJoin,
-    JoinConstraint, JoinOperator, LimitClause, ObjectName, Offset, OrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, OrderBySort, Parens, Query as ParsedQuery, Select as ParsedSelect, SelectFlavor,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, Values, WildcardAdditionalOptions, With as ParsedWith,
+    Cte as ParsedCte, Distinct, Expr as ParsedExpr, GroupByExpr, Join as ParsedJoin, JoinConstraint,
+    JoinOperator, LimitClause, ObjectName, Offset, OrderBy, OrderByExpr, OrderByKind, OrderByOptions,
+    OrderBySort, Parens, Query as ParsedQuery, Select as ParsedSelect, SelectFlavor, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef,
+    TableFactor, TableWithJoins, Values, WildcardAdditionalOptions, With as ParsedWith,
 };
 
 use super::expr::{expr, list, optional};
@@ -135,6 +135,7 @@ fn cte(parsed: ParsedCte, recursive: bool, context: &mut Context<'_>) -> Result<
         closing_paren_token: _,
     } = parsed;
     none(from.is_some(), "FROM in WITH")?;
+    none(materialized.is_some(), "MATERIALIZED")?;
     let (table, columns) = alias_with_columns(alias)?;
     let folded = table.folded();
     if ["sqlite_", "core_", "pg_", "pragma_", "json_", "tg_"]
@@ -163,7 +164,6 @@ fn cte(parsed: ParsedCte, recursive: bool, context: &mut Context<'_>) -> Result<
     Ok(Cte {
         name: table,
         columns,
-        materialized: materialized.map(|said| matches!(said, CteAsMaterialized::Materialized)),
         query: body,
     })
 }

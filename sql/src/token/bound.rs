@@ -9,6 +9,8 @@ use crate::{MAX_COMPOUND, MAX_NESTING};
 
 /// Words in a row without a comma, at one depth: what bounds trees that lean to one side.
 const MAX_RUN: usize = 800;
+/// Words of one statement that are told to be unreadable.
+const MAX_REFUSED: usize = 20;
 const TOO_LONG: &str = "an expression or a clause is too long";
 /// Compound operators in one statement, those of its subqueries included.
 const MAX_COMPOUNDS: usize = 10 * MAX_COMPOUND;
@@ -24,8 +26,8 @@ pub(super) struct Current {
     compounds: usize,
     /// The last word opened parentheses in the place of a table.
     place_opened: bool,
-    /// What is wrong with it, the first thing.
-    refused: Option<Refusal>,
+    /// What is wrong with it: every word that cannot be read, but only the first bound that is passed.
+    refused: Vec<Refusal>,
 }
 
 /// What is known at one depth of parentheses.
@@ -43,19 +45,22 @@ struct Level {
 impl Current {
     pub(super) fn push(&mut self, token: TokenWithSpan, start: usize, end: usize) {
         self.reach(start, end);
-        if self.refused.is_none() {
-            self.refused = self.bound(&token.token).err();
+        if self.refused.is_empty() {
+            let passed = self.bound(&token.token).err();
+            self.refused.extend(passed);
         }
         self.tokens.push(token);
     }
 
     pub(super) fn refuse(&mut self, refusal: Refusal, start: usize, end: usize) {
         self.reach(start, end);
-        self.refused.get_or_insert(refusal);
+        if self.refused.len() < MAX_REFUSED && !self.refused.contains(&refusal) {
+            self.refused.push(refusal);
+        }
     }
 
     fn reach(&mut self, start: usize, end: usize) {
-        if self.tokens.is_empty() && self.refused.is_none() {
+        if self.tokens.is_empty() && self.refused.is_empty() {
             self.start = start;
         }
         self.end = end;
@@ -182,7 +187,7 @@ impl Current {
 
     pub(super) fn finish<'a>(&mut self, text: &'a str, pieces: &mut Vec<Piece<'a>>) {
         let current = std::mem::take(self);
-        if !current.tokens.is_empty() || current.refused.is_some() {
+        if !current.tokens.is_empty() || !current.refused.is_empty() {
             pieces.push(Piece {
                 tokens: current.tokens,
                 refused: current.refused,

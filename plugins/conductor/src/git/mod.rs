@@ -40,7 +40,10 @@ impl<'a> Git<'a> {
     pub(crate) fn open(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Git<'a>, GitFault> {
         let Access { root, workspace } = access::open(cx, repo_root).map_err(GitFault::Unavailable)?;
         if workspace.info().git.is_none() {
-            let why = format!("workspace {} allows no git", root.workspace);
+            let why = format!(
+                "workspace {0} allows no git; set git = \"read\" in [workspaces.{0}]",
+                root.workspace
+            );
             return Err(GitFault::Unavailable(why));
         }
         let mut git = Git {
@@ -58,14 +61,18 @@ impl<'a> Git<'a> {
         Ok(git)
     }
 
-    /// Refuses a repository whose own configuration names programs for filters: nearly every command may
-    /// run them. Those of the user's configuration are the user's own.
+    /// Refuses a repository whose own configuration names programs for filters, unless the host lets git run
+    /// with them: the operator may have accepted them. Those of the user's configuration are the user's own.
     fn refuse_filters(&self) -> Result<(), GitFault> {
         let listed = self.run(&["config", "--list", "--show-scope", "--name-only", "-z"])?;
         let filters = parse::own_filters(&listed);
-        match filters.is_empty() {
-            true => Ok(()),
-            false => Err(GitFault::Filters(filters)),
+        if filters.is_empty() {
+            return Ok(());
+        }
+        // A command for which the host looks at filters, and which reads no file.
+        match self.raw(&["for-each-ref", "--count=1"], &[]) {
+            Err(GitFault::Unavailable(_)) => Err(GitFault::Filters(filters)),
+            other => other.map(drop),
         }
     }
 
@@ -75,7 +82,7 @@ impl<'a> Git<'a> {
         match git.workspace.info().git {
             Some(GitAccess::Write) => Ok(git),
             _ => Err(GitFault::Unavailable(format!(
-                "workspace {} allows git only to read",
+                "workspace {0} allows git only to read; set git = \"write\" in [workspaces.{0}]",
                 git.workspace.name()
             ))),
         }

@@ -280,6 +280,8 @@ fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> St
         .into_iter()
         .find_map(|(name, value)| after.strip_prefix(name).map(|rest| (rest, value)));
         match found {
+            // What sets a value apart goes with one that is not there.
+            Some((after, "")) => rest = without_separator(&mut text, after),
             Some((after, value)) => {
                 text += value;
                 rest = after;
@@ -291,6 +293,23 @@ fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> St
         }
     }
     text + rest + "\n"
+}
+
+/// Takes away the brackets around an empty value and the separator behind it; what is left of `after`.
+fn without_separator<'t>(text: &mut String, after: &'t str) -> &'t str {
+    let mut rest = after;
+    for (open, close) in [('[', ']'), ('(', ')')] {
+        if text.ends_with(open) && after.starts_with(close) {
+            text.pop();
+            rest = &after[close.len_utf8()..];
+        }
+    }
+    let separated = rest.trim_start_matches([':', '-', '–', '—', '|', '/']);
+    let begins_line = text.is_empty() || text.ends_with('\n');
+    match begins_line || separated.len() < rest.len() {
+        true => separated.trim_start_matches([' ', '\t']),
+        false => rest,
+    }
 }
 
 /// Wants a name that Git takes and that is no option.
@@ -434,5 +453,40 @@ impl Tool for GitTag {
             tags: refs(&git, "refs/tags")?,
             tagged,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fill;
+    use crate::policy::COMMIT_TEMPLATE;
+
+    #[test]
+    fn a_message_without_a_step_has_no_separator_of_one() {
+        let said = |template, step| fill(template, "JOB-1", step, "Title", "add {x}: it");
+        for (template, with, without) in [
+            (COMMIT_TEMPLATE, "S1: add {x}: it\n", "add {x}: it\n"),
+            ("[{step_id}] {summary}", "[S1] add {x}: it\n", "add {x}: it\n"),
+            (
+                "{job_id}/{step_id}: {summary}",
+                "JOB-1/S1: add {x}: it\n",
+                "JOB-1/add {x}: it\n",
+            ),
+            (
+                "{summary}\n\nStep {step_id}",
+                "add {x}: it\n\nStep S1\n",
+                "add {x}: it\n\nStep \n",
+            ),
+            (
+                "{unknown} {summary}",
+                "{unknown} add {x}: it\n",
+                "{unknown} add {x}: it\n",
+            ),
+        ] {
+            assert_eq!(
+                (said(template, "S1"), said(template, "")),
+                (with.to_owned(), without.to_owned())
+            );
+        }
     }
 }

@@ -337,6 +337,25 @@ fn filters_of_the_repository_itself_do_not_run() {
 }
 
 #[test]
+fn filters_that_the_operator_accepts_run_and_others_do_not() {
+    let bench = Bench::with_repository_and(|workspace| workspace.git_config("filter.lfs.*"));
+    bench.write(".gitattributes", "*.txt filter=lfs\n");
+    bench.write("a.txt", "changed\n");
+    bench.git(&["config", "filter.lfs.clean", "touch ran; cat"]);
+    let ran = || bench.dir.as_ref().unwrap().path().join("ran").exists();
+    let log = bench.run(r#"git_commit {"summary": "x", "paths": ["a.txt"]} ? files"#);
+    assert_eq!(log, "ok files=[\"a.txt\"]\n");
+    assert!(ran(), "the operator wants it");
+    std::fs::remove_file(bench.dir.as_ref().unwrap().path().join("ran")).unwrap();
+    bench.git(&["config", "filter.odd.clean", "touch ran; cat"]);
+    bench.write("a.txt", "again\n");
+    let _ = std::fs::remove_file(bench.dir.as_ref().unwrap().path().join("ran"));
+    let log = bench.run("git_status {}");
+    assert!(log.starts_with("err GIT_FILTERS") && log.contains("odd"), "{log}");
+    assert!(!ran());
+}
+
+#[test]
 fn output_that_cannot_be_read_whole_is_told() {
     let bench = Bench::with_repository();
     let folder = "d".repeat(200);

@@ -36,13 +36,18 @@ impl Bench {
 
     /// A session whose job has a repository: one commit with `a.txt`, and tests `pass`, `fail` and `say`.
     pub(crate) fn with_repository() -> Bench {
+        Bench::with_repository_and(|workspace| workspace)
+    }
+
+    /// The same, with more about the workspace.
+    pub(crate) fn with_repository_and(more: impl FnOnce(Workspace) -> Workspace) -> Bench {
         let dir = repository();
         let workspace = Workspace::new("main", dir.path())
             .git(GitAccess::Write)
             .test("pass", &["true"])
             .test("fail", &["sh", "-c", "echo 1 failed; exit 3"])
             .test("say", &["echo", "12 passed"]);
-        let session = Session::new(&conductor::PACK).workspace(workspace);
+        let session = Session::new(&conductor::PACK).workspace(more(workspace));
         let init = json!({"title": "Export", "goal": "Export reports as CSV", "repo_root": "main"});
         Bench::over(session, &init, Some(dir))
     }
