@@ -349,20 +349,14 @@ fn a_start_remembers_what_is_new_and_forgets_nothing_that_is_gone() {
         remembered(&place)
     };
     let first = start(WHOLE);
-    assert!(
-        first.contains("read_only") && first.contains("closed"),
-        "{first}"
-    );
+    assert!(first.contains("read_only") && first.contains("closed"), "{first}");
     // What is gone is remembered, though a start with it gone is only warned of.
     let without = WHOLE.replace("read_only = true\n", "");
     assert!(start(&without).contains("read_only"));
     // What is new is remembered beside it.
     let more = format!("{without}[policies.more]\nsource = \"builtin:secret-scan\"\n");
     let both = start(&more);
-    assert!(
-        both.contains("read_only") && both.contains("more"),
-        "{both}"
-    );
+    assert!(both.contains("read_only") && both.contains("more"), "{both}");
     // So the next start without it is none.
     write(&place, &without);
     let refused = place.run(&["serve"]);
