@@ -220,3 +220,28 @@ fn a_server_on_a_name_says_where_and_in_the_log_s_own_form() {
     let message = line["fields"]["message"].as_str().unwrap();
     assert!(message.starts_with("serving http://127.0.0.1:"), "{line}");
 }
+
+#[test]
+fn what_policies_said_is_shown_where_operations_are() {
+    let deny = r#"config = { when = "true", code = "CLOSED", message = "no" }"#;
+    let place = Place::with(&format!(
+        "[policies.gate]\nsource = \"builtin:cel\"\ntools = [\"task_get\"]\n{deny}\n\
+         [policies.watch]\nsource = \"builtin:cel\"\nmode = \"audit\"\ntools = [\"task_list\"]\n{deny}\n"
+    ));
+    assert_eq!(place.call("task_get", &json!({ "task_id": "x" })).0, 1);
+    assert_eq!(place.call("task_list", &json!({})).0, 0);
+    assert_eq!(place.call("envelope_list", &json!({})).0, 0);
+    let shown = |arguments: &[&str]| {
+        let output = place.run(arguments);
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let tail = shown(&["ledger", "tail"]);
+    assert!(tail.contains("gate: deny CLOSED") && tail.contains("watch: deny CLOSED (audit)"), "{tail}");
+    let watched = shown(&["--json", "ledger", "query", "--policy", "watch"]);
+    let row: Value = serde_json::from_str(&watched).unwrap();
+    assert_eq!(row["tool"], "task_list", "{row}");
+    assert_eq!((&row["verdicts"][0]["mode"], &row["verdicts"][0]["verdict"]), (&json!("audit"), &json!("deny")));
+    let (_, page) = place.call("ledger_query", &json!({ "tool": "task_get" }));
+    assert_eq!(page["operations"][0]["verdicts"][0]["policy"], "gate", "{page}");
+}

@@ -109,6 +109,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "tollgate ledger query --failed --since 24h",
             "tollgate ledger query --tool test_run --since 2026-11-21T06:00:00Z",
+            "tollgate ledger query --policy secret-scan --since 7d  # what a policy said, in audit mode, too",
         ],
     ),
     (

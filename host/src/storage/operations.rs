@@ -3,7 +3,7 @@
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{OptionalExtension as _, Row};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ledger::{OpType, Operation};
 use super::session::Session;
@@ -68,6 +68,8 @@ pub struct OperationFilter {
     pub connection: Option<String>,
     /// With arguments of this hash.
     pub args_hash: Option<String>,
+    /// Judged by this policy.
+    pub policy: Option<String>,
     /// Only earlier ones, newest first.
     pub before: Option<i64>,
     /// Only later ones, oldest first unless said otherwise.
@@ -134,6 +136,9 @@ pub struct StoredOperation {
     /// Its stored content, for artifact_get.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_ids: Option<Vec<String>>,
+    /// What policies said of it: absent where none was asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<SaidByPolicy>,
     /// The row's hash.
     pub hash: String,
     /// The connection it came over.
@@ -148,6 +153,47 @@ pub struct StoredOperation {
     /// The calls inside it, as JSON.
     #[serde(skip)]
     pub members: Option<String>,
+}
+
+/// What one policy said of one call. Reasons are not kept, because they may repeat what the call contained.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SaidByPolicy {
+    /// Its name in the configuration.
+    pub policy: String,
+    /// `request` or `response`.
+    pub phase: String,
+    /// `enforce`, or `audit`: what it said stopped nothing.
+    pub mode: String,
+    /// pass, amend, deny, ask or failed.
+    pub verdict: String,
+    /// The code it gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Why it did not judge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The answer of the client's user to its question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// The call went on though it did not judge, because it fails open.
+    #[serde(skip_serializing_if = "is_false")]
+    pub excused: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+impl SaidByPolicy {
+    /// In a few words, as `cel: deny CLOSED` or `cel: pass (audit)`.
+    pub fn in_short(&self) -> String {
+        let detail = self.code.as_ref().or(self.cause.as_ref()).or(self.answer.as_ref());
+        let detail = detail.map(|detail| format!(" {detail}")).unwrap_or_default();
+        let mode = if self.mode == "audit" { " (audit)" } else { "" };
+        format!("{}: {}{detail}{mode}", self.policy, self.verdict)
+    }
 }
 
 impl StoredOperation {
@@ -277,6 +323,7 @@ impl OperationFilter {
                 operation.failure_fingerprint.as_deref(),
             )
             && self.actor.as_ref().is_none_or(is_by)
+            && self.policy.as_ref().is_none_or(|policy| operation.verdicts.iter().any(|said| said.policy == *policy))
             && self
                 .success
                 .is_none_or(|success| operation.success == Some(success))
@@ -324,6 +371,13 @@ impl OperationFilter {
                 .collect();
             clauses.push(format!("actor IN ({})", places.join(", ")));
         }
+        if let Some(policy) = &self.policy {
+            params.push(SqlValue::Text(policy.clone()));
+            clauses.push(format!(
+                "EXISTS (SELECT 1 FROM json_each(verdicts) AS said WHERE said.value ->> 'policy' = ?{})",
+                params.len()
+            ));
+        }
         // Written out, because the index of failures is for this very condition.
         clauses.extend(
             self.success
@@ -340,7 +394,7 @@ impl OperationFilter {
         let sql = format!(
             "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
                  failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
-                 short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members
+                 short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members, verdicts
              FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
             clauses.join(" AND "),
             params.len()
@@ -381,6 +435,10 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
         args_hash: row.get(23)?,
         result_hash: row.get(24)?,
         members: row.get(25)?,
+        verdicts: row
+            .get::<_, Option<String>>(26)?
+            .and_then(|json| serde_json::from_str(&json).ok())
+            .unwrap_or_default(),
     })
 }
 

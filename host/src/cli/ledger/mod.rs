@@ -11,11 +11,11 @@ mod verify;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::json;
 use tollgate::config::Config;
 use tollgate::data_dir::DataDir;
-use tollgate::storage::{Database, Session, StoredOperation};
+use tollgate::storage::{Database, SaidByPolicy, Session, StoredOperation};
 
 use super::Global;
 
@@ -77,9 +77,32 @@ pub(super) fn open(global: &Global) -> anyhow::Result<Opened> {
 }
 
 /// Columns of a table of operations.
-const TITLES: &[&str] = &["SEQ", "TIME", "TOOL", "ACTOR", "OUTCOME", "MS", "ENVELOPE"];
+const TITLES: &[&str] = &["SEQ", "TIME", "TOOL", "ACTOR", "OUTCOME", "MS", "ENVELOPE", "VERDICTS"];
 
-fn cells(operation: &StoredOperation) -> Vec<String> {
+/// Which verdicts a table shows.
+#[derive(Debug, Args)]
+struct Shown {
+    /// Show all verdicts of policies, those that let the call pass, too
+    #[arg(long)]
+    verdicts: bool,
+    /// Only operations that this policy judged, with all it said
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+}
+
+impl Shown {
+    /// What policies said of an operation, as far as it is shown.
+    fn verdicts(&self, operation: &StoredOperation) -> String {
+        let is_shown = |said: &&SaidByPolicy| match &self.policy {
+            Some(policy) => said.policy == *policy,
+            None => self.verdicts || said.verdict != "pass",
+        };
+        let said = operation.verdicts.iter().filter(is_shown);
+        said.map(SaidByPolicy::in_short).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn cells(operation: &StoredOperation, shown: &Shown) -> Vec<String> {
     let outcome = match (operation.success, &operation.error_code) {
         (Some(true), _) => "ok",
         (Some(false), Some(code)) => code,
@@ -94,6 +117,7 @@ fn cells(operation: &StoredOperation) -> Vec<String> {
         outcome.to_owned(),
         format!("{:.3}", operation.duration_ms),
         operation.envelope_id.clone().unwrap_or_default(),
+        shown.verdicts(operation),
     ]
 }
 

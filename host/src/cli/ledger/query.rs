@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tollgate::storage::OperationFilter;
 
-use super::{Global, TITLES, cells, line, open};
+use super::{Global, Shown, TITLES, cells, line, open};
 use crate::cli::{out, time};
 
 /// Show the operations that fit, newest first
@@ -33,6 +33,8 @@ pub(in crate::cli) struct Query {
     until: Option<String>,
     #[arg(short = 'n', long, default_value_t = 50)]
     limit: u32,
+    #[command(flatten)]
+    shown: Shown,
 }
 
 impl Query {
@@ -44,22 +46,26 @@ impl Query {
                 .iter()
                 .all(|operation| out::try_print_json(&line(operation)));
         } else {
-            let rows: Vec<Vec<String>> = operations.iter().map(cells).collect();
+            let rows: Vec<Vec<String>> = operations
+                .iter()
+                .map(|operation| cells(operation, &self.shown))
+                .collect();
             out::print(&out::table(TITLES, &rows));
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn filter(self) -> OperationFilter {
+    fn filter(&self) -> OperationFilter {
         OperationFilter {
-            envelope_id: self.envelope,
-            pack: self.pack,
-            tool: self.tool,
-            actor: self.actor,
+            envelope_id: self.envelope.clone(),
+            pack: self.pack.clone(),
+            tool: self.tool.clone(),
+            actor: self.actor.clone(),
             success: self.failed.then_some(false),
-            failure_fingerprint: self.fingerprint,
-            since: self.since,
-            until: self.until,
+            failure_fingerprint: self.fingerprint.clone(),
+            since: self.since.clone(),
+            until: self.until.clone(),
+            policy: self.shown.policy.clone(),
             ..OperationFilter::default()
         }
     }

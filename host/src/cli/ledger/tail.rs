@@ -7,13 +7,13 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate::storage::{OperationFilter, Session, StoredOperation};
 
-use super::{Global, PAGE, TITLES, cells, line, open};
+use super::{Global, PAGE, Shown, TITLES, cells, line, open};
 use crate::cli::out::{self, Table};
 
 /// How often `-f` looks for new rows.
 const FOLLOW: Duration = Duration::from_millis(200);
 /// How wide columns are at least when rows are to follow.
-const WIDTHS: &[usize] = &[6, 24, 24, 12, 24, 9, 0];
+const WIDTHS: &[usize] = &[6, 24, 24, 12, 24, 9, 30, 0];
 
 /// Show the last operations
 #[derive(Debug, Args)]
@@ -24,6 +24,8 @@ pub(in crate::cli) struct Tail {
     /// Go on with new ones as they come, from every host of the data directory
     #[arg(short, long)]
     follow: bool,
+    #[command(flatten)]
+    shown: Shown,
 }
 
 impl Tail {
@@ -31,13 +33,21 @@ impl Tail {
         let session = open(global)?.session;
         session.begin_read()?;
         let mut last = session.head()?.seq;
-        let mut operations = session.operations(&OperationFilter::default(), self.lines)?;
+        let filter = OperationFilter {
+            policy: self.shown.policy.clone(),
+            ..OperationFilter::default()
+        };
+        let mut operations = session.operations(&filter, self.lines)?;
         session.commit()?;
         operations.reverse();
-        let rows: Vec<Vec<String>> = operations.iter().map(cells).collect();
+        let rows: Vec<Vec<String>> = operations
+            .iter()
+            .map(|operation| cells(operation, &self.shown))
+            .collect();
         let least = if self.follow { WIDTHS } else { &[] };
         let printer = Printer {
             table: (!global.json).then(|| Table::fit(TITLES, &rows, least)),
+            shown: &self.shown,
         };
         let mut goes_on = printer.head() && printer.rows(&operations);
         let mut interrupted = signal(SignalKind::interrupt())?;
@@ -58,6 +68,7 @@ impl Tail {
 struct Printer<'a> {
     /// Without one, rows are lines of JSON.
     table: Option<Table<'a>>,
+    shown: &'a Shown,
 }
 
 impl Printer<'_> {
@@ -69,7 +80,7 @@ impl Printer<'_> {
 
     fn rows(&self, operations: &[StoredOperation]) -> bool {
         operations.iter().all(|operation| match &self.table {
-            Some(table) => out::try_print(&table.line(&cells(operation))),
+            Some(table) => out::try_print(&table.line(&cells(operation, self.shown))),
             None => out::try_print_json(&line(operation)),
         })
     }
@@ -79,6 +90,7 @@ impl Printer<'_> {
         loop {
             let filter = OperationFilter {
                 after: Some(*last),
+                policy: self.shown.policy.clone(),
                 ..OperationFilter::default()
             };
             let operations = session.operations(&filter, PAGE)?;
