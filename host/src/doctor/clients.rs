@@ -2,52 +2,83 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Finding;
-use crate::clients::{Client, Server};
+use clap::ValueEnum as _;
 
-/// Looks at the files of clients that are there: each with its text, or why it cannot be read.
-pub fn check(files: &[(Client, PathBuf, Result<String, String>)]) -> Vec<Finding> {
+use super::Finding;
+use crate::clients::{Client, Scope, Server, is_program};
+
+/// A client's file that is there: with its text, or why it cannot be read.
+pub type File = (Client, Scope, PathBuf, Result<String, String>);
+
+/// Looks at the files of clients. `http` is the address that `server.http` names.
+pub fn check(files: &[File], http: Option<std::net::SocketAddr>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (client, path, text) in files {
+    for (client, scope, path, text) in files {
         let about = format!("client {}", path.display());
-        let server = match text {
+        let again = remedy(*client, *scope);
+        let entry = match text {
             Ok(text) => client.found(text),
             Err(why) => Err(why.clone()),
         };
-        match server {
-            Err(why) => found.push(Finding::warning(about, format!("it cannot be read: {why}"))),
-            Ok(None) => {}
-            Ok(Some(Server::Http { url })) => found.push(Finding::ok(about, format!("it connects to {url}"))),
-            Ok(Some(Server::Stdio { command, args })) => found.push(started(about, &command, &args)),
-        }
+        found.extend(match entry {
+            Err(why) => Some(Finding::warning(about, format!("it cannot be read: {why}"))),
+            Ok(None) => None,
+            Ok(Some(entry)) if entry.is_disabled => {
+                Some(Finding::note(about, "the entry is switched off").remedy(again))
+            }
+            Ok(Some(entry)) => Some(match entry.server {
+                Server::Http { url, .. } => Finding::ok(about, format!("it connects to {url}")),
+                Server::Stdio { command, args } => started(about, &command, &args, http, &again),
+            }),
+        });
     }
     if found.is_empty() {
         found.push(
             Finding::note("clients", "no client of this project or user knows Tollgate")
-                .remedy("tollgate clients add claude-code (or cursor, vscode, codex, gemini)"),
+                .remedy("tollgate clients add, which finds the clients that are installed"),
         );
     }
     found
 }
 
+/// The command that writes the entry anew.
+fn remedy(client: Client, scope: Scope) -> String {
+    let name = client
+        .to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default();
+    let scope = if scope == Scope::Project { " --project" } else { "" };
+    format!("tollgate clients add {name}{scope} --force")
+}
+
 /// A client that starts the program itself.
-fn started(about: String, command: &str, args: &[String]) -> Finding {
-    let is_program =
-        Path::new(command).is_file() && rustix::fs::access(command, rustix::fs::Access::EXEC_OK).is_ok();
+fn started(
+    about: String,
+    command: &str,
+    args: &[String],
+    http: Option<std::net::SocketAddr>,
+    again: &str,
+) -> Finding {
     // Without a slash it is looked up in the client's own PATH, which is not known here.
-    if command.contains('/') && !is_program {
-        return Finding::problem(about, format!("it starts {command}, which is no program"))
-            .remedy("tollgate clients add NAME --force");
+    if command.contains('/') && !is_program(Path::new(command)) {
+        return Finding::problem(about, format!("it starts {command}, which is no program")).remedy(again);
     }
     let file = args.iter().skip_while(|argument| *argument != "--config").nth(1);
-    match file {
-        Some(file) if !Path::new(file).is_file() => Finding::problem(
+    if let Some(file) = file.filter(|file| !Path::new(file).is_file()) {
+        return Finding::problem(
             about,
             format!("it names the configuration {file}, which is not there"),
         )
-        .remedy(format!(
-            "tollgate init --config {file}, or tollgate clients add NAME --force"
-        )),
-        _ => Finding::ok(about, format!("it starts {command} {}", args.join(" "))),
+        .remedy(format!("tollgate init --config {file}, or {again}"));
     }
+    if let Some(address) = http {
+        return Finding::problem(
+            about,
+            format!(
+                "it starts another server at {address}, which server.http names, and none that speaks with the client"
+            ),
+        )
+        .remedy(again);
+    }
+    Finding::ok(about, format!("it starts {command} {}", args.join(" ")))
 }

@@ -12,7 +12,7 @@ mod telemetry;
 
 use serde::Serialize;
 
-pub use clients::check as clients;
+pub use clients::{File as ClientFile, check as clients};
 pub use packs::{components, programs};
 pub use place::check as place;
 pub use protections::check as protections;
