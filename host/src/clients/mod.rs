@@ -135,7 +135,9 @@ const INPUT: &str = "tollgate-token";
 impl Client {
     fn row(self) -> &'static Row {
         // A test holds the two in the same order.
-        &table::ROWS[self as usize]
+        let row = &table::ROWS[self as usize];
+        debug_assert_eq!(row.client, self);
+        row
     }
 
     /// Its name, as people know it.

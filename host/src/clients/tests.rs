@@ -78,7 +78,7 @@ fn an_entry_reads_back_as_it_was_meant() {
             };
             assert_eq!(entry.server, expected, "{client:?}");
             assert!(!entry.is_disabled, "{client:?}");
-            assert!(entry.start_sec >= 30, "{client:?}");
+            assert!(entry.start_sec >= 10, "{client:?}");
         }
     }
 }
@@ -372,7 +372,11 @@ proptest::proptest! {
             let text = text.replace("SERVERS", client.row().servers);
             if let Ok(after) = client.added(&text, &stdio(), false) {
                 let left = client.removed(&after).unwrap().unwrap();
-                let value = |text: &str| json::value(text).unwrap();
+                // A file that is empty without the entry is removed.
+                let value = |text: &str| match json::value(text).unwrap() {
+                    Value::Null => serde_json::json!({}),
+                    value => value,
+                };
                 let (left_value, before) = (value(&left), value(&text));
                 let comments = |text: &str| text.matches("/*c*/").count() + text.matches("//c").count();
                 assert_eq!(comments(&left), comments(&text), "{text}\n{after}\n{left}");

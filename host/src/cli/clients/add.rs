@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
-use tollgate::clients::{Client, EditError, Entry, Places, Scope, Server};
+use tollgate::clients::{Client, EditError, Entry, Places, Server};
 use tollgate::host::Choice;
 
 use super::target::{Target, config};
