@@ -125,7 +125,7 @@ fn what_was_added_to_a_file_in_use_starts_the_server_and_leaves_the_rest() {
             "{client}"
         );
         // `tools` takes the same flags as `serve` and ends.
-        let output = std::process::Command::new(entry["command"].as_str().unwrap())
+        let output = Command::new(entry["command"].as_str().unwrap())
             .args(["--json", "tools"])
             .args(&args[1..])
             .output()
@@ -309,6 +309,28 @@ fn a_check_starts_the_program_without_variables_that_clients_do_not_hand_on() {
         seen.contains("MINE=yes") && seen.contains("HOME=") && !seen.contains("SECRET_OF_THE_SHELL"),
         "{seen}"
     );
+}
+
+#[test]
+fn what_a_projects_file_names_is_started_only_when_asked() {
+    let place = Place::new();
+    let started = place.path().join("started");
+    let entry = serde_json::json!({"mcpServers": {"tollgate": {"command": "touch", "args": [started]}}});
+    write(&place.path().join("project/.cursor/mcp.json"), &entry.to_string());
+    assert_eq!(clients(&place, &["check"]).status.code(), Some(1));
+    clients(&place, &["list"]);
+    assert!(!started.exists());
+    clients(&place, &["check", "--project"]);
+    assert!(started.exists());
+    // Neither are variables that somebody wrote beside what was added.
+    std::fs::remove_file(&started).unwrap();
+    let path = place.path().join("project/.cursor/mcp.json");
+    let add = ["add", "cursor", "--project", "--force", "--packs", "core"];
+    said(&clients(&place, &add));
+    let mut file = json(&path);
+    file["mcpServers"]["tollgate"]["env"] = serde_json::json!({"TOLLGATE_READ_ONLY": "nonsense"});
+    write(&path, &file.to_string());
+    assert!(said(&clients(&place, &add)).contains("has it already"));
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub(super) fn add(
                 name: ENTRY.to_owned(),
             });
         }
-        _ => {}
+        _ => keep_others(row, text)?,
     }
     let added = match row.format {
         Format::Json => json::set(text, &[row.servers], ENTRY, &Value::Object(entry.clone()))
@@ -67,6 +67,7 @@ pub(super) fn remove(row: &Row, text: &str) -> Result<Option<String>, EditError>
     if found(row, text).map_err(unreadable)?.is_none() {
         return Ok(None);
     }
+    keep_others(row, text)?;
     let left = match row.format {
         Format::Json => json::cut(text, &[row.servers], |name, _| name == ENTRY).and_then(|left| {
             let Some(left) = left else { return Ok(None) };
@@ -114,6 +115,14 @@ pub(super) fn found(row: &Row, text: &str) -> Result<Option<Value>, String> {
             .cloned()),
         Some(_) => Err(format!("`{}` is not an object", row.servers)),
     }
+}
+
+/// A file of its own is written and removed whole, so that nothing of others may be in it.
+fn keep_others(row: &Row, text: &str) -> Result<(), EditError> {
+    if row.format == Format::OwnYaml && !yaml::is_own_file(text, row.servers) {
+        return Err(unreadable("it has comments or keys of others"));
+    }
+    Ok(())
 }
 
 fn split(text: &str) -> (&str, &str) {

@@ -312,6 +312,20 @@ fn a_file_that_cannot_be_kept_whole_is_left_alone() {
 }
 
 #[test]
+fn a_file_of_its_own_with_words_of_others_is_left_alone() {
+    let text = Client::Continue.snippet(&stdio()).unwrap();
+    let other = Server::Stdio {
+        command: "/old".to_owned(),
+        args: Vec::new(),
+    };
+    for others in ["# mine\n", "rules: [x]\n"] {
+        let text = format!("{others}{text}");
+        assert!(Client::Continue.removed(&text).is_err(), "{text}");
+        assert!(Client::Continue.added(&text, &other, true).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn fields_that_a_client_adds_are_no_difference() {
     let text = "{\"mcpServers\": {\"tollgate\": {\"command\": \"/bin/tollgate\", \"args\": [\"serve\", \"--packs\", \"a: b,#c\"], \"env\": {\"A\": \"b\"}, \"disabled\": true}}}";
     assert_eq!(Client::Cursor.added(text, &stdio(), false).unwrap(), text);

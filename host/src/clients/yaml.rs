@@ -97,6 +97,17 @@ pub(super) fn of_own_file(text: &str, servers: &str) -> Result<Option<Value>, St
     }
 }
 
+/// Whether such a file has nothing that is not the entry's, such as comments or further keys.
+pub(super) fn is_own_file(text: &str, servers: &str) -> bool {
+    let known = ["name", "version", "schema", servers];
+    text.lines().all(|line| {
+        let is_known = || known.iter().any(|name| key(line, name).is_some());
+        !line.contains(" #")
+            && !line.starts_with('#')
+            && (line.is_empty() || line.starts_with(' ') || is_known())
+    })
+}
+
 /// A table at the outermost level: the line that opens it, the one after it, and its members' indentation.
 struct Block {
     head: usize,

@@ -189,13 +189,17 @@ impl Add {
         for (client, server) in added {
             let scope = self.target.scope();
             let text = super::file::read(&path(*client, scope, &places)?)?;
-            let entry = client.found(&text).map_err(anyhow::Error::msg)?;
-            let entry = entry.unwrap_or_else(|| Entry {
+            let start_sec = client
+                .found(&text)
+                .map_err(anyhow::Error::msg)?
+                .map_or(30, |entry| entry.start_sec);
+            // What else a file says about the program, which others may have written, is not tried.
+            let entry = Entry {
                 server: server.clone(),
                 env: Vec::new(),
                 is_disabled: false,
-                start_sec: 30,
-            });
+                start_sec,
+            };
             is_fine &= show::look(*client, scope, &entry).await;
         }
         Ok(is_fine)

@@ -7,7 +7,7 @@ use serde_json::json;
 use tollgate::clients::look::{self, LookError};
 use tollgate::clients::{Client, Entry, Scope, Server};
 
-use super::{Global, entries, name, out, places, tell};
+use super::{Global, entries, name, out, places, scope, tell};
 
 /// Shows each client: installed or not, its files, and the entries there.
 pub(super) fn list(global: &Global) -> anyhow::Result<ExitCode> {
@@ -83,12 +83,20 @@ pub(in crate::cli) struct Check {
     /// Which clients [default: those that have an entry]
     #[arg(value_name = "CLIENT")]
     clients: Vec<Client>,
+    /// Entries of the project in the current directory. Start only what you trust: it may name any program
+    #[arg(long)]
+    project: bool,
 }
 
 impl Check {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let mut is_fine = true;
-        let entries = entries();
+        let wanted = scope(self.project);
+        // A project's file may come from anybody, and clients ask before they start what it names.
+        let entries: Vec<_> = entries()
+            .into_iter()
+            .filter(|(_, scope, ..)| *scope == wanted)
+            .collect();
         for client in &self.clients {
             let is_there = entries.iter().any(|(there, ..)| there == client);
             if !is_there {
@@ -104,7 +112,14 @@ impl Check {
         let meant: Vec<_> = entries.iter().filter(|(client, ..)| is_meant(client)).collect();
         if meant.is_empty() && self.clients.is_empty() {
             is_fine = false;
-            out::print("no client has an entry; `tollgate clients add` adds one");
+            let hint = if self.project {
+                ""
+            } else {
+                " (--project tries those of this project)"
+            };
+            out::print(&format!(
+                "no client has an entry{hint}; `tollgate clients add` adds one"
+            ));
         }
         for (client, scope, path, entry) in meant {
             is_fine &= match entry {
