@@ -363,7 +363,8 @@ pub(super) static ROWS: &[Row] = &[
         project_step: "",
         command: Own::None,
     },
-    // opencode.ai/docs/mcp-servers and /docs/config: `{env:NAME}`, `{file:PATH}`, `timeout` in ms.
+    // opencode.ai/docs/mcp-servers and /docs/config: `{env:NAME}`, `{file:PATH}`, `timeout` in ms, which is for
+    // calls: 1.18.33 waited 30 s for the first answer whatever that said.
     Row {
         client: Client::Opencode,
         title: "opencode",
@@ -393,7 +394,7 @@ pub(super) static ROWS: &[Row] = &[
                 ("timeout", Extra::Number(CALL_MS)),
             ],
         },
-        start: Start::Field("timeout", 1000, 30),
+        start: Start::Sec(30),
         user_step: "",
         project_step: "",
         command: Own::None,
