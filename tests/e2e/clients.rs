@@ -1,26 +1,68 @@
 //! Adding Tollgate to clients' configurations, in homes of their own.
 #![allow(clippy::disallowed_methods, reason = "the tests write files")]
 
-use std::process::Output;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
 use crate::harness::Place;
 
 fn clients(place: &Place, arguments: &[&str]) -> Output {
-    let mut command = place.command(&["clients"]);
-    command
-        .args(arguments)
-        .current_dir(place.path())
-        .env("HOME", place.path());
-    command.output().unwrap()
+    command(place, arguments).output().unwrap()
 }
 
-const USER_VSCODE: &str = if cfg!(target_os = "macos") {
-    "Library/Application Support/Code/User/mcp.json"
-} else {
-    ".config/Code/User/mcp.json"
-};
+/// `tollgate clients` in the folder `project`, with a home of its own and nothing installed.
+fn command(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = place.command(&["clients"]);
+    let project = place.path().join("project");
+    std::fs::create_dir_all(&project).unwrap();
+    command
+        .args(arguments)
+        .current_dir(project)
+        .env("HOME", place.path())
+        .env("PATH", "/usr/bin:/bin");
+    for name in [
+        "XDG_CONFIG_HOME",
+        "CODEX_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "TOLLGATE_HTTP",
+        "TOLLGATE_TOKEN",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// What a command printed, which must have worked.
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+fn warned(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&read(path)).unwrap()
+}
 
 /// A client's file as it reads it: what is there beside the entry, and the entry.
 fn read_back(text: &str, servers: &str, is_toml: bool) -> (Value, Value) {
@@ -51,13 +93,16 @@ fn what_was_added_to_a_file_in_use_starts_the_server_and_leaves_the_rest() {
         } else {
             json.replace("SERVERS", servers)
         };
-        let path = place.path().join(file);
+        let path = place.path().join("project").join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, &before).unwrap();
         assert!(
-            clients(&place, &["add", client, "--", "--tier", "full"])
-                .status
-                .success(),
+            clients(
+                &place,
+                &["add", client, "--project", "--no-check", "--", "--tier", "full"]
+            )
+            .status
+            .success(),
             "{client}"
         );
         let (rest, entry) = read_back(&std::fs::read_to_string(&path).unwrap(), servers, is_toml);
@@ -80,7 +125,7 @@ fn what_was_added_to_a_file_in_use_starts_the_server_and_leaves_the_rest() {
             "{client}"
         );
         // `tools` takes the same flags as `serve` and ends.
-        let output = std::process::Command::new(entry["command"].as_str().unwrap())
+        let output = Command::new(entry["command"].as_str().unwrap())
             .args(["--json", "tools"])
             .args(&args[1..])
             .output()
@@ -98,47 +143,399 @@ fn what_was_added_to_a_file_in_use_starts_the_server_and_leaves_the_rest() {
 }
 
 #[test]
-fn every_clients_file_is_made_for_project_and_user_and_stays_the_same() {
-    for (client, file, user) in [
-        ("claude-code", ".mcp.json", ".claude.json"),
-        ("cursor", ".cursor/mcp.json", ".cursor/mcp.json"),
-        ("vscode", ".vscode/mcp.json", USER_VSCODE),
-        ("codex", ".codex/config.toml", ".codex/config.toml"),
-        ("gemini", ".gemini/settings.json", ".gemini/settings.json"),
-    ] {
-        let place = Place::new();
-        let path = place.path().join(file);
-        assert!(clients(&place, &["add", client]).status.success(), "{client}");
-        let once = std::fs::read_to_string(&path).unwrap();
-        assert!(clients(&place, &["add", client]).status.success(), "{client}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), once, "{client}");
-        let printed = clients(&place, &["print", client]);
-        assert_eq!(String::from_utf8_lossy(&printed.stdout), once, "{client}");
-        let other = clients(&place, &["add", client, "--http", "http://127.0.0.1:8765/mcp"]);
-        assert_eq!(other.status.code(), Some(2), "{client}");
-        assert!(
-            String::from_utf8_lossy(&other.stderr).contains("--force"),
-            "{client}"
-        );
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), once, "{client}");
-        let for_user = clients(&place, &["add", client, "--user"]);
-        assert!(for_user.status.success(), "{client}");
-        assert_eq!(
-            std::fs::read_to_string(place.path().join(user)).unwrap(),
-            once,
-            "{client}"
-        );
+fn every_clients_file_is_made_for_user_and_project_and_goes_again() {
+    let place = Place::new();
+    let listed: Value = serde_json::from_str(&said(&clients(&place, &["list", "--json"]))).unwrap();
+    let names: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["client"].as_str().unwrap())
+        .collect();
+    assert!(names.len() >= 17, "{names:?}");
+    for client in names {
+        for scope in [&[][..], &["--project"]] {
+            let place = Place::new();
+            let run = |words: &[&str]| clients(&place, &[words, scope].concat());
+            let added = run(&["add", client, "--no-check"]);
+            if !added.status.success() {
+                assert!(warned(&added).contains("has no file of a project"), "{client}");
+                continue;
+            }
+            let file = said(&added)
+                .lines()
+                .find_map(|line| Some(line.split_once("added to ")?.1.to_owned()));
+            let file = Path::new(&file.unwrap()).to_owned();
+            assert!(file.starts_with(place.path()), "{client}");
+            let once = read(&file);
+            assert!(
+                said(&run(&["add", client, "--no-check"])).contains("has it already"),
+                "{client}"
+            );
+            assert_eq!(read(&file), once, "{client}");
+            let printed = said(&run(&["print", client]));
+            assert_eq!(printed, once, "{client}");
+            let other = ["add", client, "--no-check", "--http", "http://127.0.0.1:8765/mcp"];
+            let refused = run(&other);
+            assert_eq!(refused.status.code(), Some(2), "{client}");
+            assert_eq!(read(&file), once, "{client}");
+            said(&run(&["remove", client]));
+            assert!(!file.exists() || read(&file).is_empty(), "{client}");
+            assert_eq!(run(&["remove", client]).status.code(), Some(1), "{client}");
+        }
     }
 }
 
 #[test]
-fn a_file_with_comments_is_left_alone() {
+fn comments_links_and_modes_of_a_file_stay_and_removal_gives_it_back() {
     let place = Place::new();
-    let path = place.path().join(".vscode/mcp.json");
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(&path, "{\n  // mine\n}\n").unwrap();
-    let output = clients(&place, &["add", "vscode"]);
+    let text = "// mine\n{\n  \"theme\": \"dark\", // why\n}\n";
+    let dotfile = place.path().join("dotfiles/zed.json");
+    write(&dotfile, text);
+    std::fs::set_permissions(&dotfile, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let link = place.path().join(".config/zed/settings.json");
+    std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+    symlink("../../dotfiles/zed.json", &link).unwrap();
+    said(&clients(&place, &["add", "zed", "--no-check"]));
+    let added = read(&dotfile);
+    assert!(
+        added.starts_with("// mine\n{\n  \"theme\": \"dark\", // why\n  \"context_servers\""),
+        "{added}"
+    );
+    assert!(link.is_symlink());
+    assert_eq!(dotfile.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    said(&clients(&place, &["remove", "zed"]));
+    assert_eq!(read(&dotfile), text);
+    // A link to a file that is not there yet stays one, too.
+    let cursor = place.path().join(".cursor/mcp.json");
+    std::fs::create_dir_all(cursor.parent().unwrap()).unwrap();
+    symlink("../dotfiles/cursor.json", &cursor).unwrap();
+    said(&clients(&place, &["add", "cursor", "--no-check"]));
+    assert!(cursor.is_symlink());
+    assert!(json(&place.path().join("dotfiles/cursor.json"))["mcpServers"]["tollgate"].is_object());
+    said(&clients(&place, &["remove", "cursor"]));
+    assert!(cursor.is_symlink());
+}
+
+#[test]
+fn a_file_that_cannot_be_kept_whole_is_left_alone_and_the_entry_is_shown() {
+    let place = Place::new();
+    let path = place.path().join(".config/goose/config.yaml");
+    let text = "extensions: {other: {enabled: true}}\n";
+    write(&path, text);
+    let output = clients(&place, &["add", "goose"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("by hand"));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\n  // mine\n}\n");
+    assert!(warned(&output).contains("by hand"), "{}", warned(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("  tollgate:\n    type: \"stdio\""));
+    assert_eq!(read(&path), text);
+}
+
+#[test]
+fn without_a_name_the_installed_clients_are_added_and_the_last_lines_say_what_they_see() {
+    let place = Place::new();
+    assert!(warned(&clients(&place, &["add"])).contains("name one of claude-code, cursor"));
+    for folder in [".cursor", ".codex"] {
+        std::fs::create_dir(place.path().join(folder)).unwrap();
+    }
+    let output = said(&clients(&place, &["add", "--packs", "core,task-store"]));
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(
+        lines.iter().filter(|line| line.contains("added to")).count(),
+        2,
+        "{output}"
+    );
+    for (line, title) in lines[lines.len() - 2..].iter().zip(["Cursor", "Codex"]) {
+        let tools = line.strip_prefix(&format!("✔ {title} sees ")).unwrap();
+        assert!(
+            tools.split(' ').next().unwrap().parse::<usize>().unwrap() > 5,
+            "{line}"
+        );
+    }
+    let checked = said(&clients(&place, &["check"]));
+    assert_eq!(checked.matches('✔').count(), 2, "{checked}");
+    assert_eq!(clients(&place, &["check", "zed"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_check_says_why_a_client_sees_nothing() {
+    let place = Place::new();
+    let path = place.path().join(".cursor/mcp.json");
+    for (entry, why) in [
+        (
+            r#"{"command": "/nowhere/tollgate", "args": []}"#,
+            "cannot be started",
+        ),
+        (
+            r#"{"command": "sh", "args": ["-c", "echo nonsense >&2; exit 3"]}"#,
+            "ended before it answered: nonsense",
+        ),
+        (
+            r#"{"url": "http://127.0.0.1:1/mcp"}"#,
+            "`tollgate serve` must run there",
+        ),
+        (
+            r#"{"url": "http://127.0.0.1:1/mcp", "headers": {"Authorization": "Bearer ${env:NOT_SET}"}}"#,
+            "NOT_SET",
+        ),
+        (r#"{"command": "tollgate", "disabled": true}"#, "switched off"),
+        ("1", "neither a program nor an address"),
+    ] {
+        write(&path, &format!(r#"{{"mcpServers": {{"tollgate": {entry}}}}}"#));
+        let output = clients(&place, &["check", "cursor"]);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            printed.starts_with("✘ Cursor") && printed.contains(why),
+            "{entry}: {printed}"
+        );
+        assert_eq!(output.status.code(), Some(1), "{entry}");
+    }
+}
+
+#[test]
+fn a_check_starts_the_program_without_variables_that_clients_do_not_hand_on() {
+    let place = Place::new();
+    let path = place.path().join(".cursor/mcp.json");
+    let script = "env >$0; exit 1";
+    let env = place.path().join("env.txt");
+    let entry = serde_json::json!({"mcpServers": {"tollgate": {
+        "command": "sh", "args": ["-c", script, env], "env": {"MINE": "yes"}}}});
+    write(&path, &entry.to_string());
+    command(&place, &["check", "cursor"])
+        .env("SECRET_OF_THE_SHELL", "x")
+        .output()
+        .unwrap();
+    let seen = read(&env);
+    assert!(
+        seen.contains("MINE=yes") && seen.contains("HOME=") && !seen.contains("SECRET_OF_THE_SHELL"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn what_a_projects_file_names_is_started_only_when_asked() {
+    let place = Place::new();
+    let started = place.path().join("started");
+    let entry = serde_json::json!({"mcpServers": {"tollgate": {"command": "touch", "args": [started]}}});
+    write(&place.path().join("project/.cursor/mcp.json"), &entry.to_string());
+    assert_eq!(clients(&place, &["check"]).status.code(), Some(1));
+    clients(&place, &["list"]);
+    assert!(!started.exists());
+    clients(&place, &["check", "--project"]);
+    assert!(started.exists());
+    // Neither are variables that somebody wrote beside what was added.
+    std::fs::remove_file(&started).unwrap();
+    let path = place.path().join("project/.cursor/mcp.json");
+    let add = ["add", "cursor", "--project", "--force", "--packs", "core"];
+    said(&clients(&place, &add));
+    let mut file = json(&path);
+    file["mcpServers"]["tollgate"]["env"] = serde_json::json!({"TOLLGATE_READ_ONLY": "nonsense"});
+    write(&path, &file.to_string());
+    assert!(said(&clients(&place, &add)).contains("has it already"));
+}
+
+#[test]
+fn a_configured_http_server_is_connected_to_and_not_started_again() {
+    let place = Place::with("[server]\nhttp = \"0.0.0.0:8765\"\n[server.auth]\ntoken_file = \"tokens\"\n");
+    let output = clients(&place, &["add", "claude-code", "--no-check"]);
+    said(&output);
+    assert!(warned(&output).contains("TOLLGATE_TOKEN"), "{}", warned(&output));
+    let entry = &json(&place.path().join(".claude.json"))["mcpServers"]["tollgate"];
+    assert_eq!(entry["url"], "http://127.0.0.1:8765/mcp");
+    assert_eq!(entry["headers"]["Authorization"], "Bearer ${TOLLGATE_TOKEN}");
+    said(&clients(
+        &place,
+        &["add", "codex", "--no-check", "--bearer-env", "MINE"],
+    ));
+    assert!(read(&place.path().join(".codex/config.toml")).contains("bearer_token_env_var = \"MINE\""));
+    let desktop = clients(&place, &["add", "claude-desktop", "--no-check"]);
+    assert_eq!(desktop.status.code(), Some(2));
+    assert!(
+        warned(&desktop).contains("only starts programs"),
+        "{}",
+        warned(&desktop)
+    );
+    let arguments = clients(&place, &["add", "cursor", "--no-check", "--", "--tier", "full"]);
+    assert_eq!(arguments.status.code(), Some(2));
+    // An entry that starts a program would start a second server.
+    write(
+        &place.path().join(".cursor/mcp.json"),
+        r#"{"mcpServers": {"tollgate": {"command": "/bin/sh", "args": ["serve"]}}}"#,
+    );
+    let mut doctor = place.command(&["doctor"]);
+    let found = doctor
+        .current_dir(place.path())
+        .env("HOME", place.path())
+        .output()
+        .unwrap();
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert!(
+        found.contains("it starts another server at 0.0.0.0:8765"),
+        "{found}"
+    );
+    let free = Place::with("[server]\nhttp = \"127.0.0.1:0\"\n");
+    assert!(warned(&clients(&free, &["add", "cursor", "--no-check"])).contains("picks a free port"));
+    let variable = Place::new();
+    said(
+        &command(&variable, &["add", "cursor", "--no-check"])
+            .env("TOLLGATE_HTTP", "127.0.0.1:9")
+            .output()
+            .unwrap(),
+    );
+    let entry = &json(&variable.path().join(".cursor/mcp.json"))["mcpServers"]["tollgate"];
+    assert_eq!(entry["url"], "http://127.0.0.1:9/mcp");
+}
+
+#[test]
+fn a_client_over_http_sends_its_token() {
+    let place = Place::new();
+    let tokens = place.path().join("tokens");
+    let token = "3b0c5f6f6a4be1a2c07b8d93f0a4e5d6";
+    write(&tokens, &format!("ada {token}\n"));
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let server = place.serve_http(&["--packs", "core", "--token-file", tokens.to_str().unwrap()]);
+    let add = ["add", "cursor", "--http", &server.url, "--force"];
+    let refused = clients(&place, &add);
+    assert!(
+        String::from_utf8_lossy(&refused.stdout).contains("--bearer-env"),
+        "{refused:?}"
+    );
+    let add = [&add[..], &["--bearer-env", "MINE"]].concat();
+    let unset = clients(&place, &add);
+    assert!(
+        String::from_utf8_lossy(&unset.stdout).contains("MINE is not set"),
+        "{unset:?}"
+    );
+    let seen = said(&command(&place, &add).env("MINE", token).output().unwrap());
+    assert!(seen.contains("✔ Cursor sees "), "{seen}");
+    let wrong = command(&place, &["check"]).env("MINE", "other").output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&wrong.stdout).contains("does not take this token"),
+        "{wrong:?}"
+    );
+    // A file with more than a token is not sent whole.
+    let file = [
+        "add",
+        "opencode",
+        "--http",
+        &server.url,
+        "--token-file",
+        tokens.to_str().unwrap(),
+    ];
+    assert!(warned(&clients(&place, &file)).contains("does not hold a token alone"));
+    std::fs::write(&tokens, format!("{token}\n")).unwrap();
+    assert!(said(&clients(&place, &file)).contains("✔ opencode sees "));
+}
+
+#[test]
+fn flags_for_the_server_are_kept_in_the_entry() {
+    let place = Place::new();
+    let mut add = place.command(&[
+        "--workspace",
+        "app=code",
+        "clients",
+        "add",
+        "cursor",
+        "--no-check",
+    ]);
+    add.args(["--packs", "core,tasks", "--", "--tier", "full"]);
+    add.env("HOME", place.path()).current_dir(place.path());
+    said(&add.output().unwrap());
+    let entry = &json(&place.path().join(".cursor/mcp.json"))["mcpServers"]["tollgate"];
+    let path = |rest: &str| format!("{}/{rest}", place.path().canonicalize().unwrap().display());
+    let args: Vec<String> = serde_json::from_value(entry["args"].clone()).unwrap();
+    assert_eq!(args[..2], ["serve", "--config"]);
+    assert_eq!(
+        args[5..],
+        [
+            "--workspace",
+            &format!("app={}", path("code")),
+            "--packs",
+            "core,tasks",
+            "--tier",
+            "full"
+        ]
+    );
+}
+
+#[test]
+fn a_file_to_be_committed_names_the_program_alone_where_it_is_on_the_path() {
+    let place = Place::new();
+    let bin = place.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let real = place.command(&[]).get_program().to_owned();
+    let add = |words: &[&str], path: &Path| {
+        let all = [&["add", "cursor", "--no-check", "--force"], words].concat();
+        command(&place, &all).env("PATH", path).output().unwrap()
+    };
+    let entry = |file: &str| json(&place.path().join(file))["mcpServers"]["tollgate"]["command"].clone();
+    let shared = place.path().join("project/.cursor/mcp.json");
+    let without = add(&["--project"], &bin);
+    assert!(
+        warned(&without).contains("not on the PATH"),
+        "{}",
+        warned(&without)
+    );
+    assert!(Path::new(entry("project/.cursor/mcp.json").as_str().unwrap()).is_absolute());
+    std::fs::remove_file(&shared).unwrap();
+    symlink(&real, bin.join("tollgate")).unwrap();
+    said(&add(&["--project"], &bin));
+    assert_eq!(entry("project/.cursor/mcp.json"), "tollgate");
+    // Others on the project's machine read it; a user's file may hold secrets.
+    assert_eq!(shared.metadata().unwrap().permissions().mode() & 0o600, 0o600);
+    said(&add(&[], &bin));
+    assert_eq!(entry(".cursor/mcp.json"), bin.join("tollgate").to_str().unwrap());
+    assert_eq!(
+        place
+            .path()
+            .join(".cursor/mcp.json")
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600
+    );
+    std::fs::remove_file(bin.join("tollgate")).unwrap();
+    std::fs::copy("/bin/sh", bin.join("tollgate")).unwrap();
+    let other = add(&["--project"], &bin);
+    assert!(warned(&other).contains("is another one"), "{}", warned(&other));
+}
+
+#[test]
+fn a_dry_run_and_a_clients_own_command_change_nothing() {
+    let place = Place::new();
+    let dry = said(&clients(&place, &["add", "cursor", "codex", "--dry-run"]));
+    assert!(
+        dry.contains("would be added to") && dry.contains("[mcp_servers.tollgate]"),
+        "{dry}"
+    );
+    let line = said(&clients(&place, &["add", "claude-code", "codex", "--command"]));
+    assert!(
+        line.contains("claude mcp add-json --scope user tollgate '{\"type\":\"stdio\""),
+        "{line}"
+    );
+    assert!(line.contains("codex mcp add tollgate -- /"), "{line}");
+    let none = clients(&place, &["add", "zed", "--command"]);
+    assert!(warned(&none).contains("leave --command out"), "{}", warned(&none));
+    assert!(!place.path().join(".cursor").exists() && !place.path().join(".codex").exists());
+    // Run, it is the client's own program that changes things.
+    let bin = place.path().join("bin");
+    let args = place.path().join("args.txt");
+    write(
+        &bin.join("codex"),
+        &format!("#!/bin/sh\necho \"$@\" >{}\n", args.display()),
+    );
+    std::fs::set_permissions(bin.join("codex"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = ["add", "codex", "--command=run", "--no-check"];
+    said(
+        &command(&place, &run)
+            .env("PATH", format!("{}:/bin", bin.display()))
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        read(&args).starts_with("mcp add tollgate -- /"),
+        "{}",
+        read(&args)
+    );
 }

@@ -237,11 +237,17 @@ fn what_policies_said_is_shown_where_operations_are() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let tail = shown(&["ledger", "tail"]);
-    assert!(tail.contains("gate: deny CLOSED") && tail.contains("watch: deny CLOSED (audit)"), "{tail}");
+    assert!(
+        tail.contains("gate: deny CLOSED") && tail.contains("watch: deny CLOSED (audit)"),
+        "{tail}"
+    );
     let watched = shown(&["--json", "ledger", "query", "--policy", "watch"]);
     let row: Value = serde_json::from_str(&watched).unwrap();
     assert_eq!(row["tool"], "task_list", "{row}");
-    assert_eq!((&row["verdicts"][0]["mode"], &row["verdicts"][0]["verdict"]), (&json!("audit"), &json!("deny")));
+    assert_eq!(
+        (&row["verdicts"][0]["mode"], &row["verdicts"][0]["verdict"]),
+        (&json!("audit"), &json!("deny"))
+    );
     let (_, page) = place.call("ledger_query", &json!({ "tool": "task_get" }));
     assert_eq!(page["operations"][0]["verdicts"][0]["policy"], "gate", "{page}");
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod bundle;
 mod check;
+mod clients_test;
 mod components;
 mod conformance;
 mod deny;
@@ -63,6 +64,8 @@ enum Task {
     Reproduce,
     /// Run MCP's conformance suite, the Inspector's lint and the Python client
     Conformance,
+    /// Try what `tollgate clients add` writes with the clients themselves, cold and warm
+    ClientsTest(clients_test::ClientsTest),
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Task::Deny => deny::check().map(|came_to| run::say(&came_to)),
         Task::Reproduce => reproduce::check().map(drop),
         Task::Conformance => conformance::all().map(drop),
+        Task::ClientsTest(clients) => clients.all(),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Languages => languages::test().map(drop),

@@ -73,10 +73,14 @@ pub(crate) fn demo() -> anyhow::Result<()> {
 }
 
 /// Files of a folder with what they depend on from npm, installed once in the target folder.
-#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(crate) fn npm_packages(folder: &str, files: &[&str]) -> anyhow::Result<PathBuf> {
+    npm_packages_in(folder, files, target().join("npm").join(folder))
+}
+
+/// The same, installed in a folder of its own.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+pub(crate) fn npm_packages_in(folder: &str, files: &[&str], to: PathBuf) -> anyhow::Result<PathBuf> {
     let from = root().join(folder);
-    let to = target().join("npm").join(folder);
     let lock = std::fs::read(from.join("package-lock.json"))?;
     let is_installed = std::fs::read(to.join("installed")).is_ok_and(|installed| installed == lock);
     std::fs::create_dir_all(&to)?;

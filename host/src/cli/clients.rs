@@ -1,109 +1,185 @@
 //! `tollgate clients`
 
-use std::path::PathBuf;
+mod add;
+mod remove;
+mod show;
+mod target;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
-use tollgate::clients::{Client, Scope, Server};
+use clap::{Subcommand, ValueEnum as _};
+use tollgate::clients::{Client, Entry, Places, Scope};
+use tollgate::doctor::ClientFile;
 
 use super::{Global, file, out, utf8};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Clients {
-    /// Show what a client's configuration needs
-    Print(Target),
-    /// Add Tollgate to a client's configuration; everything else in it stays
-    Add(Add),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Target {
-    /// Which client
-    client: Client,
-    /// The client connects to a running server instead of starting one
-    #[arg(long, value_name = "URL")]
-    http: Option<String>,
-    /// For all projects instead of the one in the current directory
-    #[arg(long)]
-    user: bool,
-    /// More arguments of `serve`, after `--`
-    #[arg(last = true, value_name = "ARGUMENT")]
-    serve: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Add {
-    #[command(flatten)]
-    target: Target,
-    /// Replace an entry that says something else
-    #[arg(long)]
-    force: bool,
+    /// Show all known clients: which are installed, their files, and the entries in them
+    List,
+    /// Add Tollgate to clients' configurations; everything else in them stays
+    #[command(
+        after_help = "Examples:\n  tollgate clients add                 all clients that are installed here\n  \
+        tollgate clients add codex           one client, for all your projects\n  \
+        tollgate clients add claude-code --project --packs task-store\n  \
+        tollgate clients add cursor --http http://127.0.0.1:8765/mcp --bearer-env TOLLGATE_TOKEN\n  \
+        tollgate clients add claude-code -- --tier standard"
+    )]
+    Add(add::Add),
+    /// Start what clients start, as they do, and count the tools they see
+    Check(show::Check),
+    /// Remove Tollgate from clients' configurations; everything else in them stays
+    Remove(remove::Remove),
+    /// Print the entry of a client, to paste it
+    Print(add::Print),
 }
 
 impl Clients {
-    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         match self {
-            Clients::Print(target) => {
-                let server = target.server(global)?;
-                match target.file() {
-                    Ok(file) => out::warn(&format!("for {}:", file.display())),
-                    Err(why) => out::warn(&why.to_string()),
-                }
-                out::print(target.client.snippet(&server).trim_end());
-            }
-            Clients::Add(Add { target, force }) => {
-                let server = target.server(global)?;
-                let file = target.file()?;
-                let text = file::read(&file)?;
-                let added = target
-                    .client
-                    .added(&text, &server, force)
-                    .with_context(|| file.display().to_string())?;
-                if added == text {
-                    out::print(&format!("{} has it already", file.display()));
-                } else {
-                    file::replace(&file, &added)?;
-                    out::print(&format!("added to {}", file.display()));
-                }
-            }
+            Clients::List => show::list(global),
+            Clients::Add(add) => add.run(global).await,
+            Clients::Check(check) => check.run().await,
+            Clients::Remove(remove) => remove.run(),
+            Clients::Print(print) => print.run(global),
         }
-        Ok(ExitCode::SUCCESS)
     }
 }
 
-impl Target {
-    fn server(&self, global: &Global) -> anyhow::Result<Server> {
-        if let Some(url) = &self.http {
-            anyhow::ensure!(
-                self.serve.is_empty(),
-                "arguments of `serve` mean nothing to a server that runs already"
-            );
-            return Ok(Server::Http { url: url.clone() });
-        }
-        let program = std::env::current_exe().context("this program does not know its own file")?;
-        let mut args = vec!["serve".to_owned()];
-        // The client starts the program elsewhere, so relative paths would be other ones there.
-        for (flag, path) in [("--config", &global.config), ("--data-dir", &global.data_dir)] {
-            if let Some(path) = path {
-                args.extend([flag.to_owned(), utf8(&std::path::absolute(path)?)?]);
+/// The folders of this user.
+fn places() -> anyhow::Result<Places> {
+    let project = std::env::current_dir().context("the current directory is gone")?;
+    let home = etcetera::home_dir().context("there is no home directory; set HOME")?;
+    Ok(Places::new(project, home, |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    }))
+}
+
+/// A client's name on the command line.
+fn name(client: Client) -> String {
+    client
+        .to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default()
+}
+
+fn scope(is_project: bool) -> Scope {
+    if is_project { Scope::Project } else { Scope::User }
+}
+
+/// The file of a client, which some have for a user alone.
+fn path(client: Client, scope: Scope, places: &Places) -> anyhow::Result<PathBuf> {
+    client
+        .file(scope, places)
+        .with_context(|| format!("{} has no file of a project; leave --project out", client.title()))
+}
+
+/// The files of clients that are there, of this user and in this directory.
+pub(super) fn files() -> Vec<ClientFile> {
+    let Ok(places) = places() else { return Vec::new() };
+    let mut files: Vec<ClientFile> = Vec::new();
+    for scope in [Scope::Project, Scope::User] {
+        for client in Client::value_variants() {
+            let Some(path) = client.file(scope, &places).filter(|path| path.is_file()) else {
+                continue;
+            };
+            // Builds of one editor share a project's file.
+            if !files.iter().any(|(_, _, there, _)| *there == path) {
+                let text = file::read(&path).map_err(|err| format!("{err:#}"));
+                files.push((*client, scope, path, text));
             }
         }
-        args.extend(self.serve.iter().cloned());
-        Ok(Server::Stdio {
-            command: utf8(&program)?,
-            args,
-        })
     }
+    files
+}
 
-    fn file(&self) -> anyhow::Result<PathBuf> {
-        let scope = if self.user { Scope::User } else { Scope::Project };
-        let file = self.client.file(scope);
-        Ok(match scope {
-            Scope::Project => std::env::current_dir()?.join(file),
-            Scope::User => etcetera::home_dir()
-                .context("there is no home directory")?
-                .join(file),
-        })
+/// The entries that are there. Files that cannot be read come with why.
+fn entries() -> Vec<(Client, Scope, PathBuf, Result<Entry, String>)> {
+    let found = files().into_iter().filter_map(|(client, scope, path, text)| {
+        let entry = text.and_then(|text| client.found(&text)).transpose()?;
+        Some((client, scope, path, entry))
+    });
+    found.collect()
+}
+
+/// Changes a file that its client may write at the same time: what it is made of must still be there when it is
+/// replaced. `None` leaves it as it is; an empty text removes it.
+fn change(
+    path: &Path,
+    scope: Scope,
+    umask: u32,
+    edit: impl Fn(&str) -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<bool> {
+    const TRIES: usize = 5;
+    let path = &behind_links(path);
+    for _ in 0..TRIES {
+        let before = file::read(path)?;
+        let Some(after) = edit(&before)? else {
+            return Ok(false);
+        };
+        if after == before {
+            return Ok(false);
+        }
+        if file::read(path)? != before {
+            continue;
+        }
+        let is_new = !path.exists();
+        if after.is_empty() {
+            #[allow(
+                clippy::disallowed_methods,
+                reason = "the file is the client's, and held this entry alone"
+            )]
+            std::fs::remove_file(path).with_context(|| format!("{} cannot be removed", path.display()))?;
+            return Ok(true);
+        }
+        file::replace(path, &after)?;
+        if is_new && scope == Scope::Project {
+            share(path, umask)?;
+        }
+        return Ok(true);
     }
+    anyhow::bail!(
+        "{} changes all the time; close its client and try again",
+        path.display()
+    )
+}
+
+/// Gives a new file of a project the user's usual rights, because others work on the project.
+fn share(path: &Path, umask: u32) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let rights = std::fs::Permissions::from_mode(0o666 & !umask);
+    std::fs::set_permissions(path, rights).with_context(|| path.display().to_string())
+}
+
+/// The file that a path means, also behind a link to one that is not there yet.
+fn behind_links(path: &Path) -> PathBuf {
+    const LINKS: usize = 16;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = path.read_link() else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    path
+}
+
+/// Prints a line that begins with a mark.
+fn tell(mark: &str, client: Client, text: &str) {
+    out::print(&format!("{mark} {} {text}", client.title()));
+}
+
+/// Words as a shell takes them.
+fn shell(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    let quoted = words.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }

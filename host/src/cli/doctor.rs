@@ -1,11 +1,10 @@
 //! `tollgate doctor`
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum as _};
+use clap::Args;
 use serde_json::json;
-use tollgate::clients::{Client, Scope};
 use tollgate::config::{Config, ConfigError};
 use tollgate::data_dir::DataDir;
 use tollgate::doctor::{self, Finding, State};
@@ -105,7 +104,7 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
         hosts: &config.server.allowed_hosts,
         config: config.place(),
     };
-    found.extend(doctor::clients(&client_files(), &served));
+    found.extend(doctor::clients(&super::clients::files(), &served));
     Ok(found)
 }
 
@@ -161,28 +160,4 @@ fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> (Workspaces,
             (Workspaces::default(), problems.collect())
         }
     }
-}
-
-/// The files of clients that are there, in this directory and at home.
-fn client_files() -> Vec<(Client, PathBuf, Result<String, String>)> {
-    let places = [
-        (Scope::Project, std::env::current_dir().ok()),
-        (Scope::User, etcetera::home_dir().ok()),
-    ];
-    let mut files: Vec<(Client, PathBuf)> = Vec::new();
-    for (scope, place) in places {
-        for client in Client::value_variants() {
-            if let Some(place) = &place {
-                let file = place.join(client.file(scope));
-                if file.is_file() && !files.iter().any(|(_, there)| *there == file) {
-                    files.push((*client, file));
-                }
-            }
-        }
-    }
-    let read = |(client, file): (Client, PathBuf)| {
-        let text = super::file::read(&file).map_err(|err| format!("{err:#}"));
-        (client, file, text)
-    };
-    files.into_iter().map(read).collect()
 }

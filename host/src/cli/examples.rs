@@ -92,13 +92,18 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tollgate --json doctor                          # for a monitor",
         ],
     ),
+    ("clients list", &["tollgate clients list"]),
     (
         "clients add",
         &[
-            "tollgate clients add claude-code",
-            "tollgate clients add codex -- --packs tasks     # flags of serve follow the dashes",
+            "tollgate clients add                            # to every client that is installed",
+            "tollgate clients add codex --packs tasks --workspace app=.",
+            "tollgate clients add claude-code --project      # into a file to be committed",
+            "tollgate clients add cursor --http http://127.0.0.1:8765/mcp --bearer-env TOLLGATE_TOKEN",
         ],
     ),
+    ("clients check", &["tollgate clients check"]),
+    ("clients remove", &["tollgate clients remove cursor"]),
     ("clients print", &["tollgate clients print cursor"]),
     (
         "ledger tail",

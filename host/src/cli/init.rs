@@ -25,7 +25,7 @@ impl Init {
         let path = Config::file(global.config.as_deref())?;
         file::create(&path, TEMPLATE)?;
         out::print(&format!(
-            "wrote {}; `tollgate doctor` checks it, `tollgate clients add CLIENT` connects a client",
+            "wrote {}; `tollgate doctor` checks it, `tollgate clients add` connects your clients",
             path.display()
         ));
         Ok(ExitCode::SUCCESS)

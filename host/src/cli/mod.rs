@@ -113,7 +113,7 @@ enum Command {
     New(new::New),
     /// Check everything, and say how to fix what is wrong
     Doctor(doctor::Doctor),
-    /// Connect MCP clients
+    /// Connect MCP clients: find them, add Tollgate to them, try what they see
     #[command(subcommand)]
     Clients(clients::Clients),
     /// Read, check, export and prune the ledger
@@ -252,7 +252,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Init(init) => init.run(global),
         Command::New(new) => new.run(global),
         Command::Doctor(doctor) => doctor.run(global).await,
-        Command::Clients(clients) => clients.run(global),
+        Command::Clients(clients) => clients.run(global).await,
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
         Command::Stats(stats) => stats.run(global),

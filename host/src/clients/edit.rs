@@ -1,14 +1,18 @@
-//! Putting one entry into a JSON or TOML text and leaving the rest as it is.
+//! Puts one entry into a text and takes it out again, and leaves the rest as it is.
+//!
+//! Every edit is read back: a text that would not mean the same with the entry in it is not written.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
-use toml_edit::{DocumentMut, Item, Table};
+
+use super::table::{Format, Row, Variable};
+use super::{ENTRY, INPUT, json, toml, yaml};
 
 /// Why a file was left as it is.
 #[derive(Debug, Error)]
 pub enum EditError {
-    /// It is not what it should be, or has comments that writing it back would lose.
-    #[error("it cannot be changed without losing something: {0}; add the entry by hand")]
+    /// The file is not what the client writes, or would lose something.
+    #[error("the file cannot be changed without losing something: {0}; add the entry by hand")]
     Unreadable(String),
     /// An entry of that name says something else.
     #[error("`{name}` is there already and says something else; --force replaces it")]
@@ -16,90 +20,185 @@ pub enum EditError {
         /// The entry's name.
         name: String,
     },
+    /// The client has no such form.
+    #[error("{0}")]
+    Unsupported(String),
 }
 
-fn unreadable(why: impl ToString) -> EditError {
+pub(super) fn unreadable(why: impl ToString) -> EditError {
     EditError::Unreadable(why.to_string())
 }
 
-pub(super) fn json(
+/// The mark that some editors put at the start of a file.
+const MARK: char = '\u{feff}';
+
+/// The text with the entry in it.
+pub(super) fn add(
+    row: &Row,
     text: &str,
-    servers: &str,
-    name: &str,
     entry: &Map<String, Value>,
     force: bool,
 ) -> Result<String, EditError> {
-    let mut whole = match text.trim() {
-        "" => Map::new(),
-        text => serde_json::from_str(text).map_err(unreadable)?,
+    let (mark, text) = split(text);
+    match found(row, text).map_err(unreadable)? {
+        Some(there) if has_all(&there, entry) => return Ok(format!("{mark}{text}")),
+        Some(_) if !force => {
+            return Err(EditError::Taken {
+                name: ENTRY.to_owned(),
+            });
+        }
+        _ => keep_others(row, text)?,
+    }
+    let added = match row.format {
+        Format::Json => json::set(text, &[row.servers], ENTRY, &Value::Object(entry.clone()))
+            .and_then(|added| ask(row, &added, entry)),
+        Format::Toml => toml::set(text, row.servers, ENTRY, entry),
+        Format::Yaml => yaml::set(text, row.servers, ENTRY, entry),
+        Format::OwnYaml => Ok(yaml::own_file(row.servers, ENTRY, &named(entry))),
     };
-    let table = whole
-        .entry(servers)
-        .or_insert_with(|| Value::Object(Map::new()))
-        .as_object_mut()
-        .ok_or_else(|| unreadable(format!("`{servers}` is no object")))?;
-    match table.get(name) {
-        Some(Value::Object(there)) if there == entry => return Ok(text.to_owned()),
-        Some(_) if !force => {
-            return Err(EditError::Taken {
-                name: name.to_owned(),
-            });
-        }
-        _ => {}
-    }
-    table.insert(name.to_owned(), Value::Object(entry.clone()));
-    let text = serde_json::to_string_pretty(&whole).map_err(unreadable)?;
-    Ok(format!("{text}\n"))
+    let added = added.map_err(unreadable)?;
+    proven(row, text, &added, Some(entry))?;
+    Ok(format!("{mark}{added}"))
 }
 
-pub(super) fn toml(
-    text: &str,
-    servers: &str,
-    name: &str,
-    entry: &Map<String, Value>,
-    force: bool,
-) -> Result<String, EditError> {
-    let mut whole: DocumentMut = text.parse().map_err(unreadable)?;
-    let wanted = table_of(entry);
-    let mut implicit = Table::new();
-    implicit.set_implicit(true);
-    let table = whole
-        .entry(servers)
-        .or_insert(Item::Table(implicit))
-        .as_table_like_mut()
-        .ok_or_else(|| unreadable(format!("`{servers}` is no table")))?;
-    match table.get(name) {
-        Some(there) if says_the_same(there, &wanted) => return Ok(text.to_owned()),
-        Some(_) if !force => {
-            return Err(EditError::Taken {
-                name: name.to_owned(),
-            });
-        }
-        _ => {}
+/// The text without the entry; `None` if it is not there. Empty: nothing else was in it.
+pub(super) fn remove(row: &Row, text: &str) -> Result<Option<String>, EditError> {
+    let (mark, text) = split(text);
+    if found(row, text).map_err(unreadable)?.is_none() {
+        return Ok(None);
     }
-    table.insert(name, Item::Table(wanted));
-    Ok(whole.to_string())
+    keep_others(row, text)?;
+    let left = match row.format {
+        Format::Json => json::cut(text, &[row.servers], |name, _| name == ENTRY).and_then(|left| {
+            let Some(left) = left else { return Ok(None) };
+            let is_asked = |_: &str, input: &Value| input["id"] == INPUT;
+            let without = match row.http.token {
+                Variable::Asked => json::cut(&left, &["inputs"], is_asked)?,
+                _ => None,
+            };
+            Ok(Some(without.unwrap_or(left)))
+        }),
+        Format::Toml => toml::cut(text, row.servers, ENTRY),
+        Format::Yaml => yaml::cut(text, row.servers, ENTRY),
+        Format::OwnYaml => Ok(Some(String::new())),
+    };
+    let Some(left) = left.map_err(unreadable)? else {
+        return Ok(None);
+    };
+    if row.format != Format::OwnYaml {
+        proven(row, text, &left, None)?;
+    }
+    let is_bare = row.format == Format::Json && left.split_whitespace().collect::<String>() == "{}";
+    Ok(Some(if is_bare && left.trim().contains('\n') {
+        String::new()
+    } else {
+        format!("{mark}{left}")
+    }))
 }
 
-fn table_of(entry: &Map<String, Value>) -> Table {
-    let mut table = Table::new();
-    for (key, value) in entry {
-        let value = match value {
-            Value::Number(number) => number.as_i64().unwrap_or_default().into(),
-            Value::Array(items) => items
-                .iter()
-                .filter_map(Value::as_str)
-                .collect::<toml_edit::Value>(),
-            other => other.as_str().unwrap_or_default().into(),
+/// The entry in a text.
+pub(super) fn found(row: &Row, text: &str) -> Result<Option<Value>, String> {
+    let (_, text) = split(text);
+    let whole = match row.format {
+        Format::Json => json::value(text)?,
+        Format::Toml => toml::value(text)?,
+        Format::Yaml => return yaml::found(text, row.servers, ENTRY),
+        Format::OwnYaml => return yaml::of_own_file(text, row.servers),
+    };
+    if !whole.is_null() && !whole.is_object() {
+        return Err("the file is not an object".to_owned());
+    }
+    match whole.get(row.servers) {
+        None | Some(Value::Object(_)) => Ok(whole
+            .get(row.servers)
+            .and_then(|servers| servers.get(ENTRY))
+            .cloned()),
+        Some(_) => Err(format!("`{}` is not an object", row.servers)),
+    }
+}
+
+/// A file of its own is written and removed whole, so that nothing of others may be in it.
+fn keep_others(row: &Row, text: &str) -> Result<(), EditError> {
+    if row.format == Format::OwnYaml && !yaml::is_own_file(text, row.servers) {
+        return Err(unreadable("it has comments or keys of others"));
+    }
+    Ok(())
+}
+
+fn split(text: &str) -> (&str, &str) {
+    text.split_at(if text.starts_with(MARK) {
+        MARK.len_utf8()
+    } else {
+        0
+    })
+}
+
+/// Whether an entry has all that is wanted. Clients add fields of their own.
+fn has_all(there: &Value, wanted: &Map<String, Value>) -> bool {
+    wanted.iter().all(|(key, value)| there.get(key) == Some(value))
+}
+
+fn named(entry: &Map<String, Value>) -> Map<String, Value> {
+    let mut named = Map::from_iter([("name".to_owned(), Value::from(ENTRY))]);
+    named.extend(entry.clone());
+    named
+}
+
+/// Makes VS Code ask for what the entry refers to.
+fn ask(row: &Row, text: &str, entry: &Map<String, Value>) -> Result<String, String> {
+    let refers = Value::Object(entry.clone())
+        .to_string()
+        .contains(&format!("${{input:{INPUT}}}"));
+    if !refers || !matches!(row.http.token, Variable::Asked) {
+        return Ok(text.to_owned());
+    }
+    let inputs = &json::value(text)?["inputs"];
+    if inputs
+        .as_array()
+        .is_some_and(|inputs| inputs.iter().any(|input| input["id"] == INPUT))
+    {
+        return Ok(text.to_owned());
+    }
+    json::set(text, &["inputs"], "", &input())
+}
+
+fn input() -> Value {
+    serde_json::json!({
+        "type": "promptString", "id": INPUT, "description": "Token of the Tollgate server", "password": true,
+    })
+}
+
+/// Checks that a new text says what the old one says, but for the entry.
+fn proven(row: &Row, before: &str, after: &str, entry: Option<&Map<String, Value>>) -> Result<(), EditError> {
+    let is_there = found(row, after).map_err(unreadable)?;
+    let is_right = match (entry, &is_there) {
+        (Some(entry), Some(there)) => has_all(there, entry),
+        (None, None) => true,
+        _ => false,
+    };
+    let rest = |text: &str| -> Result<Value, String> {
+        let mut whole = match row.format {
+            Format::Json => json::value(text)?,
+            Format::Toml => toml::value(text)?,
+            // Lines that are not the entry's are copied as they are.
+            Format::Yaml | Format::OwnYaml => return Ok(Value::Null),
         };
-        table.insert(key, Item::Value(value));
+        let Some(map) = whole.as_object_mut() else {
+            return Ok(Value::Object(Map::new()));
+        };
+        if let Some(servers) = map.get_mut(row.servers).and_then(Value::as_object_mut) {
+            servers.remove(ENTRY);
+        }
+        if let Some(inputs) = map.get_mut("inputs").and_then(Value::as_array_mut) {
+            inputs.retain(|input| input["id"] != INPUT);
+        }
+        map.retain(|_, value| {
+            !value.as_object().is_some_and(Map::is_empty) && !value.as_array().is_some_and(Vec::is_empty)
+        });
+        Ok(whole)
+    };
+    if is_right && rest(before).map_err(unreadable)? == rest(after).map_err(unreadable)? {
+        return Ok(());
     }
-    table
-}
-
-/// Whether two tables say the same, however they are written.
-fn says_the_same(there: &Item, wanted: &Table) -> bool {
-    let plain = |text: String| text.parse::<toml::Table>().ok();
-    let there = there.clone().into_table().map(|table| table.to_string());
-    there.is_ok_and(|there| plain(there).is_some_and(|there| Some(there) == plain(wanted.to_string())))
+    Err(unreadable("the result would not say the same"))
 }

@@ -4,9 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use axum::http::Uri;
+use clap::ValueEnum as _;
 
 use super::Finding;
-use crate::clients::{Client, Server};
+use crate::clients::{Client, Scope, Server, is_program};
 use crate::config::protections;
 
 /// How the configuration has clients served.
@@ -20,44 +21,53 @@ pub struct Served<'a> {
     pub config: Option<&'a Path>,
 }
 
-/// Looks at the files of clients that are there: each with its text, or why it cannot be read.
-pub fn check(files: &[(Client, PathBuf, Result<String, String>)], served: &Served<'_>) -> Vec<Finding> {
+/// A client's file that is there: with its text, or why it cannot be read.
+pub type File = (Client, Scope, PathBuf, Result<String, String>);
+
+/// Looks at the files of clients.
+pub fn check(files: &[File], served: &Served<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (client, path, text) in files {
+    for (client, scope, path, text) in files {
         let about = format!("client {}", path.display());
-        let server = match text {
+        let again = remedy(*client, *scope);
+        let entry = match text {
             Ok(text) => client.found(text),
             Err(why) => Err(why.clone()),
         };
-        match server {
-            Err(why) => found.push(Finding::warning(about, format!("it cannot be read: {why}"))),
-            Ok(None) => {}
-            Ok(Some(Server::Http { url })) => found.push(connects(about, &url, served)),
-            Ok(Some(Server::Stdio { command, args })) => found.push(started(about, &command, &args, served)),
-        }
+        found.extend(match entry {
+            Err(why) => Some(Finding::warning(about, format!("it cannot be read: {why}"))),
+            Ok(None) => None,
+            Ok(Some(entry)) if entry.is_disabled => {
+                Some(Finding::note(about, "the entry is switched off").remedy(again))
+            }
+            Ok(Some(entry)) => Some(match entry.server {
+                Server::Http { url, .. } => connects(about, &url, served, &again),
+                Server::Stdio { command, args } => started(about, &command, &args, served, &again),
+            }),
+        });
     }
     if found.is_empty() {
         found.push(
             Finding::note("clients", "no client of this project or user knows Tollgate")
-                .remedy("tollgate clients add claude-code (or cursor, vscode, codex, gemini)"),
+                .remedy("tollgate clients add, which finds the clients that are installed"),
         );
     }
     found
 }
 
 /// A client that connects to a server.
-fn connects(about: String, url: &str, served: &Served<'_>) -> Finding {
+fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Finding {
     let Some(at) = served.http else {
         let what = format!(
             "it connects to {url}, and server.http is not set: a server speaks over standard input then"
         );
-        return Finding::warning(about, what)
-            .remedy("set server.http, start the server with --http, or tollgate clients add NAME --force");
+        return Finding::warning(about, what).remedy(format!(
+            "set server.http, start the server with --http, or {again}"
+        ));
     };
-    let remedy = format!("tollgate clients add NAME --http http://{at}/mcp --force");
     let Some(uri) = url.parse::<Uri>().ok().filter(|uri| uri.host().is_some()) else {
         return Finding::problem(about, format!("it connects to {url}, which is not an address"))
-            .remedy(remedy);
+            .remedy(again);
     };
     let host = uri
         .host()
@@ -82,40 +92,45 @@ fn connects(about: String, url: &str, served: &Served<'_>) -> Finding {
     let port = uri.port_u16().unwrap_or(80);
     if uri.path() != "/mcp" || (port != at.port() && at.port() != 0) {
         let what = format!("it connects to {url}, and server.http serves http://{at}/mcp");
-        return Finding::warning(about, what).remedy(remedy);
+        return Finding::warning(about, what).remedy(again);
     }
     Finding::ok(about, format!("it connects to {url}"))
 }
 
+/// The command that writes the entry anew.
+fn remedy(client: Client, scope: Scope) -> String {
+    let name = client
+        .to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default();
+    let scope = if scope == Scope::Project { " --project" } else { "" };
+    format!("tollgate clients add {name}{scope} --force")
+}
+
 /// A client that starts the program itself.
-fn started(about: String, command: &str, args: &[String], served: &Served<'_>) -> Finding {
-    let is_program =
-        Path::new(command).is_file() && rustix::fs::access(command, rustix::fs::Access::EXEC_OK).is_ok();
+fn started(about: String, command: &str, args: &[String], served: &Served<'_>, again: &str) -> Finding {
     // Without a slash it is looked up in the client's own PATH, which is not known here.
-    if command.contains('/') && !is_program {
-        return Finding::problem(about, format!("it starts {command}, which is no program"))
-            .remedy("tollgate clients add NAME --force");
+    if command.contains('/') && !is_program(Path::new(command)) {
+        return Finding::problem(about, format!("it starts {command}, which is no program")).remedy(again);
     }
     let file = args.iter().skip_while(|argument| *argument != "--config").nth(1);
-    match file {
-        Some(file) if !Path::new(file).is_file() => Finding::problem(
+    if let Some(file) = file.filter(|file| !Path::new(file).is_file()) {
+        return Finding::problem(
             about,
             format!("it names the configuration {file}, which is not there"),
         )
-        .remedy(format!(
-            "tollgate init --config {file}, or tollgate clients add NAME --force"
-        )),
-        file if served.http.is_some() && is_own(file, served) => {
-            let at = served.http.map(|at| at.to_string()).unwrap_or_default();
-            let what = format!(
-                "it starts {command} and speaks over standard input, and server.http = {at:?} makes that serve HTTP"
-            );
-            Finding::problem(about, what).remedy(format!(
-                "tollgate clients add NAME --http http://{at}/mcp --force, or take server.http out"
-            ))
-        }
-        _ => Finding::ok(about, format!("it starts {command} {}", args.join(" "))),
+        .remedy(format!("tollgate init --config {file}, or {again}"));
     }
+    if let Some(address) = served.http.filter(|_| is_own(file, served)) {
+        return Finding::problem(
+            about,
+            format!(
+                "it starts another server at {address}, which server.http names, and none that speaks with the client"
+            ),
+        )
+        .remedy(again);
+    }
+    Finding::ok(about, format!("it starts {command} {}", args.join(" ")))
 }
 
 /// Whether a client's configuration is the one that is looked at.
@@ -141,7 +156,7 @@ mod tests {
             config: None,
         };
         let state = |url: &str, http: Option<&str>| {
-            let finding = connects("client".to_owned(), url, &served(http));
+            let finding = connects("client".to_owned(), url, &served(http), "again");
             assert!(finding.state == State::Ok || finding.remedy.is_some());
             finding.state
         };
@@ -169,6 +184,7 @@ mod tests {
                 "tollgate",
                 &["serve".to_owned()],
                 &served(http),
+                "again",
             )
             .state
         };

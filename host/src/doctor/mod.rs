@@ -13,7 +13,7 @@ mod telemetry;
 
 use serde::Serialize;
 
-pub use clients::{Served, check as clients};
+pub use clients::{File as ClientFile, Served, check as clients};
 pub use git::check as git;
 pub use packs::{components, programs};
 pub use place::check as place;

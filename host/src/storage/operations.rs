@@ -189,7 +189,11 @@ fn is_false(flag: &bool) -> bool {
 impl SaidByPolicy {
     /// In a few words, as `cel: deny CLOSED` or `cel: pass (audit)`.
     pub fn in_short(&self) -> String {
-        let detail = self.code.as_ref().or(self.cause.as_ref()).or(self.answer.as_ref());
+        let detail = self
+            .code
+            .as_ref()
+            .or(self.cause.as_ref())
+            .or(self.answer.as_ref());
         let detail = detail.map(|detail| format!(" {detail}")).unwrap_or_default();
         let mode = if self.mode == "audit" { " (audit)" } else { "" };
         format!("{}: {}{detail}{mode}", self.policy, self.verdict)
@@ -323,7 +327,10 @@ impl OperationFilter {
                 operation.failure_fingerprint.as_deref(),
             )
             && self.actor.as_ref().is_none_or(is_by)
-            && self.policy.as_ref().is_none_or(|policy| operation.verdicts.iter().any(|said| said.policy == *policy))
+            && self
+                .policy
+                .as_ref()
+                .is_none_or(|policy| operation.verdicts.iter().any(|said| said.policy == *policy))
             && self
                 .success
                 .is_none_or(|success| operation.success == Some(success))

@@ -77,7 +77,9 @@ pub(super) fn open(global: &Global) -> anyhow::Result<Opened> {
 }
 
 /// Columns of a table of operations.
-const TITLES: &[&str] = &["SEQ", "TIME", "TOOL", "ACTOR", "OUTCOME", "MS", "ENVELOPE", "VERDICTS"];
+const TITLES: &[&str] = &[
+    "SEQ", "TIME", "TOOL", "ACTOR", "OUTCOME", "MS", "ENVELOPE", "VERDICTS",
+];
 
 /// Which verdicts a table shows.
 #[derive(Debug, Args)]
