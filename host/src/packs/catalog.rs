@@ -7,7 +7,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
 
 use super::definitions::{self, Change, Comparison};
-use super::load::{LoadError, Loader, Pack, Source, Tables};
+use super::load::{Haste, LoadError, Loader, Pack, Source, Tables};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
 use super::other_forms;
 use super::resources::{self, Resource, Values};
@@ -102,10 +102,27 @@ impl ToolEntry {
     }
 }
 
+/// Components that a catalog is without for now, by the operator's names: they are being compiled or fetched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preparing {
+    /// Packs, whose tools do not exist yet.
+    pub packs: Vec<String>,
+    /// Policies, without which no call may pass.
+    pub policies: Vec<String>,
+}
+
+impl Preparing {
+    /// Whether nothing is missing.
+    pub fn is_over(&self) -> bool {
+        self.packs.is_empty() && self.policies.is_empty()
+    }
+}
+
 /// All packs of a host and their tools.
 pub struct Catalog {
     packs: Vec<Arc<Pack>>,
     failures: Vec<LoadError>,
+    preparing: Preparing,
     changes: Vec<Change>,
     policy_changes: Vec<PolicyChange>,
     tools: BTreeMap<String, Arc<ToolEntry>>,
@@ -122,18 +139,20 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Loads what can be loaded; the rest is in [`failures`](Catalog::failures).
+    /// Loads what can be loaded; the rest is in [`failures`](Catalog::failures), and what there was no time for
+    /// in [`preparing`](Catalog::preparing).
     pub async fn load(
         loader: &Loader,
         workspaces: &Workspaces,
         sources: Vec<Source>,
         policies: Vec<policies::Source>,
         selection: &Selection,
-        tables: Tables,
+        (tables, haste): (Tables, Haste),
     ) -> Catalog {
         let mut catalog = Catalog {
             packs: Vec::new(),
             failures: Vec::new(),
+            preparing: Preparing::default(),
             changes: Vec::new(),
             policy_changes: Vec::new(),
             tools: BTreeMap::new(),
@@ -154,13 +173,21 @@ impl Catalog {
             catalog.add_tool(Body::Core(tool), (tool.spec)(), selection);
         }
         let known = loader.packs_with_tables();
-        let loading = sources.into_iter().map(|source| loader.load(source, workspaces));
-        let (policies, loaded) = futures::join!(
-            Chain::load(loader, workspaces, policies, tables),
+        let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+        let loading = sources
+            .into_iter()
+            .map(|source| loader.load(source, workspaces, haste));
+        let ((policies, preparing), loaded) = futures::join!(
+            Chain::load(loader, workspaces, policies, tables, haste),
             futures::future::join_all(loading)
         );
         catalog.policies = policies;
-        for result in loaded {
+        catalog.preparing.policies = preparing;
+        for (name, loaded) in names.into_iter().zip(loaded) {
+            let Some(result) = loaded else {
+                catalog.preparing.packs.push(name);
+                continue;
+            };
             let admitted = result.and_then(|pack| {
                 catalog.check_free(&pack, &known)?;
                 check_schemas(&pack)?;
@@ -204,6 +231,11 @@ impl Catalog {
     /// What was not loaded, and why.
     pub fn failures(&self) -> &[LoadError] {
         &self.failures
+    }
+
+    /// What is missing for now.
+    pub fn preparing(&self) -> &Preparing {
+        &self.preparing
     }
 
     /// The policies that judge calls of these tools.

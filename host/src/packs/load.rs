@@ -1,14 +1,18 @@
 //! From a source to a pack that can be called.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use thiserror::Error;
 use wasmtime::Store;
 use wasmtime::component::{Component, InstancePre};
 
-use super::cache::Cache;
+use super::cache::{Cache, How, load_copied};
 use super::code::{Code, Codes};
 use super::compile::{CompileError, Compiler};
 use super::download::Downloads;
@@ -16,8 +20,10 @@ use super::grants::{self, Granted, Grants, Trust};
 use super::inspect::{self, Inspection, Said};
 use super::manifest::{Effect, Manifest};
 use super::origin::Origin;
+use super::ready::{Linked, Ready};
 use super::version::{self, World};
 use crate::artifacts::CallArtifacts;
+use crate::builtin;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::deadline::{Cancel, Deadline};
@@ -34,6 +40,8 @@ use crate::workspaces::{Access, Workspaces};
 
 /// How long a component may take to describe itself.
 const DESCRIBE_TIME: Duration = Duration::from_secs(5);
+/// Compiling that takes longer is told to the operator.
+const LONG: Duration = Duration::from_secs(1);
 
 /// A component that should become a pack, and the operator's settings for it.
 #[derive(Debug, Clone)]
@@ -76,8 +84,7 @@ pub struct Pack {
     pub granted: Arc<Granted>,
     /// Workspaces and programs it may use.
     pub access: Arc<Access>,
-    pre: ToolPackPre<CallState>,
-    _code: Code,
+    ready: Ready,
 }
 
 impl Pack {
@@ -86,9 +93,14 @@ impl Pack {
         self.origin == Origin::Builtin(&[]).to_string()
     }
 
-    /// What a call instantiates.
-    pub(crate) fn pre(&self) -> &ToolPackPre<CallState> {
-        &self.pre
+    /// What a call instantiates. `None` until its code is there.
+    pub(crate) fn pre(&self) -> Option<&ToolPackPre<CallState>> {
+        Some(&self.ready.linked()?.pre)
+    }
+
+    /// Brings its code in, if it is not there. The error is everything that is wrong.
+    pub async fn ready(&self) -> Result<(), Vec<String>> {
+        self.ready.wait().await
     }
 }
 
@@ -163,6 +175,17 @@ impl Tables {
     }
 }
 
+/// How much of components is loaded before their tools can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Haste {
+    /// What needs neither the compiler nor another machine. The rest is left out for now.
+    AtHand,
+    /// What all of them say of themselves. Code of packs that said it before comes when it is needed.
+    Described,
+    /// Everything.
+    Whole,
+}
+
 /// What a loader leaves in its data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
@@ -172,40 +195,66 @@ pub enum Keep {
     Nothing,
 }
 
+/// Brings components in. Clones are the same loader.
+#[derive(Clone)]
+pub struct Loader(Arc<Parts>);
+
 /// What loading needs.
-pub struct Loader {
+pub struct Parts {
     sandbox: Arc<Sandbox>,
-    cache: Arc<Cache>,
+    cache: Cache,
     codes: Codes,
     downloads: Downloads,
     compiler: Compiler,
     database: Database,
     clock: Arc<dyn Clock>,
+    /// Where the code of components came from and how long that took, by SHA-256.
+    brought: Mutex<BTreeMap<String, (How, Duration)>>,
+}
+
+impl Deref for Loader {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
 }
 
 impl Loader {
-    /// A loader over a data directory.
+    /// A loader over a data directory, with the cache of another directory if one is named.
     pub fn new(
         data: &DataDir,
+        cache_dir: Option<&Path>,
         keep: Keep,
         sandbox: Arc<Sandbox>,
         compiler: Compiler,
         database: Database,
         clock: Arc<dyn Clock>,
     ) -> Result<Loader, DataDirError> {
+        let cache_dir = cache_dir.unwrap_or(data.path());
         let (cache, downloads) = match keep {
-            Keep::Components => (Cache::open(data)?, Downloads::open(data)?),
-            Keep::Nothing => (Cache::frozen(data)?, Downloads::frozen(data)?),
+            Keep::Components => (Cache::open(DataDir::open(cache_dir)?)?, Downloads::open(data)?),
+            Keep::Nothing => (
+                Cache::frozen(DataDir::existing(cache_dir)?)?,
+                Downloads::frozen(data)?,
+            ),
         };
-        Ok(Loader {
+        Ok(Loader(Arc::new(Parts {
             sandbox,
-            cache: Arc::new(cache),
+            cache,
             codes: Codes::default(),
             downloads,
             compiler,
             database,
             clock,
-        })
+            brought: Mutex::default(),
+        })))
+    }
+
+    /// Where the code of the component with a SHA-256 came from, and how long that took.
+    pub fn brought(&self, hash: &str) -> Option<(How, Duration)> {
+        let brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
+        brought.get(hash).copied()
     }
 
     /// The components that were downloaded.
@@ -214,12 +263,18 @@ impl Loader {
     }
 
     /// Everything up to the pack's migrations, which wait until its name and tools are known to be
-    /// free.
-    pub async fn load(&self, source: Source, workspaces: &Workspaces) -> Result<Pack, LoadError> {
+    /// free. `None` if that takes longer than there is time.
+    pub(super) async fn load(
+        &self,
+        source: Source,
+        workspaces: &Workspaces,
+        haste: Haste,
+    ) -> Option<Result<Pack, LoadError>> {
         let origin = source.origin.to_string();
-        self.try_load(&source, workspaces)
-            .await
+        let loaded = self.try_load(&source, workspaces, haste).await;
+        loaded
             .map_err(|problems| LoadError::new(&source.name, &origin, problems))
+            .transpose()
     }
 
     /// What a component is and wants, as far as it can be told. Nothing of it is kept but its compiled
@@ -262,12 +317,79 @@ impl Loader {
         self.database.packs_with_tables().unwrap_or_default()
     }
 
-    async fn try_load(&self, source: &Source, workspaces: &Workspaces) -> Result<Pack, Vec<String>> {
-        let Prepared { code, hash, size } = self
-            .prepare(&source.origin, source.sha256.as_deref(), World::ToolPack)
-            .await?;
+    async fn try_load(
+        &self,
+        source: &Source,
+        workspaces: &Workspaces,
+        haste: Haste,
+    ) -> Result<Option<Pack>, Vec<String>> {
+        let Some(bytes) = self.bytes(&source.origin, haste).await? else {
+            return Ok(None);
+        };
+        let (hash, size) = (pinned(&bytes, source.sha256.as_deref())?, bytes.len());
+        let known = self.known_manifest(&hash);
+        if known.is_none() && haste == Haste::AtHand {
+            return Ok(None);
+        }
+        let (manifest, ready) = match known {
+            Some(manifest) => (manifest, self.later(bytes, hash.clone())),
+            None => self.described(bytes, &hash).await?,
+        };
+        let pack = self.pack(source, workspaces, manifest, ready, (hash, size))?;
+        if haste == Haste::Whole {
+            pack.ready().await?;
+        }
+        Ok(Some(pack))
+    }
+
+    /// What a pack said of itself when this program was built or when it was loaded before.
+    fn known_manifest(&self, hash: &str) -> Option<Manifest> {
+        let said: wit::Manifest = match builtin::manifest(hash) {
+            Some(said) => serde_json::from_str(said).ok()?,
+            None => serde_json::from_str(&self.cache.manifest(self.sandbox.engine(), hash)?).ok()?,
+        };
+        Manifest::check(said).ok()
+    }
+
+    /// The code of a pack whose manifest is known, when it is needed.
+    fn later(&self, bytes: Cow<'static, [u8]>, hash: String) -> Ready {
+        let loader = self.clone();
+        Ready::later(async move {
+            let code = loader.checked(&bytes, &hash, World::ToolPack).await?;
+            let pre = loader.link(&code, ToolPackPre::new)?;
+            Ok(Linked { pre, _code: code })
+        })
+    }
+
+    /// Has a pack say what it is, and remembers it.
+    async fn described(
+        &self,
+        bytes: Cow<'static, [u8]>,
+        hash: &str,
+    ) -> Result<(Manifest, Ready), Vec<String>> {
+        let code = self.checked(&bytes, hash, World::ToolPack).await?;
         let pre = self.link(&code, ToolPackPre::new)?;
-        let manifest = Manifest::check(self.describe(&pre)?)?;
+        let (loader, asked) = (self.clone(), pre.clone());
+        // It runs a guest, which blocks.
+        let said = tokio::task::spawn_blocking(move || loader.describe(&asked)).await;
+        let said = said.unwrap_or_else(|_| Err(vec!["the host failed while it was to describe itself".to_owned()]))?;
+        let remembered = serde_json::to_string(&said);
+        let manifest = Manifest::check(said)?;
+        if let Ok(said) = remembered {
+            self.cache.keep_manifest(self.sandbox.engine(), hash, &said);
+        }
+        Ok((manifest, Ready::now(Linked { pre, _code: code })))
+    }
+
+    /// The pack that a manifest and the operator's settings make.
+    fn pack(
+        &self,
+        source: &Source,
+        workspaces: &Workspaces,
+        manifest: Manifest,
+        ready: Ready,
+        (hash, size): (String, usize),
+    ) -> Result<Pack, Vec<String>> {
         if manifest.name != source.name {
             return Err(vec![format!(
                 "it calls itself `{0}`; configure it as [packs.{0}]",
@@ -302,30 +424,47 @@ impl Loader {
             limits: source.limits.clone(),
             config: Value::Object(source.config.clone()).to_string(),
             exclude: source.exclude.clone(),
-            pre,
-            _code: code,
+            ready,
         })
     }
 
-    /// From a source to code: read, compared with its pin, looked at, and compiled or found in the cache.
+    /// From a source to code: read, compared with its pin, looked at, and compiled or found in the cache. `None` if that
+    /// takes longer than there is time.
     pub(crate) async fn prepare(
         &self,
         origin: &Origin,
         pin: Option<&str>,
         world: World,
-    ) -> Result<Prepared, Vec<String>> {
-        let bytes = origin.bytes(&self.downloads).await?;
-        let hash = crate::hash::sha256_hex(&bytes);
-        if let Some(pin) = pin.filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
-            return Err(vec![format!(
-                "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
-            )]);
-        }
-        Ok(Prepared {
-            code: self.checked(&bytes, &hash, world).await?,
+        haste: Haste,
+    ) -> Result<Option<Prepared>, Vec<String>> {
+        let Some(bytes) = self.bytes(origin, haste).await? else {
+            return Ok(None);
+        };
+        let hash = pinned(&bytes, pin)?;
+        let code = match haste {
+            Haste::AtHand => {
+                check(&bytes, &hash, world)?;
+                let at_hand = async { self.at_hand(&hash).await.ok_or(()) };
+                match self.codes.get(&hash, at_hand).await {
+                    Ok(code) => code,
+                    Err(()) => return Ok(None),
+                }
+            }
+            Haste::Described | Haste::Whole => self.checked(&bytes, &hash, world).await?,
+        };
+        Ok(Some(Prepared {
+            code,
             hash,
             size: bytes.len(),
-        })
+        }))
+    }
+
+    /// A source's bytes. `None` if they are on another machine and there is no time for that.
+    async fn bytes(&self, origin: &Origin, haste: Haste) -> Result<Option<Cow<'static, [u8]>>, Vec<String>> {
+        if haste == Haste::AtHand && matches!(origin, Origin::Https { .. }) {
+            return Ok(None);
+        }
+        origin.bytes(&self.downloads).await.map(Some)
     }
 
     /// Joins a component to what this host offers.
@@ -343,32 +482,74 @@ impl Loader {
 
     /// Checks a component and brings in its code.
     async fn checked(&self, bytes: &[u8], hash: &str, world: World) -> Result<Code, Vec<String>> {
-        version::check(bytes, world).map_err(one)?;
+        check(bytes, hash, world)?;
         self.codes.get(hash, self.compiled(bytes, hash)).await
     }
 
-    /// Compiles a component, unless its code is in the cache.
+    /// Compiles a component, unless its code is at hand.
     async fn compiled(&self, bytes: &[u8], hash: &str) -> Result<Component, Vec<String>> {
-        if let Some(component) = self.cached(hash).await {
+        if let Some(component) = self.at_hand(hash).await {
             return Ok(component);
         }
-        let code = self
-            .compiler
-            .compile(bytes)
-            .await
-            .map_err(|err: CompileError| one(err))?;
-        self.cache
-            .put(self.sandbox.engine(), hash, &code)
-            .map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
+        let started = Instant::now();
+        let mut compiling = std::pin::pin!(self.compile(bytes, hash));
+        let component = match tokio::time::timeout(LONG, &mut compiling).await {
+            Ok(component) => component?,
+            Err(_) => {
+                tracing::warn!(
+                    component = builtin::name(hash).unwrap_or(hash),
+                    "a component is being compiled, which takes a while at its first start"
+                );
+                let component = compiling.await?;
+                tracing::warn!(
+                    component = builtin::name(hash).unwrap_or(hash),
+                    seconds = started.elapsed().as_secs(),
+                    "the component is compiled"
+                );
+                component
+            }
+        };
+        self.note(hash, How::Compiled, started);
+        Ok(component)
     }
 
-    /// A component's code from the cache. Most of a start is this, so components are read side by side.
-    async fn cached(&self, hash: &str) -> Option<Component> {
-        let (cache, engine) = (Arc::clone(&self.cache), self.sandbox.engine().clone());
-        let hash = hash.to_owned();
-        tokio::task::spawn_blocking(move || cache.get(&engine, &hash))
-            .await
-            .ok()?
+    /// Has a child compile a component, and another one without a cache if the code could not be kept.
+    async fn compile(&self, bytes: &[u8], hash: &str) -> Result<Component, Vec<String>> {
+        let refused = |err: CompileError| one(err);
+        let engine = self.sandbox.engine();
+        let mut code = None;
+        if let Some(home) = self.cache.keeps_in() {
+            let settings = tollgate_engine::settings(engine);
+            code = self
+                .compiler
+                .keep(bytes, home, hash, &settings)
+                .await
+                .map_err(refused)?;
+            if let (None, Some(component)) = (&code, self.cache.compiled(engine, hash)) {
+                return Ok(component);
+            }
+        }
+        let code = match code {
+            Some(code) => code,
+            None => self.compiler.compile(bytes).await.map_err(refused)?,
+        };
+        load_copied(engine, &code).map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
+    }
+
+    /// A component's code from the cache or from this binary. Most of a start is this, so components are read side
+    /// by side.
+    async fn at_hand(&self, hash: &str) -> Option<Component> {
+        let started = Instant::now();
+        let (loader, own) = (self.clone(), hash.to_owned());
+        let got = tokio::task::spawn_blocking(move || loader.cache.get(loader.sandbox.engine(), &own)).await;
+        let (component, how) = got.ok()??;
+        self.note(hash, how, started);
+        Some(component)
+    }
+
+    fn note(&self, hash: &str, how: How, started: Instant) {
+        let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
+        brought.insert(hash.to_owned(), (how, started.elapsed()));
     }
 
     fn describe(&self, pre: &ToolPackPre<CallState>) -> Result<wit::Manifest, Vec<String>> {
@@ -421,6 +602,25 @@ impl Loader {
             Ok(said) => said.map_err(|err| vec![format!("it does not {what}: {err:#}")]),
             Err(_) => Err(vec![format!("the host failed while it was to {what}")]),
         }
+    }
+}
+
+/// Looks at a component's bytes. Those of this program were looked at when it was built.
+fn check(bytes: &[u8], hash: &str, world: World) -> Result<(), Vec<String>> {
+    if builtin::world(hash) == Some(world) {
+        return Ok(());
+    }
+    version::check(bytes, world).map_err(one)
+}
+
+/// The SHA-256 of a component's bytes, which must be the one that is pinned, if one is.
+fn pinned(bytes: &Cow<'static, [u8]>, pin: Option<&str>) -> Result<String, Vec<String>> {
+    let hash = builtin::sha256(bytes);
+    match pin.filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
+        Some(pin) => Err(vec![format!(
+            "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
+        )]),
+        None => Ok(hash),
     }
 }
 

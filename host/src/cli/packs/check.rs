@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value};
+use tollgate::config::Config;
 use tollgate::check::{self, Report, Subject};
 use tollgate::packs;
 
@@ -47,7 +48,7 @@ impl Check {
             .prefix("tollgate-check-")
             .tempdir()
             .context("nothing can be written where temporary files go")?;
-        let report = check::check(subject, folder.path(), cli::authority(global)?).await?;
+        let report = check::check(subject, folder.path(), cli::authority(global, &Config::default())?).await?;
         if global.json {
             out::print_json(&serde_json::to_value(&report)?);
         } else {
