@@ -38,9 +38,12 @@ fn main() -> anyhow::Result<()> {
         .and_then(|config| Engine::new(&config))
         .map_err(|err| anyhow::anyhow!("there is no engine for this system: {err:#}"))?;
     for (from, to, are_packs) in [(".", "ahead", true), ("policies", "ahead/policies", false)] {
-        let to = components.join(to);
+        let (from, to) = (components.join(from), components.join(to));
+        if !from.is_dir() {
+            continue;
+        }
         std::fs::create_dir_all(&to)?;
-        for entry in std::fs::read_dir(components.join(from))? {
+        for entry in std::fs::read_dir(from)? {
             let file = entry?.path();
             if file.extension().is_some_and(|ending| ending == "wasm") {
                 make(&engine, &file, &to, are_packs)

@@ -40,6 +40,8 @@ use crate::workspaces::{Access, Workspaces};
 
 /// How long a component may take to describe itself.
 const DESCRIBE_TIME: Duration = Duration::from_secs(5);
+/// How long one may take that clients wait for.
+const SOON: Duration = Duration::from_millis(500);
 /// Compiling that takes longer is told to the operator.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -328,11 +330,12 @@ impl Loader {
         };
         let (hash, size) = (pinned(&bytes, source.sha256.as_deref())?, bytes.len());
         let known = self.known_manifest(&hash);
-        if known.is_none() && haste == Haste::AtHand {
-            return Ok(None);
-        }
         let (manifest, ready) = match known {
             Some(manifest) => (manifest, self.later(bytes, hash.clone())),
+            None if haste == Haste::AtHand => match self.described_soon(bytes, &hash).await? {
+                Some(described) => described,
+                None => return Ok(None),
+            },
             None => self.described(bytes, &hash).await?,
         };
         let pack = self.pack(source, workspaces, manifest, ready, (hash, size))?;
@@ -359,6 +362,20 @@ impl Loader {
             let pre = loader.link(&code, ToolPackPre::new)?;
             Ok(Linked { pre, _code: code })
         })
+    }
+
+    /// Has a pack say what it is, if its code is at hand and it does not take long.
+    async fn described_soon(
+        &self,
+        bytes: Cow<'static, [u8]>,
+        hash: &str,
+    ) -> Result<Option<(Manifest, Ready)>, Vec<String>> {
+        let at_hand = async { self.at_hand(hash).await.ok_or(()) };
+        let Ok(_held) = self.codes.get(hash, at_hand).await else {
+            return Ok(None);
+        };
+        let described = tokio::time::timeout(SOON, self.described(bytes, hash)).await;
+        described.ok().transpose()
     }
 
     /// Has a pack say what it is, and remembers it.
@@ -664,5 +681,48 @@ pub(crate) fn config_problems(
                 format!("[{table}.config]{at}: {err}")
             })
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{Authority, Site};
+
+    #[tokio::test]
+    async fn what_packs_said_at_build_time_is_what_they_say() {
+        let place = tempfile::tempdir().unwrap();
+        let authority = Authority {
+            // No component needs the compiler.
+            executable: "/nowhere/tollgate".into(),
+            environment: None,
+            umask: 0o077,
+            cache_dir: None,
+        };
+        let site = Site::open(place.path(), authority).unwrap();
+        let loader = site.loader();
+        for name in builtin::names() {
+            let bytes = builtin::component(name).unwrap();
+            let hash = builtin::sha256(bytes);
+            let code = loader.checked(bytes, &hash, World::ToolPack).await.unwrap();
+            let pre = loader.link(&code, ToolPackPre::new).unwrap();
+            let said: wit::Manifest = serde_json::from_str(builtin::manifest(&hash).unwrap()).unwrap();
+            assert!(said == loader.describe(&pre).unwrap(), "{name}");
+            assert_eq!(loader.brought(&hash).unwrap().0, How::Unpacked);
+        }
+        for name in builtin::policies() {
+            let hash = builtin::sha256(builtin::policy(name).unwrap());
+            assert!(builtin::ahead(&hash).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn built_in_components_are_what_they_are_taken_for() {
+        for name in builtin::names() {
+            version::check(builtin::component(name).unwrap(), World::ToolPack).unwrap();
+        }
+        for name in builtin::policies() {
+            version::check(builtin::policy(name).unwrap(), World::Policy).unwrap();
+        }
     }
 }
