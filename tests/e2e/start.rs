@@ -114,15 +114,14 @@ fn a_first_start_needs_no_compiler() {
 
 #[test]
 fn a_call_waits_for_its_own_pack_and_is_told_why() {
-    let place = empty_with("tasks");
+    let place = empty_with("convergence");
     let mut wire = place.wire(&["--tier", "full"]);
     wire.initialize("2025-11-25");
-    assert!(!tools(&mut wire, 1).contains(&"tasks_plan_list".to_owned()));
+    let before = tools(&mut wire, 1);
     // Another pack's tool does not wait for it.
     let called = reply(&mut wire, 2, "tools/call", json!({"name": "task_list", "arguments": {}}));
     assert_eq!(called["result"]["structuredContent"]["tasks"], json!([]), "{called}");
-    assert!(entries(&place.data(), ".turn").len() == 1, "it is being compiled");
-    let tool = std::fs::read_to_string(components().join("ahead/tasks.json")).unwrap();
+    let tool = std::fs::read_to_string(components().join("ahead/convergence.json")).unwrap();
     let manifest: Value = serde_json::from_str(tool.split_once('\n').unwrap().1).unwrap();
     let tool = manifest["tools"]
         .as_array()
@@ -130,6 +129,7 @@ fn a_call_waits_for_its_own_pack_and_is_told_why() {
         .iter()
         .find(|tool| tool["effect"] == "read")
         .unwrap();
+    assert!(!before.contains(&tool["name"].as_str().unwrap().to_owned()));
     let request = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params":
         {"name": tool["name"], "arguments": {}, "_meta": {"progressToken": "p"}}});
     wire.send(request.to_string().as_bytes());
@@ -139,7 +139,7 @@ fn a_call_waits_for_its_own_pack_and_is_told_why() {
         if message["id"] == 3 {
             break message;
         }
-        told |= message["params"]["message"] == "preparing tasks, once";
+        told |= message["params"]["message"] == "preparing convergence, once";
         changed |= message["method"] == "notifications/tools/list_changed";
     };
     assert!(told, "{called}");
@@ -155,7 +155,7 @@ fn a_call_waits_for_its_own_pack_and_is_told_why() {
     for entry in entries(&place.data(), ".cwasm") {
         std::fs::remove_file(place.data().join("cache").join(entry)).unwrap();
     }
-    let mut wire = place.wire(&["--tier", "full", "--tools", "tasks_*,task_list"]);
+    let mut wire = place.wire(&["--tier", "full"]);
     wire.initialize("2025-11-25");
     assert!(tools(&mut wire, 1).contains(&tool["name"].as_str().unwrap().to_owned()));
 }
@@ -191,7 +191,7 @@ fn kill_group(mut server: Child) {
 
 #[tokio::test]
 async fn a_client_that_gives_up_six_times_gets_there() {
-    let place = empty_with("tasks");
+    let place = empty_with("convergence");
     for _ in 0..6 {
         let server = serve(&place);
         until(async || !compilers(&place).is_empty() || entries(&place.data(), ".cwasm").len() == 5).await;
@@ -204,13 +204,13 @@ async fn a_client_that_gives_up_six_times_gets_there() {
     let output = place.run(&["--json", "packs", "prepare"]);
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut prepared = said["prepared"].as_array().unwrap().iter();
-    let tasks = prepared.find(|one| one["name"] == "tasks").unwrap();
-    assert_eq!(tasks["code"], "cached", "{said}");
+    let convergence = prepared.find(|one| one["name"] == "convergence").unwrap();
+    assert_eq!(convergence["code"], "cached", "{said}");
 }
 
 #[tokio::test]
 async fn two_hosts_compile_a_component_once() {
-    let place = empty_with("gsd");
+    let place = empty_with("convergence");
     let servers = [serve(&place), serve(&place)];
     let compiled = || async {
         let mut children = std::collections::BTreeSet::new();

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt};
 use hmac::{Hmac, KeyInit, Mac};
@@ -26,6 +27,8 @@ const KEY: &str = "cache.key";
 const TAG: usize = 32;
 /// Largest entry that is read back.
 const MAX_ENTRY: u64 = 512 << 20;
+/// Nobody writes an entry for that long.
+const DRAFT_TIME: Duration = Duration::from_secs(3_600);
 /// Bytes that are read or written at once.
 const PIECE: usize = 128 << 10;
 
@@ -70,10 +73,19 @@ impl Cache {
             key: home.secret(KEY)?,
             home,
         };
+        sweep(&place.code);
         Ok(Cache {
             place: Some(place),
             is_frozen: false,
         })
+    }
+
+    /// No cache at all.
+    pub(super) fn none() -> Cache {
+        Cache {
+            place: None,
+            is_frozen: true,
+        }
     }
 
     /// The cache as it is, if there is one: entries are read and none is kept.
@@ -236,6 +248,22 @@ impl Cache {
         ahead.code()?.take(ahead.length + 1).read_to_end(&mut code)?;
         anyhow::ensure!(code.len() as u64 == ahead.length, "it is not whole");
         load_copied(engine, &code).map_err(failed)
+    }
+}
+
+/// Removes what processes that were killed began to write.
+fn sweep(dir: &Dir) {
+    let Ok(entries) = dir.entries() else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_draft = name.to_str().is_some_and(|name| name.contains(".cwasm."));
+        let is_old = || {
+            let modified = entry.metadata().ok()?.modified().ok()?.into_std();
+            Some(modified.elapsed().ok()? > DRAFT_TIME)
+        };
+        if is_draft && is_old() == Some(true) {
+            let _ = dir.remove_file(&name);
+        }
     }
 }
 
@@ -471,6 +499,23 @@ mod tests {
         assert_eq!(entries(), 0, "nothing of it is kept");
         assert!(unpacked("whole", &ahead(code.len(), &packed)));
         assert!(cache.has("whole", settings));
+    }
+
+    #[test]
+    fn what_a_killed_process_began_to_write_goes_after_a_while() {
+        let place = tempfile::tempdir().unwrap();
+        let open = || Cache::open(DataDir::open(place.path()).unwrap()).unwrap();
+        open();
+        let names = ["a-b.cwasm", "a-b.cwasm.1", "a-b.cwasm.2", "a.turn"];
+        for name in names {
+            let file = std::fs::File::create_new(place.path().join("cache").join(name)).unwrap();
+            if name != "a-b.cwasm.2" {
+                file.set_modified(std::time::UNIX_EPOCH).unwrap();
+            }
+        }
+        open();
+        let is_there = names.map(|name| place.path().join("cache").join(name).exists());
+        assert_eq!(is_there, [true, false, true, true]);
     }
 
     #[test]

@@ -183,6 +183,10 @@ impl Catalog {
         );
         catalog.policies = policies;
         catalog.preparing.policies = preparing;
+        if tables == Tables::Migrate {
+            let packs = loaded.iter().flatten().filter_map(|pack| pack.as_ref().ok());
+            make_own_tables(loader, packs, &known);
+        }
         for (name, loaded) in names.into_iter().zip(loaded) {
             let Some(result) = loaded else {
                 catalog.preparing.packs.push(name);
@@ -495,6 +499,24 @@ impl Catalog {
             inherited: declared.inherited,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
+    }
+}
+
+/// Makes the tables of built-in packs in one commit where there are none yet: each commit waits for the disk. Their names
+/// fit each other. What goes wrong is told by whoever brings the tables of each up to date.
+fn make_own_tables<'a>(loader: &Loader, packs: impl Iterator<Item = &'a Pack>, known: &[String]) {
+    let is_new = |pack: &&Pack| pack.is_builtin() && !known.contains(&pack.manifest.name);
+    let own: Vec<_> = packs
+        .filter(is_new)
+        .map(|pack| {
+            let name = pack.manifest.name.clone();
+            (&pack.namespace, pack.manifest.migrations.as_slice(), name)
+        })
+        .collect();
+    if own.len() > 1
+        && let Err(err) = loader.migrate_together(own)
+    {
+        tracing::debug!(%err, "tables were not made together");
     }
 }
 

@@ -236,6 +236,7 @@ impl Loader {
         let cache_dir = cache_dir.unwrap_or(data.path());
         let (cache, downloads) = match keep {
             Keep::Components => (Cache::open(DataDir::open(cache_dir)?)?, Downloads::open(data)?),
+            Keep::Nothing if !cache_dir.exists() => (Cache::none(), Downloads::frozen(data)?),
             Keep::Nothing => (
                 Cache::frozen(DataDir::existing(cache_dir)?)?,
                 Downloads::frozen(data)?,
