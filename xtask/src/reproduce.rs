@@ -75,7 +75,10 @@ fn ahead(folder: &Path, component: &[u8]) -> anyhow::Result<()> {
         anyhow::Ok((read("cwasm")?, read("json")?))
     });
     let [one, another] = made;
-    ensure!(one? == another?, "{PACKAGE} is compiled ahead to other code each time");
+    ensure!(
+        one? == another?,
+        "{PACKAGE} is compiled ahead to other code each time"
+    );
     Ok(())
 }
 

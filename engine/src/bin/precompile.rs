@@ -114,7 +114,9 @@ fn refuse_host(linker: &mut Linker<State>, component: &Component) -> wasmtime::R
         for (name, item) in instance.exports(engine) {
             match item.ty {
                 ComponentItem::ComponentFunc(_) => offered.func_new(name, |_, _, _, _| {
-                    Err(wasmtime::Error::msg("there is no host while a pack describes itself"))
+                    Err(wasmtime::Error::msg(
+                        "there is no host while a pack describes itself",
+                    ))
                 })?,
                 ComponentItem::Resource(_) => {
                     offered.resource(name, ResourceType::host::<()>(), |_, _| Ok(()))?;

@@ -271,7 +271,10 @@ async fn open_in(global: &Global, config: &Config, choice: &Choice, haste: Haste
 
 /// Opens the data directory, with nothing loaded into it.
 fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
-    Site::open(&config.data_dir(global.data_dir.as_deref())?, authority(global, config)?)
+    Site::open(
+        &config.data_dir(global.data_dir.as_deref())?,
+        authority(global, config)?,
+    )
 }
 
 /// What this process may do for a host.

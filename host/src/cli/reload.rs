@@ -61,9 +61,7 @@ impl Reload {
                 return Ok(());
             }
         }
-        let whole = site
-            .complete(&self.config, workspaces, &choice, &running)
-            .await?;
+        let whole = site.complete(&self.config, workspaces, &choice, &running).await?;
         super::log_state(&whole.catalog);
         let listing = Listing::new(&whole.catalog);
         if listing.tools().is_empty() {

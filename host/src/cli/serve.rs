@@ -10,8 +10,8 @@ use clap::Args;
 use tollgate::auth::Tokens;
 use tollgate::config::Server;
 use tollgate::gate::Gate;
-use tollgate::packs::Haste;
 use tollgate::mcp::{self, Handler, Listing, Listings, Serving};
+use tollgate::packs::Haste;
 use tollgate::telemetry::{Exporter, Queue, Settings};
 
 use super::reload::{self, Reload};

@@ -187,9 +187,13 @@ impl Cache {
             let own = file.metadata();
             own.is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
         };
-        place.code.symlink_metadata(&name).is_ok_and(is_same).then(|| Turn {
-            held: Some(file.into_std()),
-        })
+        place
+            .code
+            .symlink_metadata(&name)
+            .is_ok_and(is_same)
+            .then(|| Turn {
+                held: Some(file.into_std()),
+            })
     }
 
     /// Gives a turn back, and removes its file.

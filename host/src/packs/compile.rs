@@ -200,7 +200,10 @@ fn keep(home: &Path, hash: &str, settings: &str) -> anyhow::Result<()> {
     let _ = setsid();
     let parent = getppid();
     let component = input()?;
-    anyhow::ensure!(crate::hash::sha256_hex(&component) == hash, "the component is not whole");
+    anyhow::ensure!(
+        crate::hash::sha256_hex(&component) == hash,
+        "the component is not whole"
+    );
     let cache = Cache::open(DataDir::existing(home)?)?;
     let is_orphan = || getppid() != parent;
     let Some(turn) = turn(&cache, hash, is_orphan) else {
@@ -256,7 +259,10 @@ fn compile_alone(component: &[u8], is_useless: impl Fn() -> bool) -> Result<Vec<
         });
         let status = ended(&mut child, is_useless);
         let code = reading.join();
-        (code.unwrap_or_else(|_| Err(std::io::Error::other("the reader failed"))), status)
+        (
+            code.unwrap_or_else(|_| Err(std::io::Error::other("the reader failed"))),
+            status,
+        )
     });
     match status.map_err(failed)? {
         None => Err(Some(CompileError::TimedOut.into())),
@@ -264,7 +270,9 @@ fn compile_alone(component: &[u8], is_useless: impl Fn() -> bool) -> Result<Vec<
         Some(_) => {
             let code = code.map_err(failed)?;
             let is_right = !code.is_empty() && code.len() as u64 <= MAX_CODE;
-            is_right.then_some(code).ok_or(Some(CompileError::TooLarge.into()))
+            is_right
+                .then_some(code)
+                .ok_or(Some(CompileError::TooLarge.into()))
         }
     }
 }

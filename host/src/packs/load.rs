@@ -4,24 +4,25 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 use thiserror::Error;
 use wasmtime::Store;
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::InstancePre;
 
-use super::cache::{Cache, How, load_copied};
+use super::bring::pinned;
+use super::cache::{Cache, How};
 use super::code::{Code, Codes};
-use super::compile::{CompileError, Compiler};
+use super::compile::Compiler;
 use super::download::Downloads;
 use super::grants::{self, Granted, Grants, Trust};
 use super::inspect::{self, Inspection, Said};
 use super::manifest::{Effect, Manifest};
 use super::origin::Origin;
 use super::ready::{Linked, Ready};
-use super::version::{self, World};
+use super::version::World;
 use crate::artifacts::CallArtifacts;
 use crate::builtin;
 use crate::clock::Clock;
@@ -42,8 +43,6 @@ use crate::workspaces::{Access, Workspaces};
 const DESCRIBE_TIME: Duration = Duration::from_secs(5);
 /// How long one may take that clients wait for.
 const SOON: Duration = Duration::from_millis(500);
-/// Compiling that takes longer is told to the operator.
-const LONG: Duration = Duration::from_secs(1);
 
 /// A component that should become a pack, and the operator's settings for it.
 #[derive(Debug, Clone)]
@@ -203,15 +202,15 @@ pub struct Loader(Arc<Parts>);
 
 /// What loading needs.
 pub struct Parts {
-    sandbox: Arc<Sandbox>,
-    cache: Cache,
-    codes: Codes,
-    downloads: Downloads,
-    compiler: Compiler,
+    pub(super) sandbox: Arc<Sandbox>,
+    pub(super) cache: Cache,
+    pub(super) codes: Codes,
+    pub(super) downloads: Downloads,
+    pub(super) compiler: Compiler,
     database: Database,
     clock: Arc<dyn Clock>,
     /// Where the code of components came from and how long that took, by SHA-256.
-    brought: Mutex<BTreeMap<String, (How, Duration)>>,
+    pub(super) brought: Mutex<BTreeMap<String, (How, Duration)>>,
 }
 
 impl Deref for Loader {
@@ -254,12 +253,6 @@ impl Loader {
         })))
     }
 
-    /// Where the code of the component with a SHA-256 came from, and how long that took.
-    pub fn brought(&self, hash: &str) -> Option<(How, Duration)> {
-        let brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
-        brought.get(hash).copied()
-    }
-
     /// The components that were downloaded.
     pub fn downloads(&self) -> &Downloads {
         &self.downloads
@@ -285,7 +278,7 @@ impl Loader {
     pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
         inspect::inspection(bytes, async |world| {
             let hash = crate::hash::sha256_hex(bytes);
-            let code = self.checked(bytes, &hash, world).await?;
+            let code = self.checked("the component", bytes, &hash, world).await?;
             if world == World::Policy {
                 let prepared = Prepared {
                     code,
@@ -332,12 +325,12 @@ impl Loader {
         let (hash, size) = (pinned(&bytes, source.sha256.as_deref())?, bytes.len());
         let known = self.known_manifest(&hash);
         let (manifest, ready) = match known {
-            Some(manifest) => (manifest, self.later(bytes, hash.clone())),
-            None if haste == Haste::AtHand => match self.described_soon(bytes, &hash).await? {
+            Some(manifest) => (manifest, self.later(&source.name, bytes, hash.clone())),
+            None if haste == Haste::AtHand => match self.described_soon(&source.name, bytes, &hash).await? {
                 Some(described) => described,
                 None => return Ok(None),
             },
-            None => self.described(bytes, &hash).await?,
+            None => self.described(&source.name, bytes, &hash).await?,
         };
         let pack = self.pack(source, workspaces, manifest, ready, (hash, size))?;
         if haste == Haste::Whole {
@@ -356,10 +349,10 @@ impl Loader {
     }
 
     /// The code of a pack whose manifest is known, when it is needed.
-    fn later(&self, bytes: Cow<'static, [u8]>, hash: String) -> Ready {
-        let loader = self.clone();
+    fn later(&self, name: &str, bytes: Cow<'static, [u8]>, hash: String) -> Ready {
+        let (loader, name) = (self.clone(), name.to_owned());
         Ready::later(async move {
-            let code = loader.checked(&bytes, &hash, World::ToolPack).await?;
+            let code = loader.checked(&name, &bytes, &hash, World::ToolPack).await?;
             let pre = loader.link(&code, ToolPackPre::new)?;
             Ok(Linked { pre, _code: code })
         })
@@ -368,6 +361,7 @@ impl Loader {
     /// Has a pack say what it is, if its code is at hand and it does not take long.
     async fn described_soon(
         &self,
+        name: &str,
         bytes: Cow<'static, [u8]>,
         hash: &str,
     ) -> Result<Option<(Manifest, Ready)>, Vec<String>> {
@@ -375,22 +369,24 @@ impl Loader {
         let Ok(_held) = self.codes.get(hash, at_hand).await else {
             return Ok(None);
         };
-        let described = tokio::time::timeout(SOON, self.described(bytes, hash)).await;
+        let described = tokio::time::timeout(SOON, self.described(name, bytes, hash)).await;
         described.ok().transpose()
     }
 
     /// Has a pack say what it is, and remembers it.
     async fn described(
         &self,
+        name: &str,
         bytes: Cow<'static, [u8]>,
         hash: &str,
     ) -> Result<(Manifest, Ready), Vec<String>> {
-        let code = self.checked(&bytes, hash, World::ToolPack).await?;
+        let code = self.checked(name, &bytes, hash, World::ToolPack).await?;
         let pre = self.link(&code, ToolPackPre::new)?;
         let (loader, asked) = (self.clone(), pre.clone());
         // It runs a guest, which blocks.
         let said = tokio::task::spawn_blocking(move || loader.describe(&asked)).await;
-        let said = said.unwrap_or_else(|_| Err(vec!["the host failed while it was to describe itself".to_owned()]))?;
+        let said =
+            said.unwrap_or_else(|_| Err(vec!["the host failed while it was to describe itself".to_owned()]))?;
         let remembered = serde_json::to_string(&said);
         let manifest = Manifest::check(said)?;
         if let Ok(said) = remembered {
@@ -446,45 +442,6 @@ impl Loader {
         })
     }
 
-    /// From a source to code: read, compared with its pin, looked at, and compiled or found in the cache. `None` if that
-    /// takes longer than there is time.
-    pub(crate) async fn prepare(
-        &self,
-        origin: &Origin,
-        pin: Option<&str>,
-        world: World,
-        haste: Haste,
-    ) -> Result<Option<Prepared>, Vec<String>> {
-        let Some(bytes) = self.bytes(origin, haste).await? else {
-            return Ok(None);
-        };
-        let hash = pinned(&bytes, pin)?;
-        let code = match haste {
-            Haste::AtHand => {
-                check(&bytes, &hash, world)?;
-                let at_hand = async { self.at_hand(&hash).await.ok_or(()) };
-                match self.codes.get(&hash, at_hand).await {
-                    Ok(code) => code,
-                    Err(()) => return Ok(None),
-                }
-            }
-            Haste::Described | Haste::Whole => self.checked(&bytes, &hash, world).await?,
-        };
-        Ok(Some(Prepared {
-            code,
-            hash,
-            size: bytes.len(),
-        }))
-    }
-
-    /// A source's bytes. `None` if they are on another machine and there is no time for that.
-    async fn bytes(&self, origin: &Origin, haste: Haste) -> Result<Option<Cow<'static, [u8]>>, Vec<String>> {
-        if haste == Haste::AtHand && matches!(origin, Origin::Https { .. }) {
-            return Ok(None);
-        }
-        origin.bytes(&self.downloads).await.map(Some)
-    }
-
     /// Joins a component to what this host offers.
     pub(crate) fn link<P>(
         &self,
@@ -496,78 +453,6 @@ impl Loader {
             .instantiate_pre(code.component())
             .and_then(pre)
             .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
-    }
-
-    /// Checks a component and brings in its code.
-    async fn checked(&self, bytes: &[u8], hash: &str, world: World) -> Result<Code, Vec<String>> {
-        check(bytes, hash, world)?;
-        self.codes.get(hash, self.compiled(bytes, hash)).await
-    }
-
-    /// Compiles a component, unless its code is at hand.
-    async fn compiled(&self, bytes: &[u8], hash: &str) -> Result<Component, Vec<String>> {
-        if let Some(component) = self.at_hand(hash).await {
-            return Ok(component);
-        }
-        let started = Instant::now();
-        let mut compiling = std::pin::pin!(self.compile(bytes, hash));
-        let component = match tokio::time::timeout(LONG, &mut compiling).await {
-            Ok(component) => component?,
-            Err(_) => {
-                tracing::warn!(
-                    component = builtin::name(hash).unwrap_or(hash),
-                    "a component is being compiled, which takes a while at its first start"
-                );
-                let component = compiling.await?;
-                tracing::warn!(
-                    component = builtin::name(hash).unwrap_or(hash),
-                    seconds = started.elapsed().as_secs(),
-                    "the component is compiled"
-                );
-                component
-            }
-        };
-        self.note(hash, How::Compiled, started);
-        Ok(component)
-    }
-
-    /// Has a child compile a component, and another one without a cache if the code could not be kept.
-    async fn compile(&self, bytes: &[u8], hash: &str) -> Result<Component, Vec<String>> {
-        let refused = |err: CompileError| one(err);
-        let engine = self.sandbox.engine();
-        let mut code = None;
-        if let Some(home) = self.cache.keeps_in() {
-            let settings = tollgate_engine::settings(engine);
-            code = self
-                .compiler
-                .keep(bytes, home, hash, &settings)
-                .await
-                .map_err(refused)?;
-            if let (None, Some(component)) = (&code, self.cache.compiled(engine, hash)) {
-                return Ok(component);
-            }
-        }
-        let code = match code {
-            Some(code) => code,
-            None => self.compiler.compile(bytes).await.map_err(refused)?,
-        };
-        load_copied(engine, &code).map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
-    }
-
-    /// A component's code from the cache or from this binary. Most of a start is this, so components are read side
-    /// by side.
-    async fn at_hand(&self, hash: &str) -> Option<Component> {
-        let started = Instant::now();
-        let (loader, own) = (self.clone(), hash.to_owned());
-        let got = tokio::task::spawn_blocking(move || loader.cache.get(loader.sandbox.engine(), &own)).await;
-        let (component, how) = got.ok()??;
-        self.note(hash, how, started);
-        Some(component)
-    }
-
-    fn note(&self, hash: &str, how: How, started: Instant) {
-        let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
-        brought.insert(hash.to_owned(), (how, started.elapsed()));
     }
 
     fn describe(&self, pre: &ToolPackPre<CallState>) -> Result<wit::Manifest, Vec<String>> {
@@ -623,25 +508,6 @@ impl Loader {
     }
 }
 
-/// Looks at a component's bytes. Those of this program were looked at when it was built.
-fn check(bytes: &[u8], hash: &str, world: World) -> Result<(), Vec<String>> {
-    if builtin::world(hash) == Some(world) {
-        return Ok(());
-    }
-    version::check(bytes, world).map_err(one)
-}
-
-/// The SHA-256 of a component's bytes, which must be the one that is pinned, if one is.
-fn pinned(bytes: &Cow<'static, [u8]>, pin: Option<&str>) -> Result<String, Vec<String>> {
-    let hash = builtin::sha256(bytes);
-    match pin.filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
-        Some(pin) => Err(vec![format!(
-            "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
-        )]),
-        None => Ok(hash),
-    }
-}
-
 /// An error with all its causes, as one problem.
 pub(crate) fn one(err: impl std::error::Error) -> Vec<String> {
     vec![crate::text::chain(&err)]
@@ -687,6 +553,7 @@ pub(crate) fn config_problems(
 
 #[cfg(test)]
 mod tests {
+    use super::super::version;
     use super::*;
     use crate::host::{Authority, Site};
 
@@ -705,7 +572,7 @@ mod tests {
         for name in builtin::names() {
             let bytes = builtin::component(name).unwrap();
             let hash = builtin::sha256(bytes);
-            let code = loader.checked(bytes, &hash, World::ToolPack).await.unwrap();
+            let code = loader.checked(name, bytes, &hash, World::ToolPack).await.unwrap();
             let pre = loader.link(&code, ToolPackPre::new).unwrap();
             let said: wit::Manifest = serde_json::from_str(builtin::manifest(&hash).unwrap()).unwrap();
             assert!(said == loader.describe(&pre).unwrap(), "{name}");

@@ -1,5 +1,6 @@
 //! Loading components: from bytes to packs whose tools the gate can call.
 
+mod bring;
 mod cache;
 mod catalog;
 mod code;

@@ -168,12 +168,7 @@ impl Chain {
     }
 }
 
-async fn member(
-    loader: &Loader,
-    workspaces: &Workspaces,
-    source: Source,
-    haste: Haste,
-) -> Option<Member> {
+async fn member(loader: &Loader, workspaces: &Workspaces, source: Source, haste: Haste) -> Option<Member> {
     let prepared = loader
         .prepare(&source.origin, source.sha256.as_deref(), World::Policy, haste)
         .await

@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
-use wasmtime::component::Linker;
 use tollgate_engine::config;
+use wasmtime::component::Linker;
 use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use super::limits;
