@@ -151,7 +151,7 @@ fn check(bytes: &[u8], hash: &str, world: World) -> Result<(), Vec<String>> {
 }
 
 /// The SHA-256 of a component's bytes, which must be the one that is pinned, if one is.
-pub(super) fn pinned(bytes: &Cow<'static, [u8]>, pin: Option<&str>) -> Result<String, Vec<String>> {
+pub(super) fn pinned(bytes: &[u8], pin: Option<&str>) -> Result<String, Vec<String>> {
     let hash = builtin::sha256(bytes);
     match pin.filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
         Some(pin) => Err(vec![format!(
