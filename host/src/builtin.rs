@@ -1,35 +1,111 @@
 //! The components that are part of this binary.
 
+use std::io::Read;
 use std::time::Duration;
 
+use crate::packs::World;
 use crate::sandbox::Limits;
+
+/// A component of this binary.
+pub(crate) struct Embedded {
+    name: &'static str,
+    bytes: &'static [u8],
+    sha256: &'static str,
+    code: Option<Ahead>,
+    /// A line with the hash, then what it says of itself.
+    manifest: Option<&'static str>,
+}
+
+/// Code that was compiled when this binary was built.
+pub(crate) struct Ahead {
+    /// What it was compiled for, as [`tollgate_engine::settings`] says it.
+    pub(crate) settings: &'static str,
+    /// How many bytes it has.
+    pub(crate) length: u64,
+    /// Where it starts in the file.
+    start: usize,
+    file: &'static [u8],
+}
+
+impl Ahead {
+    /// Reads the code. It ends with an error if it is damaged.
+    pub(crate) fn code(&self) -> std::io::Result<impl Read + use<>> {
+        let packed = self.file.get(self.start..).unwrap_or_default();
+        zstd::stream::Decoder::with_buffer(packed)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(settings: &'static str, length: u64, file: &'static [u8]) -> Ahead {
+        Ahead {
+            settings,
+            length,
+            start: 0,
+            file,
+        }
+    }
+}
 
 include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
 /// The names of the built-in packs.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    COMPONENTS.iter().map(|(name, _)| *name)
+    COMPONENTS.iter().map(|component| component.name)
 }
 
 /// The bytes of a built-in pack.
 pub fn component(name: &str) -> Option<&'static [u8]> {
-    COMPONENTS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, bytes)| *bytes)
+    bytes(COMPONENTS, name)
 }
 
 /// The names of the built-in policies.
 pub fn policies() -> impl Iterator<Item = &'static str> {
-    POLICIES.iter().map(|(name, _)| *name)
+    POLICIES.iter().map(|component| component.name)
 }
 
 /// The bytes of a built-in policy.
 pub fn policy(name: &str) -> Option<&'static [u8]> {
-    POLICIES
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, bytes)| *bytes)
+    bytes(POLICIES, name)
+}
+
+fn bytes(of: &'static [Embedded], name: &str) -> Option<&'static [u8]> {
+    let mut all = of.iter();
+    all.find(|known| known.name == name).map(|known| known.bytes)
+}
+
+/// The SHA-256 of a component's bytes, in hex. Those of this binary were hashed when it was built.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let known = all().find(|known| std::ptr::eq(known.bytes, bytes));
+    known.map_or_else(|| crate::hash::sha256_hex(bytes), |known| known.sha256.to_owned())
+}
+
+/// The name of the component with a SHA-256, if it is part of this binary.
+pub(crate) fn name(sha256: &str) -> Option<&'static str> {
+    all().find(|known| known.sha256 == sha256).map(|known| known.name)
+}
+
+/// What the component with a SHA-256 is, if it is part of this binary.
+pub(crate) fn world(sha256: &str) -> Option<World> {
+    let has = |of: &[Embedded]| of.iter().any(|known| known.sha256 == sha256);
+    let pack = has(COMPONENTS).then_some(World::ToolPack);
+    pack.or_else(|| has(POLICIES).then_some(World::Policy))
+}
+
+/// The code of the component with a SHA-256, if it was compiled ahead.
+pub(crate) fn ahead(sha256: &str) -> Option<&'static Ahead> {
+    all().find(|known| known.sha256 == sha256)?.code.as_ref()
+}
+
+/// What the pack with a SHA-256 says of itself, as JSON.
+pub(crate) fn manifest(sha256: &str) -> Option<&'static str> {
+    let (_, manifest) = all()
+        .find(|known| known.sha256 == sha256)?
+        .manifest?
+        .split_once('\n')?;
+    Some(manifest)
+}
+
+fn all() -> impl Iterator<Item = &'static Embedded> {
+    COMPONENTS.iter().chain(POLICIES)
 }
 
 /// What a pack's calls may use unless the operator says otherwise: more than usual where a built-in

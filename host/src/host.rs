@@ -15,7 +15,7 @@ use crate::data_dir::{DATABASE, DataDir};
 use crate::gate::{Equipment, Gate, Generation, Keeping};
 use crate::liveness::Host;
 use crate::packs::compile::Compiler;
-use crate::packs::{Catalog, Keep, Loader, Origin, Selection, Source, Tables};
+use crate::packs::{Catalog, Haste, Keep, Loader, Origin, Selection, Source, Tables};
 use crate::policies;
 use crate::process::{Environment, Launcher};
 use crate::sandbox::Sandbox;
@@ -40,6 +40,8 @@ pub struct Authority {
     pub environment: Option<Environment>,
     /// The user's own umask, for what programs and packs create in workspaces.
     pub umask: u32,
+    /// Where compiled components are kept, if not in the data directory.
+    pub cache_dir: Option<PathBuf>,
 }
 
 /// Where a host works: its data directory, sandbox and database, and how it starts programs. What is
@@ -78,12 +80,14 @@ impl Site {
             executable,
             environment,
             umask,
+            cache_dir,
         } = authority;
         let launcher = Arc::new(Launcher::new(executable.clone(), environment, umask));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let sandbox = Arc::new(Sandbox::new()?);
         let loader = Loader::new(
             &data,
+            cache_dir.as_deref(),
             keep,
             Arc::clone(&sandbox),
             Compiler::new(executable),
@@ -147,11 +151,41 @@ impl Site {
         workspaces: Workspaces,
         choice: &Choice,
     ) -> anyhow::Result<Generation> {
+        self.load_in(config, workspaces, choice, Haste::Whole).await
+    }
+
+    /// The same in haste.
+    pub async fn load_in(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+        haste: Haste,
+    ) -> anyhow::Result<Generation> {
         let mut loaded = self
-            .load_with(config, workspaces, choice, Tables::Migrate)
+            .load_with(config, workspaces, choice, (Tables::Migrate, haste))
             .await?;
         self.remember(&mut loaded);
         Ok(loaded)
+    }
+
+    /// Loads the rest of what was loaded in haste: the same with what was missing. Whatever does not load is in the
+    /// catalog's failures, as if there had been no haste.
+    pub async fn complete(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+        running: &Generation,
+    ) -> anyhow::Result<Generation> {
+        let mut whole = self
+            .load_with(config, workspaces, choice, (Tables::Migrate, Haste::Whole))
+            .await?;
+        if let Some(catalog) = Arc::get_mut(&mut whole.catalog) {
+            catalog.inherit(&running.catalog);
+        }
+        self.remember(&mut whole);
+        Ok(whole)
     }
 
     /// Loads what the configuration says, to replace what runs: nothing is changed unless every pack
@@ -163,7 +197,9 @@ impl Site {
         choice: &Choice,
         running: &Generation,
     ) -> anyhow::Result<Generation> {
-        let mut next = self.load_with(config, workspaces, choice, Tables::Try).await?;
+        let mut next = self
+            .load_with(config, workspaces, choice, (Tables::Try, Haste::Whole))
+            .await?;
         let failed_before = |name: &str| {
             running
                 .catalog
@@ -208,12 +244,12 @@ impl Site {
         config: &Config,
         workspaces: Workspaces,
         choice: &Choice,
-        tables: Tables,
+        how: (Tables, Haste),
     ) -> anyhow::Result<Generation> {
         let sources = sources(config, &choice.packs)?;
         let policies = policy_sources(config)?;
         let selection = &choice.selection;
-        let catalog = Catalog::load(&self.loader, &workspaces, sources, policies, selection, tables).await;
+        let catalog = Catalog::load(&self.loader, &workspaces, sources, policies, selection, how).await;
         Ok(Generation {
             catalog: Arc::new(catalog),
             envelopes: config.envelope.settings(),
@@ -236,7 +272,7 @@ impl Site {
             sources,
             vec![policy],
             &selection,
-            Tables::Leave,
+            (Tables::Leave, Haste::Whole),
         );
         Ok(Arc::new(catalog.await))
     }
@@ -256,7 +292,7 @@ impl Site {
     }
 }
 
-/// Opens a data directory and the gate over what is loaded into it.
+/// Opens a data directory and the gate over what is loaded into it. Code comes when a call needs it.
 pub async fn open(
     config: &Config,
     data_dir: &Path,
@@ -264,8 +300,20 @@ pub async fn open(
     workspaces: Workspaces,
     choice: &Choice,
 ) -> anyhow::Result<Gate> {
+    open_in(config, data_dir, authority, workspaces, choice, Haste::Described).await
+}
+
+/// The same in as much haste as one likes.
+pub async fn open_in(
+    config: &Config,
+    data_dir: &Path,
+    authority: Authority,
+    workspaces: Workspaces,
+    choice: &Choice,
+    haste: Haste,
+) -> anyhow::Result<Gate> {
     let site = Site::open(data_dir, authority)?;
-    let generation = site.load(config, workspaces, choice).await?;
+    let generation = site.load_in(config, workspaces, choice, haste).await?;
     site.gate(config, generation)
 }
 

@@ -56,6 +56,7 @@ mod security_page;
 mod shipped;
 mod sleepers;
 mod sql_limits;
+mod start;
 mod stdio;
 mod surface;
 mod tasks;

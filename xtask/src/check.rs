@@ -17,7 +17,7 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     step("dependencies");
     summary.push(("dependencies", deny::check()?));
     step("components");
-    components::build_packs()?;
+    components::build_packs(components::Profile::Dev)?;
     components::build_guests()?;
     step("clippy, native");
     let warnings = ["--", "--deny", "warnings"];

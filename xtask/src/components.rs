@@ -75,7 +75,7 @@ pub(crate) fn build_host(profile: Profile) -> anyhow::Result<PathBuf> {
 /// The same with programs that go with it. One build, because what is optimised across crates differs with the
 /// programs that are linked.
 pub(crate) fn build_host_and(profile: Profile, programs: &[&str]) -> anyhow::Result<PathBuf> {
-    build_packs()?;
+    build_packs(profile)?;
     run(program_build(profile, "tollgate").args(programs.iter().flat_map(|program| ["--bin", program])))?;
     let tollgate = profile.folder().join("tollgate");
     say(&format!("built {}", tollgate.display()));
@@ -95,8 +95,8 @@ pub(crate) fn program_build(profile: Profile, program: &str) -> Command {
     build
 }
 
-/// Builds the built-in components into `target/components`, where the host's build looks.
-pub(crate) fn build_packs() -> anyhow::Result<()> {
+/// Builds the built-in components into `target/components`, where the host's build looks, and compiles them ahead.
+pub(crate) fn build_packs(profile: Profile) -> anyhow::Result<()> {
     ensure_target()?;
     let home = cargo_home()?;
     for (package, file) in PACKS {
@@ -113,7 +113,13 @@ pub(crate) fn build_packs() -> anyhow::Result<()> {
             &format!("policies/{policy}.wasm"),
         )?;
     }
-    Ok(())
+    run(precompile(profile)?.arg(root().join("target/components")))
+}
+
+/// Builds the tool that compiles components ahead. It shares the engine with the host, which is built once.
+pub(crate) fn precompile(profile: Profile) -> anyhow::Result<Command> {
+    run(&mut program_build(profile, "precompile"))?;
+    Ok(Command::new(profile.folder().join("precompile")))
 }
 
 /// Builds the components that only tests use, into `target/components/guests`.

@@ -103,7 +103,7 @@ pub(crate) fn replayed() -> anyhow::Result<String> {
 /// Builds the targets with the fuzzer. Only the project's own crates tell it where they go, so that
 /// everything else is built once, with the features that the whole workspace wants.
 fn build() -> anyhow::Result<PathBuf> {
-    components::build_packs()?;
+    components::build_packs(Profile::Dev)?;
     run(components::program_build(Profile::Dev, "guided")
         .args(["--features", "fuzz/guided"])
         // Readers of long output are many times as quick, and overflows still panic.

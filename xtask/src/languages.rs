@@ -52,7 +52,7 @@ const FILES: [&str; 5] = [
 
 /// Makes all of them, says what each weighs, and runs the tests that use them. Returns what it came to.
 pub(crate) fn test() -> anyhow::Result<String> {
-    components::build_packs()?;
+    components::build_packs(components::Profile::Dev)?;
     components::build_guests()?;
     let out = root().join("target/components/languages");
     std::fs::create_dir_all(&out)?;

@@ -29,6 +29,7 @@ pub(crate) fn check() -> anyhow::Result<String> {
         second.len(),
         another.display()
     );
+    ahead(&folder, &first)?;
     let same = format!("{PACKAGE} is the same {} bytes, built twice", first.len());
     say(&same);
     Ok(same)
@@ -57,6 +58,28 @@ fn build(folder: &Path, home: &Path) -> anyhow::Result<Vec<u8>> {
         .join("component")
         .join(name);
     std::fs::read(&built).with_context(|| format!("{} cannot be read", built.display()))
+}
+
+/// Compiles a component ahead twice, and compares.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn ahead(folder: &Path, component: &[u8]) -> anyhow::Result<()> {
+    let made = ["ahead/one", "ahead/quite/another"].map(|place| {
+        let place = folder.join(place);
+        if place.exists() {
+            std::fs::remove_dir_all(&place)?;
+        }
+        std::fs::create_dir_all(&place)?;
+        std::fs::write(place.join(format!("{PACKAGE}.wasm")), component)?;
+        run(components::precompile(components::Profile::Dev)?.arg(&place))?;
+        let read = |ending: &str| std::fs::read(place.join(format!("ahead/{PACKAGE}.{ending}")));
+        anyhow::Ok((read("cwasm")?, read("json")?))
+    });
+    let [one, another] = made;
+    ensure!(
+        one? == another?,
+        "{PACKAGE} is compiled ahead to other code each time"
+    );
+    Ok(())
 }
 
 /// Makes a Cargo home of another name, with the same registry in it.

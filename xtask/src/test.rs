@@ -14,7 +14,7 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
 
 /// Builds what the tests need, runs them, and returns how many there were.
 pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<String> {
-    components::build_packs()?;
+    components::build_packs(components::Profile::Dev)?;
     components::build_guests()?;
     let python = python::with("python", PYTHON_PACKAGES)?;
     let mut test = cargo();

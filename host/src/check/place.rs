@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::deadline::Cancel;
 use crate::gate::{Answers, Call, Caller, Gate, Generation, Reply};
 use crate::host::{Authority, Site};
-use crate::packs::{self, Catalog, Loader, Origin, Selection, Tables};
+use crate::packs::{self, Catalog, Haste, Loader, Origin, Selection, Tables};
 use crate::policies;
 use crate::progress::Progress;
 use crate::workspaces::{Registration, Workspaces};
@@ -48,6 +48,7 @@ impl Place {
             .map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
         let authority = Authority {
             environment: authority.environment.filter(|_| programs),
+            cache_dir: None,
             ..authority
         };
         Ok(Place {
@@ -85,7 +86,7 @@ impl Place {
             packs,
             policies,
             &selection,
-            Tables::Migrate,
+            (Tables::Migrate, Haste::Whole),
         )
         .await;
         let config = Config::default();

@@ -62,7 +62,7 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
     let (workspaces, of_workspaces) = workspaces(global, &config, &data_dir);
     found.extend(of_workspaces);
     let registrations = super::registrations(global, &config)?;
-    let authority = super::authority(global)?;
+    let authority = super::authority(global, &config)?;
     let environment = authority.environment.clone();
     match DataDir::open(&data_dir) {
         Err(err) => found.push(Finding::problem("data directory", tollgate::text::chain(&err))),

@@ -48,6 +48,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tollgate packs add greeter.wasm --replace --no-pin  # one that you are building",
         ],
     ),
+    ("packs prepare", &["tollgate packs prepare                          # so that the next start compiles nothing"]),
     ("packs accept", &["tollgate packs accept greeter"]),
     ("packs remove", &["tollgate packs remove greeter"]),
     ("policies list", &["tollgate policies list"]),

@@ -32,7 +32,7 @@ use tollgate::core_tools;
 use tollgate::gate::Gate;
 use tollgate::host::{self, Authority, Choice, Site};
 use tollgate::mcp::Schemas;
-use tollgate::packs::{Catalog, Selection, Tier, compile};
+use tollgate::packs::{Catalog, Haste, Selection, Tier, compile};
 use tollgate::process::{self, Environment};
 use tollgate::workspaces::{self, Registration, Workspaces};
 
@@ -55,6 +55,9 @@ struct Global {
     /// The data directory: database, keys, compiled components [default: tollgate in the user's data directory]
     #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Keep compiled components in this directory [default: the data directory]
+    #[arg(long, global = true, env = "TOLLGATE_CACHE_DIR", value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
     /// Register a directory under a name for packs to read, or move a configured one; may be repeated
     #[arg(long = "workspace", global = true, env = "TOLLGATE_WORKSPACE", value_name = "NAME=PATH",
         value_parser = workspace)]
@@ -129,7 +132,7 @@ enum Command {
     Man(shell::Manual),
     /// Compile a component from standard input to standard output
     #[command(name = compile::SUBCOMMAND, hide = true)]
-    CompileComponent,
+    CompileComponent(compile::Flags),
     /// Run the program that standard input names, and leave nothing of it behind
     #[command(name = process::SUBCOMMAND, hide = true)]
     SuperviseProgram,
@@ -209,7 +212,7 @@ pub(crate) fn main() -> ExitCode {
     cli.global.umask = umask.as_raw_mode();
     log::to_stderr(&cli.global);
     let result = match cli.command {
-        Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
+        Command::CompileComponent(flags) => compile::run_child(&flags).map(|()| ExitCode::SUCCESS),
         Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
         command => tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -258,7 +261,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Stats(stats) => stats.run(global),
         Command::Completions(completions) => Ok(completions.run()),
         Command::Man(manual) => manual.run(),
-        Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),
+        Command::CompileComponent(flags) => compile::run_child(&flags).map(|()| ExitCode::SUCCESS),
         Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
     }
 }
@@ -274,7 +277,7 @@ fn outlive_file_limits() {
 
 /// Opens the gate, and says which packs it does without.
 async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
-    let gate = open_quietly(global, config, choice).await?;
+    let gate = open_in(global, config, choice, Haste::Described).await?;
     log_state(&gate.catalog());
     Ok(gate)
 }
@@ -301,24 +304,33 @@ fn log_state(catalog: &Catalog) {
     }
 }
 
-/// Opens the gate as the flags and the configuration say.
+/// Opens the gate with everything loaded, as the flags and the configuration say.
 async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
+    open_in(global, config, choice, Haste::Whole).await
+}
+
+async fn open_in(global: &Global, config: &Config, choice: &Choice, haste: Haste) -> anyhow::Result<Gate> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let workspaces = workspaces(global, config, &data_dir)?;
-    host::open(config, &data_dir, authority(global)?, workspaces, choice).await
+    let authority = authority(global, config)?;
+    host::open_in(config, &data_dir, authority, workspaces, choice, haste).await
 }
 
 /// Opens the data directory, with nothing loaded into it.
 fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
-    Site::open(&config.data_dir(global.data_dir.as_deref())?, authority(global)?)
+    Site::open(
+        &config.data_dir(global.data_dir.as_deref())?,
+        authority(global, config)?,
+    )
 }
 
 /// What this process may do for a host.
-fn authority(global: &Global) -> anyhow::Result<Authority> {
+fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
     Ok(Authority {
         executable: std::env::current_exe().context("this program does not know its own file")?,
         environment: Some(Environment::new(|name| std::env::var(name).ok())),
         umask: global.umask,
+        cache_dir: global.cache_dir.clone().or_else(|| config.cache_dir.clone()),
     })
 }
 

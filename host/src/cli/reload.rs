@@ -13,6 +13,7 @@ use tollgate::gate::Gate;
 use tollgate::host::Site;
 use tollgate::mcp::{Listing, Listings};
 use tollgate::watch::{Cause, Watch};
+use tollgate::workspaces::Workspaces;
 
 use super::{Filters, Global, log, out};
 
@@ -28,8 +29,11 @@ pub(super) struct Reload {
 }
 
 impl Reload {
-    /// Looks at the configuration again whenever there is a reason to.
-    pub(super) async fn keep_up(mut self, mut watch: Watch) {
+    /// Loads what there was no time for, then looks at the configuration again whenever there is a reason to.
+    pub(super) async fn keep_up(mut self, mut watch: Watch, workspaces: Workspaces) {
+        if let Err(err) = self.complete(workspaces).await {
+            tracing::error!("what is missing could not be loaded: {err:#}");
+        }
         loop {
             let cause = watch.next().await;
             let started = Instant::now();
@@ -45,6 +49,28 @@ impl Reload {
                 }
             }
         }
+    }
+
+    /// Brings in the code of all packs, and everything else that the start was without. Calls are served meanwhile.
+    async fn complete(&self, workspaces: Workspaces) -> anyhow::Result<()> {
+        let running = self.gate.generation();
+        let ready = running.catalog.packs().iter().map(|pack| pack.ready());
+        let (choice, site) = (self.filters.choice(&self.config)?, &self.site);
+        if running.catalog.preparing().is_over() {
+            let ready = futures::future::join_all(ready).await;
+            if ready.iter().all(Result::is_ok) {
+                return Ok(());
+            }
+        }
+        let whole = site.complete(&self.config, workspaces, &choice, &running).await?;
+        super::log_state(&whole.catalog);
+        let listing = Listing::new(&whole.catalog, self.filters.schemas(&self.config));
+        if listing.tools().is_empty() {
+            out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
+        }
+        self.gate.complete(whole);
+        self.listings.replace(listing);
+        Ok(())
     }
 
     async fn again(&mut self, watch: &mut Watch, cause: Cause) -> anyhow::Result<()> {

@@ -12,6 +12,7 @@ use tollgate::auth::Tokens;
 use tollgate::config::Server;
 use tollgate::gate::Gate;
 use tollgate::mcp::{self, Handler, Listing, Listings, Serving};
+use tollgate::packs::Haste;
 use tollgate::telemetry::{Exporter, Queue, Settings};
 
 use super::reload::{self, Reload};
@@ -39,17 +40,21 @@ impl Serve {
         let site = super::site(global, &config)?;
         reload::check_start(global, site.data(), &config)?;
         let workspaces = super::workspaces(global, &config, site.path())?;
+        let choice = self.filters.choice(&config)?;
         let loaded = site
-            .load(&config, workspaces, &self.filters.choice(&config)?)
+            .load_in(&config, workspaces.clone(), &choice, Haste::AtHand)
             .await?;
-        super::log_state(&loaded.catalog);
+        let is_whole = loaded.catalog.preparing().is_over();
+        if is_whole {
+            super::log_state(&loaded.catalog);
+        }
         reload::remember_more(&site, &config)?;
         let mut gate = site.gate(&config, loaded)?;
         let traced = telemetry.as_ref().is_some_and(|telemetry| telemetry.traces);
         let queue = traced.then(|| gate.trace());
         let gate = Arc::new(gate);
         let listing = Listing::new(&gate.catalog(), self.filters.schemas(&config));
-        if listing.tools().is_empty() {
+        if is_whole && listing.tools().is_empty() {
             out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
         }
         let listings = Arc::new(Listings::new(listing));
@@ -72,7 +77,7 @@ impl Serve {
             listings: Arc::clone(&listings),
             config,
         };
-        let reloading = tokio::spawn(reload.keep_up(watch));
+        let reloading = tokio::spawn(reload.keep_up(watch, workspaces));
         serve(serving, &gate, listings).await?;
         reloading.abort();
         // It lets go of the gate, which ends here.

@@ -49,6 +49,7 @@ const fn key(path: &'static str, kind: Kind) -> Key {
 /// All keys.
 pub(super) const KEYS: &[Key] = &[
     key("data_dir", Kind::Text),
+    key("cache_dir", Kind::Text),
     key("server", Kind::Table),
     key("server.http", Kind::Address),
     key("server.allowed_hosts", Kind::Texts),

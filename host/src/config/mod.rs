@@ -93,6 +93,8 @@ pub enum ConfigError {
 pub struct Config {
     /// Where everything lives.
     pub data_dir: Option<PathBuf>,
+    /// Where compiled components are kept, if not in the data directory.
+    pub cache_dir: Option<PathBuf>,
     /// How clients are served.
     pub server: Server,
     /// Envelopes: defaults and ceilings.
@@ -397,8 +399,11 @@ impl Config {
         config.place = Some(protections::canonical(path));
         config.said = toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
         let base = path.parent().unwrap_or(Path::new(""));
-        if let Some(data_dir) = &mut config.data_dir {
-            *data_dir = base.join(&*data_dir);
+        for dir in [&mut config.data_dir, &mut config.cache_dir]
+            .into_iter()
+            .flatten()
+        {
+            *dir = base.join(&*dir);
         }
         config.server.auth.rebase(base);
         config.telemetry.rebase(base);
@@ -445,6 +450,7 @@ impl Config {
     pub fn waiting_for_a_start(&self, before: &Config) -> Vec<&'static str> {
         [
             ("data_dir", self.data_dir != before.data_dir),
+            ("cache_dir", self.cache_dir != before.cache_dir),
             ("server.http", self.server.http != before.server.http),
             ("ledger", self.ledger != before.ledger),
             ("artifacts", self.artifacts != before.artifacts),

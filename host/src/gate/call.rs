@@ -109,10 +109,16 @@ pub struct Outcome {
 
 /// A call that never reached the gate, because it names no tool.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("there is no tool `{name}`{}", .nearest.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+#[error(
+    "there is no tool `{name}`{}{}",
+    .nearest.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default(),
+    if .preparing.is_empty() { String::new() } else { format!("; tools of {} come once it is prepared, so try again soon", .preparing.join(", ")) }
+)]
 pub struct UnknownTool {
     /// What was called.
     pub name: String,
     /// The name most like it.
     pub nearest: Option<String>,
+    /// Packs that are still being prepared, any of which may have it.
+    pub preparing: Vec<String>,
 }

@@ -325,7 +325,11 @@ fn invoke(
     pack: &Pack,
     store: &mut Store<CallState>,
 ) -> wasmtime::Result<Result<wit::Reply, wit::ToolError>> {
-    let instance = pack.pre().instantiate(&mut *store)?;
+    // The gate waited for it.
+    let pre = pack
+        .pre()
+        .ok_or_else(|| wasmtime::Error::msg("its code is not there"))?;
+    let instance = pre.instantiate(&mut *store)?;
     instance
         .tollgate_host_pack()
         .call_call(store, &call.context, &call.tool, &call.arguments)

@@ -22,6 +22,7 @@ mod members;
 mod mutation;
 mod outstanding;
 mod permits;
+mod prepare;
 mod projector;
 mod queue;
 mod relay;
@@ -36,7 +37,7 @@ use std::sync::atomic::Ordering;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio_util::task::TaskTracker;
 use tollgate_sdk::ToolError;
 
@@ -88,6 +89,8 @@ pub struct Equipment {
 /// The gate over one data directory.
 pub struct Gate {
     current: ArcSwap<Generation>,
+    /// Told each time another takes its place.
+    replaced: watch::Sender<()>,
     clock: Arc<dyn Clock>,
     connections: Connections,
     stopping: Cancel,
@@ -135,6 +138,7 @@ impl Gate {
         Ok(Gate {
             consent_key,
             current: ArcSwap::from_pointee(generation),
+            replaced: watch::Sender::new(()),
             connections: Connections::default(),
             stopping: Cancel::default(),
             leaving: Cancel::default(),
@@ -160,8 +164,14 @@ impl Gate {
     /// Puts another in its place, for calls that come from now on. Those that are under way end with
     /// what they began with.
     pub fn replace(&self, generation: Generation) {
-        self.current.store(Arc::new(generation));
+        self.complete(generation);
         self.reloads.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Puts the same in its place with what was missing.
+    pub fn complete(&self, generation: Generation) {
+        self.current.store(Arc::new(generation));
+        self.replaced.send_replace(());
     }
 
     /// Notes that another was wanted and could not be had.
@@ -209,7 +219,7 @@ impl Gate {
 
     /// Lets one call through, or refuses it. Either way the ledger gets its row.
     pub async fn call(&self, mut call: Call) -> Result<Outcome, UnknownTool> {
-        let generation = self.generation();
+        let generation = self.prepared(&mut call).await;
         match generation.catalog.find(&call.tool) {
             Some(tool) => {
                 let tool = relay::follow(&generation.catalog, tool, &mut call);
@@ -218,14 +228,15 @@ impl Gate {
             None => Err(UnknownTool {
                 nearest: generation.catalog.nearest(&call.tool).map(str::to_owned),
                 name: call.tool,
+                preparing: generation.catalog.preparing().packs.clone(),
             }),
         }
     }
 
     /// Calls a tool that reads and is one of these owners', for a component that named it: whoever asks did not
     /// choose it. `None` if there is none now, whatever there was when the component was loaded.
-    pub async fn look_up(&self, call: Call, owners: [&str; 2]) -> Option<Outcome> {
-        let generation = self.generation();
+    pub async fn look_up(&self, mut call: Call, owners: [&str; 2]) -> Option<Outcome> {
+        let generation = self.prepared(&mut call).await;
         let tool = generation.catalog.find(&call.tool)?;
         let is_it = tool.spec.effect == Effect::Read && owners.contains(&tool.pack_name());
         if !is_it || tool.is_discovery() {
@@ -236,8 +247,8 @@ impl Gate {
 
     /// Asks for a prompt, which is judged and recorded like a call that reads. `None` if there is none
     /// of that name.
-    pub async fn prompt(&self, call: Call) -> Option<Outcome> {
-        let generation = self.generation();
+    pub async fn prompt(&self, mut call: Call) -> Option<Outcome> {
+        let generation = self.prepared(&mut call).await;
         let prompt = generation.catalog.find_prompt(&call.tool)?;
         Some(self.pass(&generation, prompt, call, Method::Prompt).await)
     }
@@ -255,7 +266,10 @@ impl Gate {
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
         let consent = call.answers.consent.take();
         let parent = call.caller.span;
+        let unready = prepare::code(generation, tool, &mut call).await.err();
         let (draft, admitted) = self.admit(generation, tool, call);
+        // What is wrong with the call itself is said first.
+        let admitted = admitted.and_then(|guest| unready.map_or(Ok(guest), Err));
         let spans = self.spans.as_ref();
         let span = spans.map(|spans| spans.begin(parent, method, &draft.operation));
         let op_id = draft.operation.op_id.clone();

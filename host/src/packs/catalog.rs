@@ -7,7 +7,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
 
 use super::definitions::{self, Change, Comparison};
-use super::load::{LoadError, Loader, Pack, Source, Tables};
+use super::load::{Haste, LoadError, Loader, Pack, Source, Tables};
 use super::manifest::{Effect, Tier, ToolSpec, prefixes_clash};
 use super::other_forms;
 use super::resources::{self, Resource, Values};
@@ -103,10 +103,27 @@ impl ToolEntry {
     }
 }
 
+/// Components that a catalog is without for now, by the operator's names: they are being compiled or fetched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preparing {
+    /// Packs, whose tools do not exist yet.
+    pub packs: Vec<String>,
+    /// Policies, without which no call may pass.
+    pub policies: Vec<String>,
+}
+
+impl Preparing {
+    /// Whether nothing is missing.
+    pub fn is_over(&self) -> bool {
+        self.packs.is_empty() && self.policies.is_empty()
+    }
+}
+
 /// All packs of a host and their tools.
 pub struct Catalog {
     packs: Vec<Arc<Pack>>,
     failures: Vec<LoadError>,
+    preparing: Preparing,
     changes: Vec<Change>,
     policy_changes: Vec<PolicyChange>,
     tools: BTreeMap<String, Arc<ToolEntry>>,
@@ -123,18 +140,20 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Loads what can be loaded; the rest is in [`failures`](Catalog::failures).
+    /// Loads what can be loaded; the rest is in [`failures`](Catalog::failures), and what there was no time for
+    /// in [`preparing`](Catalog::preparing).
     pub async fn load(
         loader: &Loader,
         workspaces: &Workspaces,
         sources: Vec<Source>,
         policies: Vec<policies::Source>,
         selection: &Selection,
-        tables: Tables,
+        (tables, haste): (Tables, Haste),
     ) -> Catalog {
         let mut catalog = Catalog {
             packs: Vec::new(),
             failures: Vec::new(),
+            preparing: Preparing::default(),
             changes: Vec::new(),
             policy_changes: Vec::new(),
             tools: BTreeMap::new(),
@@ -156,13 +175,25 @@ impl Catalog {
             catalog.add_tool(Body::Core(tool), (tool.spec)(), selection);
         }
         let known = loader.packs_with_tables();
-        let loading = sources.into_iter().map(|source| loader.load(source, workspaces));
-        let (policies, loaded) = futures::join!(
-            Chain::load(loader, workspaces, policies, tables),
+        let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+        let loading = sources
+            .into_iter()
+            .map(|source| loader.load(source, workspaces, haste));
+        let ((policies, preparing), loaded) = futures::join!(
+            Chain::load(loader, workspaces, policies, tables, haste),
             futures::future::join_all(loading)
         );
         catalog.policies = policies;
-        for result in loaded {
+        catalog.preparing.policies = preparing;
+        if tables == Tables::Migrate {
+            let packs = loaded.iter().flatten().filter_map(|pack| pack.as_ref().ok());
+            make_own_tables(loader, packs, &known);
+        }
+        for (name, loaded) in names.into_iter().zip(loaded) {
+            let Some(result) = loaded else {
+                catalog.preparing.packs.push(name);
+                continue;
+            };
             let admitted = result.and_then(|pack| {
                 catalog.check_free(&pack, &known)?;
                 check_schemas(&pack)?;
@@ -206,6 +237,11 @@ impl Catalog {
     /// What was not loaded, and why.
     pub fn failures(&self) -> &[LoadError] {
         &self.failures
+    }
+
+    /// What is missing for now.
+    pub fn preparing(&self) -> &Preparing {
+        &self.preparing
     }
 
     /// The policies that judge calls of these tools.
@@ -460,6 +496,24 @@ impl Catalog {
             inherited: declared.inherited,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
+    }
+}
+
+/// Makes the tables of built-in packs in one commit where there are none yet: each commit waits for the disk. Their names
+/// fit each other. What goes wrong is told by whoever brings the tables of each up to date.
+fn make_own_tables<'a>(loader: &Loader, packs: impl Iterator<Item = &'a Pack>, known: &[String]) {
+    let is_new = |pack: &&Pack| pack.is_builtin() && !known.contains(&pack.manifest.name);
+    let own: Vec<_> = packs
+        .filter(is_new)
+        .map(|pack| {
+            let name = pack.manifest.name.clone();
+            (&pack.namespace, pack.manifest.migrations.as_slice(), name)
+        })
+        .collect();
+    if own.len() > 1
+        && let Err(err) = loader.migrate_together(own)
+    {
+        tracing::debug!(%err, "tables were not made together");
     }
 }
 

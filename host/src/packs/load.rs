@@ -1,23 +1,30 @@
 //! From a source to a pack that can be called.
 
-use std::sync::{Arc, OnceLock};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use thiserror::Error;
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::InstancePre;
 use wasmtime::{Store, Trap};
 
-use super::cache::Cache;
+use super::bring::pinned;
+use super::cache::{Cache, How};
 use super::code::{Code, Codes};
-use super::compile::{CompileError, Compiler};
+use super::compile::Compiler;
 use super::download::Downloads;
 use super::grants::{self, Granted, Grants, Trust};
 use super::inspect::{self, Inspection, Said};
 use super::manifest::{Effect, Manifest};
 use super::origin::Origin;
-use super::version::{self, World};
+use super::ready::{Linked, Ready};
+use super::version::World;
 use crate::artifacts::CallArtifacts;
+use crate::builtin;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::deadline::{Cancel, Deadline};
@@ -34,6 +41,8 @@ use crate::workspaces::{Access, Workspaces};
 
 /// How long a component may take to describe itself.
 const DESCRIBE_TIME: Duration = Duration::from_secs(5);
+/// How long one may take that clients wait for.
+const SOON: Duration = Duration::from_millis(500);
 
 /// A component that should become a pack, and the operator's settings for it.
 #[derive(Debug, Clone)]
@@ -76,8 +85,7 @@ pub struct Pack {
     pub granted: Arc<Granted>,
     /// Workspaces and programs it may use.
     pub access: Arc<Access>,
-    pre: ToolPackPre<CallState>,
-    _code: Code,
+    ready: Ready,
 }
 
 impl Pack {
@@ -86,9 +94,14 @@ impl Pack {
         self.origin == Origin::Builtin(&[]).to_string()
     }
 
-    /// What a call instantiates.
-    pub(crate) fn pre(&self) -> &ToolPackPre<CallState> {
-        &self.pre
+    /// What a call instantiates. `None` until its code is there.
+    pub(crate) fn pre(&self) -> Option<&ToolPackPre<CallState>> {
+        Some(&self.ready.linked()?.pre)
+    }
+
+    /// Brings its code in, if it is not there. The error is everything that is wrong.
+    pub async fn ready(&self) -> Result<(), Vec<String>> {
+        self.ready.wait().await
     }
 }
 
@@ -163,6 +176,17 @@ impl Tables {
     }
 }
 
+/// How much of components is loaded before their tools can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Haste {
+    /// What needs neither the compiler nor another machine. The rest is left out for now.
+    AtHand,
+    /// What all of them say of themselves. Code of packs that said it before comes when it is needed.
+    Described,
+    /// Everything.
+    Whole,
+}
+
 /// What a loader leaves in its data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
@@ -172,43 +196,64 @@ pub enum Keep {
     Nothing,
 }
 
+/// Brings components in. Clones are the same loader.
+#[derive(Clone)]
+pub struct Loader(Arc<Parts>);
+
 /// What loading needs.
-pub struct Loader {
-    sandbox: Arc<Sandbox>,
-    cache: Arc<Cache>,
-    codes: Codes,
-    downloads: Downloads,
-    compiler: Compiler,
+pub struct Parts {
+    pub(super) sandbox: Arc<Sandbox>,
+    pub(super) cache: Cache,
+    pub(super) codes: Codes,
+    pub(super) downloads: Downloads,
+    pub(super) compiler: Compiler,
     database: Database,
     clock: Arc<dyn Clock>,
     /// When components must have said what they are asked, if a check ends then.
     end: OnceLock<Instant>,
+    /// Where the code of components came from and how long that took, by SHA-256.
+    pub(super) brought: Mutex<BTreeMap<String, (How, Duration)>>,
+}
+
+impl Deref for Loader {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
 }
 
 impl Loader {
-    /// A loader over a data directory.
+    /// A loader over a data directory, with the cache of another directory if one is named.
     pub fn new(
         data: &DataDir,
+        cache_dir: Option<&Path>,
         keep: Keep,
         sandbox: Arc<Sandbox>,
         compiler: Compiler,
         database: Database,
         clock: Arc<dyn Clock>,
     ) -> Result<Loader, DataDirError> {
+        let cache_dir = cache_dir.unwrap_or(data.path());
         let (cache, downloads) = match keep {
-            Keep::Components => (Cache::open(data)?, Downloads::open(data)?),
-            Keep::Nothing => (Cache::frozen(data)?, Downloads::frozen(data)?),
+            Keep::Components => (Cache::open(DataDir::open(cache_dir)?)?, Downloads::open(data)?),
+            Keep::Nothing if !cache_dir.exists() => (Cache::none(), Downloads::frozen(data)?),
+            Keep::Nothing => (
+                Cache::frozen(DataDir::existing(cache_dir)?)?,
+                Downloads::frozen(data)?,
+            ),
         };
-        Ok(Loader {
+        Ok(Loader(Arc::new(Parts {
             sandbox,
-            cache: Arc::new(cache),
+            cache,
             codes: Codes::default(),
             downloads,
             compiler,
             database,
             clock,
             end: OnceLock::new(),
-        })
+            brought: Mutex::default(),
+        })))
     }
 
     /// The components that were downloaded.
@@ -217,12 +262,18 @@ impl Loader {
     }
 
     /// Everything up to the pack's migrations, which wait until its name and tools are known to be
-    /// free.
-    pub async fn load(&self, source: Source, workspaces: &Workspaces) -> Result<Pack, LoadError> {
+    /// free. `None` if that takes longer than there is time.
+    pub(super) async fn load(
+        &self,
+        source: Source,
+        workspaces: &Workspaces,
+        haste: Haste,
+    ) -> Option<Result<Pack, LoadError>> {
         let origin = source.origin.to_string();
-        self.try_load(&source, workspaces)
-            .await
+        let loaded = self.try_load(&source, workspaces, haste).await;
+        loaded
             .map_err(|problems| LoadError::new(&source.name, &origin, problems))
+            .transpose()
     }
 
     /// What a component is and wants, as far as it can be told. Nothing of it is kept but its compiled
@@ -230,7 +281,7 @@ impl Loader {
     pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
         inspect::inspection(bytes, async |world| {
             let hash = crate::hash::sha256_hex(bytes);
-            let code = self.checked(bytes, &hash, world).await?;
+            let code = self.checked("the component", bytes, &hash, world).await?;
             if world == World::Policy {
                 let prepared = Prepared {
                     code,
@@ -265,12 +316,97 @@ impl Loader {
         self.database.packs_with_tables().unwrap_or_default()
     }
 
-    async fn try_load(&self, source: &Source, workspaces: &Workspaces) -> Result<Pack, Vec<String>> {
-        let Prepared { code, hash, size } = self
-            .prepare(&source.origin, source.sha256.as_deref(), World::ToolPack)
-            .await?;
+    async fn try_load(
+        &self,
+        source: &Source,
+        workspaces: &Workspaces,
+        haste: Haste,
+    ) -> Result<Option<Pack>, Vec<String>> {
+        let Some(bytes) = self.bytes(&source.origin, haste).await? else {
+            return Ok(None);
+        };
+        let (hash, size) = (pinned(&bytes, source.sha256.as_deref())?, bytes.len());
+        let known = self.known_manifest(&hash);
+        let (manifest, ready) = match known {
+            Some(manifest) => (manifest, self.later(&source.name, bytes, hash.clone())),
+            None if haste == Haste::AtHand => match self.described_soon(&source.name, bytes, &hash).await? {
+                Some(described) => described,
+                None => return Ok(None),
+            },
+            None => self.described(&source.name, bytes, &hash).await?,
+        };
+        let pack = self.pack(source, workspaces, manifest, ready, (hash, size))?;
+        if haste == Haste::Whole {
+            pack.ready().await?;
+        }
+        Ok(Some(pack))
+    }
+
+    /// What a pack said of itself when this program was built or when it was loaded before.
+    fn known_manifest(&self, hash: &str) -> Option<Manifest> {
+        let said: wit::Manifest = match builtin::manifest(hash) {
+            Some(said) => serde_json::from_str(said).ok()?,
+            None => serde_json::from_str(&self.cache.manifest(self.sandbox.engine(), hash)?).ok()?,
+        };
+        Manifest::check(said).ok()
+    }
+
+    /// The code of a pack whose manifest is known, when it is needed.
+    fn later(&self, name: &str, bytes: Cow<'static, [u8]>, hash: String) -> Ready {
+        let (loader, name) = (self.clone(), name.to_owned());
+        Ready::later(async move {
+            let code = loader.checked(&name, &bytes, &hash, World::ToolPack).await?;
+            let pre = loader.link(&code, ToolPackPre::new)?;
+            Ok(Linked { pre, _code: code })
+        })
+    }
+
+    /// Has a pack say what it is, if its code is at hand and it does not take long.
+    async fn described_soon(
+        &self,
+        name: &str,
+        bytes: Cow<'static, [u8]>,
+        hash: &str,
+    ) -> Result<Option<(Manifest, Ready)>, Vec<String>> {
+        let at_hand = async { self.at_hand(hash).await.ok_or(()) };
+        let Ok(_held) = self.codes.get(hash, at_hand).await else {
+            return Ok(None);
+        };
+        let described = tokio::time::timeout(SOON, self.described(name, bytes, hash)).await;
+        described.ok().transpose()
+    }
+
+    /// Has a pack say what it is, and remembers it.
+    async fn described(
+        &self,
+        name: &str,
+        bytes: Cow<'static, [u8]>,
+        hash: &str,
+    ) -> Result<(Manifest, Ready), Vec<String>> {
+        let code = self.checked(name, &bytes, hash, World::ToolPack).await?;
         let pre = self.link(&code, ToolPackPre::new)?;
-        let manifest = Manifest::check(self.describe(&pre)?)?;
+        let (loader, asked) = (self.clone(), pre.clone());
+        // It runs a guest, which blocks.
+        let said = tokio::task::spawn_blocking(move || loader.describe(&asked)).await;
+        let said =
+            said.unwrap_or_else(|_| Err(vec!["the host failed while it was to describe itself".to_owned()]))?;
+        let remembered = serde_json::to_string(&said);
+        let manifest = Manifest::check(said)?;
+        if let Ok(said) = remembered {
+            self.cache.keep_manifest(self.sandbox.engine(), hash, &said);
+        }
+        Ok((manifest, Ready::now(Linked { pre, _code: code })))
+    }
+
+    /// The pack that a manifest and the operator's settings make.
+    fn pack(
+        &self,
+        source: &Source,
+        workspaces: &Workspaces,
+        manifest: Manifest,
+        ready: Ready,
+        (hash, size): (String, usize),
+    ) -> Result<Pack, Vec<String>> {
         if manifest.name != source.name {
             return Err(vec![format!(
                 "it calls itself `{0}`; configure it as [packs.{0}]",
@@ -305,29 +441,7 @@ impl Loader {
             limits: source.limits.clone(),
             config: Value::Object(source.config.clone()).to_string(),
             exclude: source.exclude.clone(),
-            pre,
-            _code: code,
-        })
-    }
-
-    /// From a source to code: read, compared with its pin, looked at, and compiled or found in the cache.
-    pub(crate) async fn prepare(
-        &self,
-        origin: &Origin,
-        pin: Option<&str>,
-        world: World,
-    ) -> Result<Prepared, Vec<String>> {
-        let bytes = origin.bytes(&self.downloads).await?;
-        let hash = crate::hash::sha256_hex(&bytes);
-        if let Some(pin) = pin.filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
-            return Err(vec![format!(
-                "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
-            )]);
-        }
-        Ok(Prepared {
-            code: self.checked(&bytes, &hash, world).await?,
-            hash,
-            size: bytes.len(),
+            ready,
         })
     }
 
@@ -342,36 +456,6 @@ impl Loader {
             .instantiate_pre(code.component())
             .and_then(pre)
             .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
-    }
-
-    /// Checks a component and brings in its code.
-    async fn checked(&self, bytes: &[u8], hash: &str, world: World) -> Result<Code, Vec<String>> {
-        version::check(bytes, world).map_err(one)?;
-        self.codes.get(hash, self.compiled(bytes, hash)).await
-    }
-
-    /// Compiles a component, unless its code is in the cache.
-    async fn compiled(&self, bytes: &[u8], hash: &str) -> Result<Component, Vec<String>> {
-        if let Some(component) = self.cached(hash).await {
-            return Ok(component);
-        }
-        let code = self
-            .compiler
-            .compile(bytes)
-            .await
-            .map_err(|err: CompileError| one(err))?;
-        self.cache
-            .put(self.sandbox.engine(), hash, &code)
-            .map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
-    }
-
-    /// A component's code from the cache. Most of a start is this, so components are read side by side.
-    async fn cached(&self, hash: &str) -> Option<Component> {
-        let (cache, engine) = (Arc::clone(&self.cache), self.sandbox.engine().clone());
-        let hash = hash.to_owned();
-        tokio::task::spawn_blocking(move || cache.get(&engine, &hash))
-            .await
-            .ok()?
     }
 
     /// Gives components that are asked something no time after this.
@@ -488,5 +572,49 @@ pub(crate) fn config_problems(
                 format!("[{table}.config]{at}: {err}")
             })
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::version;
+    use super::*;
+    use crate::host::{Authority, Site};
+
+    #[tokio::test]
+    async fn what_packs_said_at_build_time_is_what_they_say() {
+        let place = tempfile::tempdir().unwrap();
+        let authority = Authority {
+            // No component needs the compiler.
+            executable: "/nowhere/tollgate".into(),
+            environment: None,
+            umask: 0o077,
+            cache_dir: None,
+        };
+        let site = Site::open(place.path(), authority).unwrap();
+        let loader = site.loader();
+        for name in builtin::names() {
+            let bytes = builtin::component(name).unwrap();
+            let hash = builtin::sha256(bytes);
+            let code = loader.checked(name, bytes, &hash, World::ToolPack).await.unwrap();
+            let pre = loader.link(&code, ToolPackPre::new).unwrap();
+            let said: wit::Manifest = serde_json::from_str(builtin::manifest(&hash).unwrap()).unwrap();
+            assert!(said == loader.describe(&pre).unwrap(), "{name}");
+            assert_eq!(loader.brought(&hash).unwrap().0, How::Unpacked);
+        }
+        for name in builtin::policies() {
+            let hash = builtin::sha256(builtin::policy(name).unwrap());
+            assert!(builtin::ahead(&hash).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn built_in_components_are_what_they_are_taken_for() {
+        for name in builtin::names() {
+            version::check(builtin::component(name).unwrap(), World::ToolPack).unwrap();
+        }
+        for name in builtin::policies() {
+            version::check(builtin::policy(name).unwrap(), World::Policy).unwrap();
+        }
     }
 }

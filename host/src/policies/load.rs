@@ -14,7 +14,7 @@ use super::member::{Member, Mode, Phase};
 use super::spares::Spares;
 use crate::builtin;
 use crate::packs::{
-    self, Code, Granted, Grants, Loader, Origin, Prepared, Tables, Wish, World, config_problems,
+    self, Code, Granted, Grants, Haste, Loader, Origin, Prepared, Tables, Wish, World, config_problems,
     migration_problems, missing_grants, prefixes_clash,
 };
 use crate::sandbox::bindings::policy::PolicyPre;
@@ -131,23 +131,34 @@ impl Unloaded {
 }
 
 impl Chain {
-    /// Loads policies. One that does not load keeps its place and judges nothing.
+    /// Loads policies. One that does not load keeps its place and judges nothing. Comes with the names of those that
+    /// there was no time for, without which no call may pass.
     pub async fn load(
         loader: &Loader,
         workspaces: &Workspaces,
         sources: Vec<Source>,
         tables: Tables,
-    ) -> Chain {
+        haste: Haste,
+    ) -> (Chain, Vec<String>) {
+        let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
         let loading = sources
             .into_iter()
-            .map(|source| member(loader, workspaces, source));
-        let mut members = join_all(loading).await;
+            .map(|source| member(loader, workspaces, source, haste));
+        let loaded = join_all(loading).await;
+        let absent = names.into_iter().zip(&loaded);
+        let absent = absent.filter_map(|(name, member)| member.is_none().then_some(name));
+        let preparing: Vec<String> = absent.collect();
+        if !preparing.is_empty() {
+            // None judges before all do, and who may have which tables is decided among all.
+            return (Chain::default(), preparing);
+        }
+        let mut members: Vec<Member> = loaded.into_iter().flatten().collect();
         refuse_namesakes(&mut members);
         refuse_clashes(&mut members, &loader.packs_with_tables());
         members
             .iter_mut()
             .for_each(|member| bring(tables, loader, member));
-        Chain::new(members)
+        (Chain::new(members), preparing)
     }
 
     /// The policies that were loaded.
@@ -157,12 +168,16 @@ impl Chain {
     }
 }
 
-async fn member(loader: &Loader, workspaces: &Workspaces, source: Source) -> Member {
-    let described = Described::of(loader, &source.origin, source.sha256.as_deref()).await;
-    let policy = described
+async fn member(loader: &Loader, workspaces: &Workspaces, source: Source, haste: Haste) -> Option<Member> {
+    let prepared = loader
+        .prepare(&source.origin, source.sha256.as_deref(), World::Policy, haste)
+        .await
+        .transpose()?;
+    let policy = prepared
+        .and_then(|prepared| Described::prepared(loader, prepared))
         .and_then(|described| described.with(loader, workspaces, &source))
         .map_err(|problems| Unloaded::of(&source.name, &source.origin.to_string(), problems));
-    Member {
+    Some(Member {
         name: source.name,
         order: source.order,
         mode: source.mode,
@@ -171,7 +186,7 @@ async fn member(loader: &Loader, workspaces: &Workspaces, source: Source) -> Mem
         tools: globs(&source.tools),
         patterns: source.tools,
         policy: policy.map(Arc::new),
-    }
+    })
 }
 
 /// Two components of one name would share their tables, and what one of them remembers would be the other's
@@ -305,7 +320,8 @@ impl Described {
         origin: &Origin,
         pin: Option<&str>,
     ) -> Result<Described, Vec<String>> {
-        let prepared = loader.prepare(origin, pin, World::Policy).await?;
+        let prepared = loader.prepare(origin, pin, World::Policy, Haste::Whole).await?;
+        let prepared = prepared.ok_or_else(|| vec!["it is not at hand".to_owned()])?;
         Described::prepared(loader, prepared)
     }
 

@@ -11,7 +11,7 @@ wasmtime::component::bindgen!({
     world: "tool-pack",
     path: "../wit",
     imports: { default: trappable },
-    additional_derives: [PartialEq],
+    additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
     trappable_error_type: {
         "tollgate:host/storage.error" => crate::storage::SqlError,
         "tollgate:host/budget.error" => crate::view::budget::BudgetError,

@@ -5,8 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
+use tollgate_engine::config;
 use wasmtime::component::Linker;
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use super::limits;
 use super::state::CallState;
@@ -76,19 +77,6 @@ impl Sandbox {
     pub fn running(&self) -> Running<'_> {
         self.ticker.enter()
     }
-}
-
-/// The configuration that both the host and its compiling child use: compiled code only loads into
-/// an engine like the one it was made for.
-pub fn config() -> Config {
-    let mut config = Config::new();
-    config
-        .wasm_component_model(true)
-        .concurrency_support(false)
-        .epoch_interruption(true)
-        .max_wasm_stack(512 << 10)
-        .memory_init_cow(true);
-    config
 }
 
 fn pooling_engine() -> wasmtime::Result<Engine> {

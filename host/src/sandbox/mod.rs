@@ -9,6 +9,7 @@ mod output;
 pub mod state;
 mod waiting;
 
-pub use engine::{Room, Sandbox, SandboxError, config as engine_config};
+pub use engine::{Room, Sandbox, SandboxError};
 pub use limits::{Exceeded, Limits};
 pub use state::CallState;
+pub use tollgate_engine::config as engine_config;

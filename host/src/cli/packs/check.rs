@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value};
 use tollgate::check::{self, Report, Subject};
+use tollgate::config::Config;
 use tollgate::packs;
 
 use crate::cli::{self, Global, file, out};
@@ -47,7 +48,12 @@ impl Check {
             .prefix("tollgate-check-")
             .tempdir()
             .context("nothing can be written where temporary files go")?;
-        let report = check::check(subject, folder.path(), cli::authority(global)?).await?;
+        let report = check::check(
+            subject,
+            folder.path(),
+            cli::authority(global, &Config::default())?,
+        )
+        .await?;
         if global.json {
             out::print_json(&serde_json::to_value(&report)?);
         } else {

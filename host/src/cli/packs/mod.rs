@@ -5,6 +5,7 @@ mod add;
 mod check;
 mod inspect;
 mod list;
+mod prepare;
 mod remove;
 
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ pub(super) enum Packs {
     Add(add::Add),
     /// Accept the tools of a pack as they are now
     Accept(accept::Accept),
+    /// Compile everything that the configuration names, so that no start has to
+    Prepare,
     /// Take a pack out of the configuration; its tables stay
     Remove(remove::Remove),
 }
@@ -40,6 +43,7 @@ impl Packs {
             Packs::Check(check) => check.run(global).await,
             Packs::Add(add) => add.run(global).await,
             Packs::Accept(accept) => accept.run(global),
+            Packs::Prepare => prepare::run(global).await,
             Packs::Remove(remove) => remove.run(global),
         }
     }

@@ -51,7 +51,7 @@ impl Backtest {
             source.tools.clone_from(&self.tools);
         }
         let data_dir = config.data_dir(global.data_dir.as_deref())?;
-        let site = Site::frozen(&data_dir, cli::authority(global)?)?;
+        let site = Site::frozen(&data_dir, cli::authority(global, &config)?)?;
         let workspaces = cli::workspaces(global, &config, &data_dir)?;
         let time = Duration::from_secs(self.time);
         let replay = trial::replay(

@@ -96,6 +96,7 @@ impl Gated {
             executable: setup.executable.clone(),
             environment: Some(Environment::new(|name| std::env::var(name).ok())),
             umask: 0o077,
+            cache_dir: None,
         };
         let workspaces = Workspaces::default();
         let gate = runtime.block_on(host::open(&config, &data_dir, authority, workspaces, &choice))?;
