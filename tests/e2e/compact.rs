@@ -230,8 +230,8 @@ async fn what_does_not_exist_is_neither_found_nor_called() {
         assert!(!found.contains(&tool), "{found:?}");
     }
     session.close().await;
-    // Without the compact listing the three do not exist.
-    let session = place.serve(&[]).await;
+    // Where all tools are listed the three do not exist.
+    let session = place.serve(&["--tier", "full"]).await;
     assert!(
         session
             .client()

@@ -243,3 +243,30 @@ fn calls_that_are_piped_in_are_made_and_answered() {
     assert_eq!(answered, (1..=20).collect::<Vec<_>>());
     assert!(wire.wait().success());
 }
+
+#[test]
+fn a_line_that_is_no_message_is_answered_and_ends_nothing() {
+    let place = Place::new();
+    let mut wire = place.wire(&[]);
+    wire.initialize("2025-06-18");
+    for (line, code, id) in [
+        (&b"rubbish"[..], -32_700, Value::Null),
+        (b"[]", -32_600, Value::Null),
+        (
+            br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+            -32_600,
+            Value::Null,
+        ),
+        (br#"{"jsonrpc":"2.0","id":5}"#, -32_600, json!(5)),
+    ] {
+        wire.send(line);
+        let answer = wire.receive();
+        assert_eq!(
+            (&answer["error"]["code"], &answer["id"]),
+            (&json!(code), &id),
+            "{answer}"
+        );
+    }
+    let answer = wire.ask(&json!({ "jsonrpc": "2.0", "id": 6, "method": "ping" }));
+    assert_eq!((&answer["id"], &answer["result"]), (&json!(6), &json!({})));
+}

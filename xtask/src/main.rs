@@ -52,7 +52,8 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci {
-        /// With the long proofs that a release needs: 200 rounds of torture instead of 50
+        /// With the long proofs that a release needs: components in other languages, reproduction, torture of the torture,
+        /// and 200 rounds of it instead of 25
         #[arg(long)]
         full: bool,
     },

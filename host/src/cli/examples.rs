@@ -48,7 +48,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tollgate packs add greeter.wasm --replace --no-pin  # one that you are building",
         ],
     ),
-    ("packs prepare", &["tollgate packs prepare                          # so that the next start compiles nothing"]),
+    (
+        "packs prepare",
+        &["tollgate packs prepare                          # so that the next start compiles nothing"],
+    ),
     ("packs accept", &["tollgate packs accept greeter"]),
     ("packs remove", &["tollgate packs remove greeter"]),
     ("policies list", &["tollgate policies list"]),
@@ -81,6 +84,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "init",
         &[
             "tollgate init",
+            "tollgate init --packs tasks,convergence         # one task system, and tests that count",
             "tollgate init --print                           # only look at it",
         ],
     ),

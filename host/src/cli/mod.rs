@@ -234,6 +234,11 @@ fn command() -> clap::Command {
 
 /// Prints help, the version, or what is wrong with the command line.
 fn help(said: &clap::Error) -> ExitCode {
+    if said.use_stderr() {
+        // It repeats what was typed, or what a variable holds.
+        out::refuse(&said.render().to_string());
+        return ExitCode::from(2);
+    }
     out::is_written(said.print());
     match out::finish() {
         Ok(()) => u8::try_from(said.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from),

@@ -128,6 +128,11 @@ pub(super) fn error(err: &anyhow::Error) {
     );
 }
 
+/// Prints what is wrong with a command line, as it is but for what a terminal would obey.
+pub(super) fn refuse(text: &str) {
+    let _ = write!(std::io::stderr().lock(), "{}", text::clean_lines(text));
+}
+
 /// Prints something that deserves attention.
 pub(super) fn warn(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "tollgate: {}", text::clean_prose(text));

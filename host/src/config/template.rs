@@ -36,6 +36,7 @@ mod tests {
         let config = Config::parse(TEMPLATE, Path::new("tollgate.toml")).unwrap();
         let defaults = Config {
             file: config.file.clone(),
+            place: config.place.clone(),
             said: config.said.clone(),
             ..Config::default()
         };

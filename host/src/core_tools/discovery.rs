@@ -77,7 +77,7 @@ impl Tool for Search {
     const NAME: &'static str = "tool_search";
     const TITLE: &'static str = "Find tools";
     const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Full;
+    const TIER: Tier = Tier::Core;
     type Output = Found;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<Found, ToolError> {
@@ -220,7 +220,7 @@ impl Tool for Describe {
     const NAME: &'static str = "tool_describe";
     const TITLE: &'static str = "Describe tools";
     const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Full;
+    const TIER: Tier = Tier::Core;
     type Output = Described;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<Described, ToolError> {
@@ -275,7 +275,7 @@ impl Tool for Relay {
     const NAME: &'static str = RELAY;
     const TITLE: &'static str = "Call a tool";
     const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Full;
+    const TIER: Tier = Tier::Core;
     type Output = Map<String, Value>;
 
     /// Only runs when the gate found nothing to call in its place, and says why.

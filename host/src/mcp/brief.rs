@@ -131,12 +131,13 @@ fn description(text: &str, name: &str, tool: &str) -> Option<String> {
 /// The words of a text without their endings.
 fn stems(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-    words.filter(|word| !word.is_empty()).map(|word| {
+    let stems = words.map(|word| {
         let word = word.to_ascii_lowercase();
         word.strip_suffix("ed")
             .or_else(|| word.strip_suffix('s'))
             .map_or_else(|| word.clone(), str::to_owned)
-    })
+    });
+    stems.filter(|stem| !stem.is_empty())
 }
 
 /// Leaves the first sentence of each description.

@@ -13,12 +13,13 @@ use rmcp::model::{JsonRpcMessage, JsonRpcResponse, ServerResult};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::http::faults;
 use super::wire::Repaired;
 
 /// Most messages of one write.
@@ -46,7 +47,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         let (outgoing, lines) = unbounded_channel();
         let outgoing = Outgoing(outgoing);
         Lines {
-            incoming: AsyncRwTransport::new(Repaired::new(read), outgoing.clone()),
+            incoming: AsyncRwTransport::new(Repaired::new(read, refusing(&outgoing)), outgoing.clone()),
             outgoing: Some(outgoing),
             writer: Some(tokio::spawn(write_lines(lines, write))),
             ended: CancellationToken::new(),
@@ -120,6 +121,19 @@ impl AsyncWrite for Outgoing {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+/// Answers a line that is no message, so that whoever sent it does not wait for ever.
+fn refusing(outgoing: &Outgoing) -> impl FnMut(&[u8]) + Send + 'static {
+    // Who ends the session is waited for by whoever holds on to this.
+    let outgoing = outgoing.0.downgrade();
+    move |line| {
+        let (code, id, message) = faults::told(line);
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });
+        if let Some(outgoing) = outgoing.upgrade() {
+            let _ = outgoing.send(format!("{answer}\n").into_bytes());
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Messages whose arguments cannot be read, made readable so that the gate can refuse them.
 //!
 //! A JSON-RPC library drops what it cannot parse, and the client waits for ever. So each message is
-//! looked at first. A tool call with ill-formed UTF-8, half a surrogate pair, arguments that are
+//! looked at first. What is no message at all is answered with an error of JSON-RPC. A tool call with ill-formed UTF-8, half a surrogate pair, arguments that are
 //! no object, or nesting that no parser follows is replaced by the same call without arguments and
 //! with a list of what was wrong, which the gate turns into a refusal and a ledger row.
 
@@ -25,16 +25,27 @@ const CHUNK: usize = 64 << 10;
 
 /// The message to use instead, if this one is a tool call that could not be read.
 pub fn repair(message: &[u8]) -> Option<Vec<u8>> {
+    look_at(message).unwrap_or_default()
+}
+
+/// A line that is no message of JSON-RPC.
+struct Unreadable;
+
+/// The message to use instead, if there is one.
+fn look_at(message: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
     let mut problems = Vec::new();
     let text = well_formed(message, &mut problems);
     if depth(&text) > MAX_DEPTH {
         problems.push(format!("nesting is deeper than {MAX_DEPTH}"));
     }
-    let call = serde_json::from_str::<Message<'_>>(&text)
-        .ok()
-        .and_then(tool_call);
-    let Some(call) = call else {
-        return (!problems.is_empty()).then(|| text.into_owned().into_bytes());
+    let Ok(outline) = serde_json::from_str::<Message<'_>>(&text) else {
+        return Err(Unreadable);
+    };
+    if !outline.is_message() {
+        return Err(Unreadable);
+    }
+    let Some(call) = tool_call(outline) else {
+        return Ok((!problems.is_empty()).then(|| text.into_owned().into_bytes()));
     };
     if let Some(arguments) = call.params.arguments.map(RawValue::get)
         && !arguments.starts_with('{')
@@ -42,7 +53,7 @@ pub fn repair(message: &[u8]) -> Option<Vec<u8>> {
     {
         problems.push("arguments must be an object".to_owned());
     }
-    (!problems.is_empty()).then(|| call.without_arguments(problems))
+    Ok((!problems.is_empty()).then(|| call.without_arguments(problems)))
 }
 
 #[derive(Deserialize)]
@@ -53,6 +64,19 @@ struct Message<'a> {
     method: Option<Cow<'a, str>>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl Message<'_> {
+    /// Whether it asks, tells or answers something, under an id that a library can keep.
+    fn is_message(&self) -> bool {
+        let is_plain = |id: &RawValue| id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
+        let says = self.method.is_some() || self.result.is_some() || self.error.is_some();
+        says && self.id.is_none_or(is_plain)
+    }
 }
 
 #[derive(Deserialize)]
@@ -196,11 +220,13 @@ pub struct Repaired<R> {
     read: usize,
     /// The rest of a line that is too long is passed on for rmcp to drop.
     too_long: bool,
+    /// Gets each line that is no message.
+    unreadable: Box<dyn FnMut(&[u8]) + Send>,
 }
 
 impl<R> Repaired<R> {
-    /// Wraps a reader of lines.
-    pub fn new(inner: R) -> Repaired<R> {
+    /// Wraps a reader of lines. What is no message goes to `unreadable` and is not passed on.
+    pub fn new(inner: R, unreadable: impl FnMut(&[u8]) + Send + 'static) -> Repaired<R> {
         Repaired {
             inner,
             chunk: vec![0; CHUNK].into_boxed_slice(),
@@ -208,6 +234,7 @@ impl<R> Repaired<R> {
             ready: Vec::new(),
             read: 0,
             too_long: false,
+            unreadable: Box::new(unreadable),
         }
     }
 
@@ -219,14 +246,20 @@ impl<R> Repaired<R> {
             let (line, tail) = rest.split_at(end);
             rest = &tail[1..];
             self.partial.extend_from_slice(line);
-            let repaired = if self.too_long {
-                None
+            let is_blank = self.partial.iter().all(u8::is_ascii_whitespace);
+            let looked_at = if self.too_long || is_blank {
+                Ok(None)
             } else {
-                repair(&self.partial)
+                look_at(&self.partial)
             };
-            self.ready
-                .extend_from_slice(repaired.as_deref().unwrap_or(&self.partial));
-            self.ready.push(b'\n');
+            match looked_at {
+                Ok(repaired) => {
+                    self.ready
+                        .extend_from_slice(repaired.as_deref().unwrap_or(&self.partial));
+                    self.ready.push(b'\n');
+                }
+                Err(Unreadable) => (self.unreadable)(&self.partial),
+            }
             self.partial.clear();
             self.too_long = false;
         }
@@ -330,6 +363,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn lines_that_are_no_messages_are_handed_over_and_not_passed_on() {
+        let good = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let bad = [
+            "rubbish",
+            "[]",
+            "7",
+            r#"{"id":{},"method":"ping"}"#,
+            r#"{"id":1}"#,
+            r#"{"id":1,"method":"ping""#,
+        ];
+        let input = format!("{}\n\n{good}\n", bad.join("\n"));
+        let (send, told) = std::sync::mpsc::channel();
+        let unreadable = move |line: &[u8]| send.send(String::from_utf8_lossy(line).into_owned()).unwrap();
+        let mut out = String::new();
+        let mut lines = Repaired::new(input.as_bytes(), unreadable);
+        lines.read_to_string(&mut out).await.unwrap();
+        assert_eq!(out, format!("\n{good}\n"));
+        drop(lines);
+        assert_eq!(told.into_iter().collect::<Vec<String>>(), bad);
+    }
+
+    #[tokio::test]
     async fn lines_are_repaired_wherever_reads_cut_them() {
         let good = String::from_utf8(call("{}")).unwrap();
         let bad = String::from_utf8(call("3")).unwrap();
@@ -341,7 +396,10 @@ mod tests {
                 async move { tokio::io::AsyncWriteExt::write_all(&mut write, sent.as_bytes()).await },
             );
             let mut out = String::new();
-            Repaired::new(read).read_to_string(&mut out).await.unwrap();
+            Repaired::new(read, |_| {})
+                .read_to_string(&mut out)
+                .await
+                .unwrap();
             let lines: Vec<&str> = out.lines().collect();
             assert_eq!((lines[0], lines[2]), (good.as_str(), good.as_str()));
             assert!(lines[1].contains(MALFORMED));

@@ -332,7 +332,7 @@ impl Catalog {
     pub fn listed(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.all().filter(|tool| match self.compact {
             true => tool.is_discovery(),
-            false => tool.spec.tier <= self.tier || tool.is_discovery(),
+            false => tool.spec.tier <= self.tier,
         })
     }
 

@@ -313,7 +313,7 @@ const PACK: Pack = Pack {
         Want::Process("echo"),
         Want::Process("no-such-program"),
         Want::Tests,
-        Want::Git(GitAccess::Read),
+        Want::Git(GitAccess::Write),
     ],
     tools: tools![Describe, Look, Write, WriteReading, Run],
     migrations: &[Migration {

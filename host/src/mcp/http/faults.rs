@@ -51,20 +51,29 @@ impl<'a> Outline<'a> {
 
 /// The answer to a message that the library does not take.
 pub(super) fn unreadable(message: &[u8]) -> Response {
-    let (code, id, why) = match serde_json::from_slice::<Value>(message) {
-        Err(err) => (PARSE_ERROR, Value::Null, format!("the body is not JSON: {err}")),
+    let (code, id, why) = told(message);
+    answer::error(StatusCode::BAD_REQUEST, code, id, &why)
+}
+
+/// A code of JSON-RPC, the message's id and what is wrong with a message that the library does not take.
+pub(in crate::mcp) fn told(message: &[u8]) -> (i32, Value, String) {
+    match serde_json::from_slice::<Value>(message) {
+        Err(err) => (
+            PARSE_ERROR,
+            Value::Null,
+            format!("the message is not JSON: {err}"),
+        ),
         Ok(Value::Object(object)) => fault(&object, Outline::of(message).is_none()),
         Ok(Value::Array(_)) => {
-            let why = "the body is a batch; send each message in a request of its own";
+            let why = "the message is a batch; send each message by itself";
             (INVALID_REQUEST, Value::Null, why.to_owned())
         }
         Ok(_) => (
             INVALID_REQUEST,
             Value::Null,
-            "the body is not an object".to_owned(),
+            "the message is not an object".to_owned(),
         ),
-    };
-    answer::error(StatusCode::BAD_REQUEST, code, id, &why)
+    }
 }
 
 fn fault(message: &serde_json::Map<String, Value>, is_ambiguous: bool) -> (i32, Value, String) {
@@ -196,9 +205,9 @@ mod tests {
         for (message, wanted) in [
             (
                 "[]",
-                "-32600 null \"the body is a batch; send each message in a request of its own\"",
+                "-32600 null \"the message is a batch; send each message by itself\"",
             ),
-            ("1", "-32600 null \"the body is not an object\""),
+            ("1", "-32600 null \"the message is not an object\""),
             (
                 r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#,
                 "-32600 null \"id must be text or a whole number of 64 bits, and is an object\"",

@@ -3,7 +3,7 @@
 mod answer;
 mod bodies;
 mod door;
-mod faults;
+pub(super) mod faults;
 mod hosts;
 mod limits;
 mod linger;
