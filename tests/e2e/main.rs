@@ -62,6 +62,7 @@ mod surface;
 mod tasks;
 mod tasks_tools;
 mod telemetry;
+mod tutorial_page;
 mod vanishing;
 mod villains;
 mod workspaces;

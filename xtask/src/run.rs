@@ -1,8 +1,10 @@
 //! Running programs, and the tasks that are no more than that.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 
@@ -32,13 +34,71 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
-/// Runs a command to its end. It must succeed.
+/// Runs a command to its end. It must succeed. Builds say what they build, and how long that took before.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let built = built(command);
+    if let Some(name) = &built {
+        let before = last_build(name).map_or_else(String::new, |seconds| {
+            format!("; the last build took {}", duration(seconds))
+        });
+        say(&format!("xtask: building {name}{before}"));
+    }
+    let started = Instant::now();
     let status = command
         .status()
         .with_context(|| format!("{command:?} cannot be run"))?;
     ensure!(status.success(), "{command:?} failed: {status}");
+    if let Some(name) = built {
+        remember_build(&name, started.elapsed().as_secs());
+    }
     Ok(())
+}
+
+/// Names of the packages and programs that a command builds, if it is a build.
+fn built(command: &Command) -> Option<String> {
+    let arguments: Vec<&str> = command.get_args().filter_map(OsStr::to_str).collect();
+    let is_named = |before: &str| ["--package", "--bin"].contains(&before);
+    let names: Vec<&str> = arguments
+        .windows(2)
+        .filter(|pair| is_named(pair[0]))
+        .map(|pair| pair[1])
+        .collect();
+    let is_release = if arguments.contains(&"--release") {
+        " (release)"
+    } else {
+        ""
+    };
+    (arguments.first() == Some(&"build") && !names.is_empty())
+        .then(|| format!("{}{is_release}", names.join(", ")))
+}
+
+/// Seconds that a build took when it last had something to do.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn last_build(name: &str) -> Option<u64> {
+    std::fs::read_to_string(target().join("xtask-builds").join(name))
+        .ok()?
+        .parse()
+        .ok()
+}
+
+/// Remembers how long a build took. A build of a few seconds had nothing to do. A note that cannot be written is
+/// only missing the next time.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn remember_build(name: &str, seconds: u64) {
+    if seconds < 5 {
+        return;
+    }
+    let notes = target().join("xtask-builds");
+    let _ = std::fs::create_dir_all(&notes);
+    let _ = std::fs::write(notes.join(name), seconds.to_string());
+}
+
+/// Seconds as people read them.
+fn duration(seconds: u64) -> String {
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
 }
 
 /// Runs a command to its end, shows what it prints, and returns the last line of that. It must succeed.
@@ -67,7 +127,14 @@ pub(crate) fn serve(flags: &[String]) -> anyhow::Result<()> {
 
 /// Builds the host and the demo, and runs the demo.
 pub(crate) fn demo() -> anyhow::Result<()> {
+    say(
+        "The demo has three steps. Times are those of a first run on two idle cores; later runs take seconds.\n\
+         1 of 3: build the components, five packs and nine policies, about 6 minutes\n\
+         2 of 3: build tollgate and the demo, about 12 minutes and 3 GB below target/\n\
+         3 of 3: run the demo, about 10 seconds",
+    );
     let tollgate = components::build_host_and(Profile::Dev, &["demo"])?;
+    say("xtask: step 3 of 3, running the demo");
     let demo = Profile::Dev.folder().join("demo");
     run(Command::new(demo).arg("--server").arg(tollgate))
 }
@@ -110,4 +177,40 @@ pub(crate) fn npm_packages_in(folder: &str, files: &[&str], to: PathBuf) -> anyh
         std::fs::write(to.join("installed"), lock)?;
     }
     Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::{built, duration};
+
+    #[test]
+    fn builds_are_announced_by_what_they_build_and_nothing_else_is() {
+        let named = |arguments: &[&str]| built(Command::new("cargo").args(arguments));
+        let component = ["build", "--quiet", "--package", "gsd"];
+        assert_eq!(named(&component).as_deref(), Some("gsd"));
+        let programs = [
+            "build",
+            "--workspace",
+            "--exclude",
+            "guests",
+            "--bin",
+            "tollgate",
+            "--release",
+            "--bin",
+            "demo",
+        ];
+        assert_eq!(named(&programs).as_deref(), Some("tollgate, demo (release)"));
+        assert_eq!(named(&["test", "--package", "gsd"]), None);
+        assert_eq!(named(&["build"]), None);
+    }
+
+    #[test]
+    fn durations_have_minutes_when_there_are_some() {
+        assert_eq!(
+            (duration(41), duration(483)),
+            ("41 s".to_owned(), "8 min 3 s".to_owned())
+        );
+    }
 }

@@ -1,31 +1,23 @@
-//! How a reader connects a client of their own.
+//! The way from the demo to a server of the reader's own.
 
 use std::path::Path;
 
-use serde_json::json;
-
-/// What to type or write for the usual clients.
+/// Commands that install the program and connect the usual clients.
 pub(crate) fn instructions(executable: &Path) -> String {
-    let executable = executable.display().to_string();
-    let quoted = json!(executable);
+    let executable = executable.display();
     format!(
         r#"
-Claude Code:
-    claude mcp add --transport stdio tollgate -- {executable} serve
+The demo ran a debug build. Build the one to keep, which is quicker and one file:
+    cargo xtask build --release     # target/release/tollgate; put it on your PATH
 
-or, for everybody who works on a project, in its .mcp.json:
-    {{
-      "mcpServers": {{
-        "tollgate": {{ "type": "stdio", "command": {quoted}, "args": ["serve"], "env": {{}} }}
-      }}
-    }}
+Add it to a client, for example Claude Code:
+    tollgate clients add claude-code     # `tollgate clients add --help` lists the clients
 
-Cursor: the same in .cursor/mcp.json.
-
-Without any client:
+Try a tool without any client:
     {executable} call task_list
 
 Data goes to your data directory unless --data-dir says otherwise.
+docs/tutorial.md takes ten minutes, and ends with an agent that is stopped.
 "#
     )
 }

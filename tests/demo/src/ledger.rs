@@ -98,7 +98,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
 }
 
 fn line([seq, tool, effect, success, code, ms]: [&str; 6]) -> String {
-    format!("{seq:>4}  {tool:<23} {effect:<7} {success:<8} {code:<22} {ms:>9}")
+    format!("{seq:>4}  {tool:<23} {effect:<7} {success:<8} {code:<26} {ms:>9}")
 }
 
 fn open(database: &Path) -> anyhow::Result<Connection> {

@@ -1,4 +1,4 @@
-//! The demo: one task from idea to done, driven over MCP through a server that refuses what is not in order.
+//! The demo: one task from idea to done, then a planner that is stopped by its envelope, over MCP.
 //!
 //! It doubles as a smoke test. Every outcome, refusals included, is expected; the first one that is
 //! different ends the demo with exit code 1.
@@ -25,8 +25,15 @@ use server::Launch;
 use stage::Stage;
 use story::Story;
 
-/// What the demo changes in the pack's settings: a wait between attempts that is short enough to sit out.
-const CONFIG: &str = "[packs.task-store.config.retry]\nbackoff_ms = [2000]\n";
+/// The operator's configuration: a wait between attempts that is short enough to sit out, and a policy.
+const CONFIG: &str = r#"[packs.task-store.config.retry]
+backoff_ms = [2000]
+
+[policies.no-giving-up]
+source = "builtin:cel"
+tools = ["task_transition"]
+config = { when = "arguments.to_phase == 'failed'", code = "GIVING_UP", message = "agents do not give tasks up", remediation = "Try again, or ask a person." }
+"#;
 
 /// Drive one task through a running tollgate and explain what happens.
 #[derive(Debug, Parser)]
@@ -52,7 +59,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(console: &Console, args: Args) -> anyhow::Result<()> {
-    let executable = std::path::absolute(&args.server).context("--server is no path")?;
+    let executable = std::path::absolute(&args.server).context("--server is not a path")?;
     anyhow::ensure!(
         executable.is_file(),
         "there is no {}; `cargo xtask build` makes it",
@@ -76,11 +83,16 @@ async fn run(console: &Console, args: Args) -> anyhow::Result<()> {
     console.lines(&ledger::table(&rows));
     ledger::check(&rows, &seen)?;
     console.say(
-        "The rows are as many as the calls above, each with its outcome. A read's row follows its reply, so \
-         it may come after the row of a later write. The rows hold hashes of arguments and results, never \
-         their content, and triggers keep them from being changed or removed.",
+        "There is one row for each call above, with its outcome. The row of a read follows its reply, so it may \
+         come after the row of a later write. Rows hold hashes of arguments and results, never their content. \
+         Triggers keep rows from being changed or removed.",
     );
-    console.scene("Connect your own client");
+    console.scene("The report: what happened in the envelope");
+    console.say("The operator asks the data directory, with `tollgate ledger report`:");
+    console.lines(&launch.run(&["ledger", "report"], "its mutations were used up")?);
+    console.say("And `tollgate ledger verify` follows the hashes from row to row:");
+    console.lines(&launch.run(&["ledger", "verify"], "hold together")?);
+    console.scene("Get it, and connect your own client");
     console.lines(&connect::instructions(&launch.executable));
     console.lines("Everything came out as expected.");
     Ok(())
@@ -90,9 +102,10 @@ fn introduce(console: &Console, launch: &Launch) {
     console
         .lines("One task from idea to done, over MCP, through a server that refuses what is not in order.");
     console.say(&format!(
-        "The server is {}, started as a child process the way MCP clients do it. Its data goes to {}. \
-         Each call below shows who makes it in which role, the tool, and its arguments, shortened.",
+        "The server is {}, started as a child process, as MCP clients do. Its data goes to {}. Each call below \
+         shows the caller and its role, the tool, and the arguments, shortened. This is the operator's configuration:",
         launch.executable.display(),
         launch.data_dir.display()
     ));
+    console.lines(&format!("\n{}", CONFIG.trim_end()));
 }

@@ -29,17 +29,42 @@ impl Launch {
         self.data_dir.join("tollgate.db")
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.executable);
+    /// Runs another command on the server's data, and returns its output, which must contain a text.
+    pub(crate) fn run(&self, arguments: &[&str], contains: &str) -> anyhow::Result<String> {
+        let output = self
+            .program()
+            .args(arguments)
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| shown(&self.executable))?;
+        let said = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+        anyhow::ensure!(
+            output.status.success() && said.contains(contains),
+            "`tollgate {}` ended with {} and said: {said}",
+            arguments.join(" "),
+            output.status
+        );
+        Ok(format!("\n{said}"))
+    }
+
+    /// The program, with the demo's configuration and data.
+    fn program(&self) -> std::process::Command {
+        let mut program = std::process::Command::new(&self.executable);
         for (name, _) in std::env::vars_os() {
             // Otherwise a filter in somebody's environment would hide tools from the demo.
             if name.to_string_lossy().starts_with("TOLLGATE_") {
-                command.env_remove(name);
+                program.env_remove(name);
             }
         }
-        command.arg("--config").arg(&self.config);
-        command.arg("--data-dir").arg(&self.data_dir);
-        command.args(["serve", "--tier", "full"]);
+        program.arg("--config").arg(&self.config);
+        program.arg("--data-dir").arg(&self.data_dir);
+        program
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::from(self.program());
+        // A pack that the demo does not use would only be compiled.
+        command.args(["serve", "--tier", "full", "--packs", "core,task-store"]);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

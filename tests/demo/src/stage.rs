@@ -62,6 +62,17 @@ impl<'a> Stage<'a> {
         arguments: Value,
         shown: &[&str],
     ) -> anyhow::Result<Answer> {
+        self.unsigned(who, tool, who.signs(arguments), shown).await
+    }
+
+    /// The same for a tool of the host, which takes no name and role.
+    pub(crate) async fn unsigned(
+        &mut self,
+        who: Actor,
+        tool: &str,
+        arguments: Value,
+        shown: &[&str],
+    ) -> anyhow::Result<Answer> {
         match self.call(who, tool, arguments).await? {
             Ok(answer) => {
                 self.console.done(&answer.summary(shown));
@@ -107,7 +118,7 @@ impl<'a> Stage<'a> {
         tool: &str,
         arguments: Value,
     ) -> anyhow::Result<ToolError> {
-        let refusal = match self.call(who, tool, arguments).await? {
+        let refusal = match self.call(who, tool, who.signs(arguments)).await? {
             Ok(answer) => anyhow::bail!(
                 "{tool} should have been refused with {code}, but returned {}",
                 answer.0
@@ -166,7 +177,7 @@ impl<'a> Stage<'a> {
         let printed = without(&arguments, &["actor", "actor_role"]);
         self.console
             .call(&format!("{} ({})", who.name, who.role), tool, &brief(&printed));
-        let Value::Object(arguments) = who.signs(arguments) else {
+        let Value::Object(arguments) = arguments else {
             anyhow::bail!("the arguments of {tool} are no object");
         };
         let result = self.server.call(tool, arguments).await?;

@@ -111,7 +111,7 @@ impl Story<'_> {
             "the last event is {last:?}"
         );
         self.stage
-            .say("Refusals left no event: they changed nothing. They are in the ledger, which follows.");
+            .say("Refusals left no event, because they changed nothing. The ledger at the end has them.");
         Ok(())
     }
 }

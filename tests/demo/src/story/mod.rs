@@ -1,6 +1,7 @@
 //! The story: a task from its first spec to its end, with everything that may go wrong on the way.
 
 mod judgement;
+mod limits;
 mod plan;
 mod work;
 
@@ -39,6 +40,7 @@ impl<'a> Story<'a> {
         let approval = self.a_request(&attempt).await?;
         self.an_answer(&approval).await?;
         self.the_end().await?;
+        self.an_envelope().await?;
         self.stage.close().await
     }
 

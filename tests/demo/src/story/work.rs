@@ -88,8 +88,9 @@ impl Story<'_> {
         self.stage
             .ok(BUILDER, "task_finish_attempt", failed, &shown)
             .await?;
+        self.a_denial().await?;
         self.stage
-            .say("A retry straight away is too early. The refusal says when.");
+            .say("So another attempt. A retry straight away is too early, and the refusal says when.");
         let retry = self.starting();
         let blockers = ["RETRY_TOO_EARLY"];
         let refusal = self
