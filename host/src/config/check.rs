@@ -300,7 +300,6 @@ tests.lint = "cargo clippy"
         expect![[r#"
             1:12: data_dir must be text
             3:1: there is no key server.teir; did you mean tier?
-            4:8: server.http must be an address with a port, such as "127.0.0.1:8765"
             5:19: server.auth.issuer must be an address that starts with https:// or http://
             5:42: server.auth.scopes must be a list of texts
             5:49: there is no key server.auth.tokens; legal here: token_file, issuer, resource, audience, scopes, jwks
