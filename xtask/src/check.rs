@@ -2,7 +2,7 @@
 
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
-use crate::{conformance, deny, fuzz, languages, reproduce, test, torture};
+use crate::{conformance, deny, fuzz, languages, package, reproduce, test, torture};
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
 const ROUNDS: u32 = 50;
@@ -52,6 +52,10 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     summary.push(("languages", languages::test()?));
     step("reproducible components");
     summary.push(("reproduction", reproduce::check()?));
+    if full {
+        step("packages");
+        summary.push(("packages", package::tried()?));
+    }
     step("torture, of itself");
     summary.push(("sabotage", torture::all(&["--prove".to_owned()])?));
     step("torture");

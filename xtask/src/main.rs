@@ -9,6 +9,7 @@ mod deny;
 mod docs;
 mod fuzz;
 mod languages;
+mod package;
 mod python;
 mod reproduce;
 mod run;
@@ -51,7 +52,7 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci {
-        /// With the long proofs that a release needs: 200 rounds of torture instead of 50
+        /// With the long proofs that a release needs: packages that are installed, and 200 rounds of torture instead of 50
         #[arg(long)]
         full: bool,
     },
@@ -79,6 +80,8 @@ enum Task {
         #[arg(long)]
         debug: bool,
     },
+    /// Make the files of a release: npm packages, a Python wheel, an archive and `server.json`
+    Package(package::Package),
     /// Measure, each figure beside its baseline
     Bench {
         /// Flags of the bench
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Task::Languages => languages::test().map(drop),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
+        Task::Package(package) => package.make().map(|came_to| run::say(&came_to)),
         Task::Bench { flags } => bench::all(&flags),
     };
     match result {
