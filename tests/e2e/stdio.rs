@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Session};
+use crate::harness::{Place, Session, terminate};
 
 /// Drives a task from its spec to completed, and looks at what came back on the way.
 pub(crate) async fn complete_a_task(session: &Session) -> String {
@@ -242,4 +242,14 @@ fn calls_that_are_piped_in_are_made_and_answered() {
     answered.sort_unstable();
     assert_eq!(answered, (1..=20).collect::<Vec<_>>());
     assert!(wire.wait().success());
+}
+
+#[test]
+fn a_signal_before_the_session_has_begun_ends_the_server_in_order() {
+    let place = Place::new();
+    let mut wire = place.wire(&["--packs", "core"]);
+    wire.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    terminate(wire.pid());
+    let ended = wire.wait();
+    assert!(ended.success(), "{ended}");
 }

@@ -17,7 +17,7 @@ def find_tollgate():
         installed = []
     looked = []
     for entry in installed:
-        # The folder is called Scripts nowhere: there is no package for Windows.
+        # Never `Scripts`: there is no package for Windows.
         if entry.parts[-2:] != ("bin", "tollgate"):
             continue
         # `pip install --target DIR` moves scripts to DIR/bin, and leaves what it wrote about them as it is.

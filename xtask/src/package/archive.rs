@@ -68,33 +68,16 @@ pub(crate) fn zip(entries: &[Entry]) -> anyhow::Result<Vec<u8>> {
     let mut archive = Vec::new();
     let mut directory = Vec::new();
     for entry in entries {
-        let mut crc = Crc::new();
-        crc.update(&entry.bytes);
-        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::best());
-        deflate.write_all(&entry.bytes)?;
-        let packed = deflate.finish()?;
+        let packed = deflated(&entry.bytes)?;
+        let header = zip_header(entry, packed.len())?;
         let offset = u32::try_from(archive.len()).context("the archive is larger than 4 GiB")?;
-        let mut common = Vec::new();
-        for short in [ZIP_VERSION, 0, ZIP_DEFLATED, 0, ZIP_DATE] {
-            common.extend(short.to_le_bytes());
-        }
-        for long in [
-            crc.sum(),
-            u32::try_from(packed.len())?,
-            u32::try_from(entry.bytes.len())?,
-        ] {
-            common.extend(long.to_le_bytes());
-        }
-        common.extend(u16::try_from(entry.name.len())?.to_le_bytes());
-        // No extra field.
-        common.extend(0_u16.to_le_bytes());
         archive.extend(b"PK\x03\x04");
-        archive.extend(&common);
+        archive.extend(&header);
         archive.extend(entry.name.as_bytes());
         archive.extend(packed);
         directory.extend(b"PK\x01\x02");
         directory.extend((ZIP_UNIX | ZIP_VERSION).to_le_bytes());
-        directory.extend(&common);
+        directory.extend(&header);
         // No comment, the first disk, no attributes of its own.
         directory.extend([0; 6]);
         directory.extend(((REGULAR | entry.mode) << 16).to_le_bytes());
@@ -110,6 +93,33 @@ pub(crate) fn zip(entries: &[Entry]) -> anyhow::Result<Vec<u8>> {
     archive.extend(start.to_le_bytes());
     archive.extend([0; 2]);
     Ok(archive)
+}
+
+/// The part of an entry's header that the archive and its directory have alike.
+fn zip_header(entry: &Entry, packed: usize) -> anyhow::Result<Vec<u8>> {
+    let mut crc = Crc::new();
+    crc.update(&entry.bytes);
+    let mut header = Vec::new();
+    for short in [ZIP_VERSION, 0, ZIP_DEFLATED, 0, ZIP_DATE] {
+        header.extend(short.to_le_bytes());
+    }
+    for long in [
+        crc.sum(),
+        u32::try_from(packed)?,
+        u32::try_from(entry.bytes.len())?,
+    ] {
+        header.extend(long.to_le_bytes());
+    }
+    header.extend(u16::try_from(entry.name.len())?.to_le_bytes());
+    // No extra field.
+    header.extend(0_u16.to_le_bytes());
+    Ok(header)
+}
+
+fn deflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::best());
+    deflate.write_all(bytes)?;
+    Ok(deflate.finish()?)
 }
 
 /// SHA-256 in hexadecimal digits.

@@ -1,5 +1,7 @@
 //! Installs packages from their files alone, in empty folders, and tries what was installed.
 
+mod npm;
+mod python;
 mod session;
 
 use std::ffi::{OsStr, OsString};
@@ -11,15 +13,10 @@ use anyhow::{Context as _, ensure};
 use self::session::Session;
 use super::Made;
 use super::release::VERSION;
-use crate::run::{run, target};
+use crate::run::run;
 
-/// Nobody listens there: what wants a registry fails.
-const NO_REGISTRY: &str = "http://127.0.0.1:9/";
 /// Where programs are started, in the folder of the trial.
 const WORK: &str = "work";
-/// Makes a new Node start the program as an old one does.
-const OLD_NODE: &str = "delete process.execve;\n";
-
 /// Calls of the program that its exit code tells apart: success, a refusal, and arguments that are none.
 const CALLS: [&[&str]; 4] = [
     &["--version"],
@@ -39,8 +36,8 @@ pub(crate) fn all(made: &Made) -> anyhow::Result<String> {
     let place = Place::new(&made.folder)?;
     same_bytes(made)?;
     let program = archive(made, &place)?;
-    let nodes = npm(made, &program, &place)?;
-    python(made, &program, &place)?;
+    let nodes = npm::all(made, &program, &place)?;
+    python::all(made, &program, &place)?;
     Ok(format!("installed and tried with npm ({nodes}) and pip"))
 }
 
@@ -73,19 +70,6 @@ impl Place {
         std::fs::create_dir_all(&folder)?;
         Ok(folder)
     }
-
-    /// npm or npx in a folder, without a registry and with a cache of its own.
-    fn npm(&self, tool: &str, folder: &Path) -> Command {
-        let mut npm = Command::new(tool);
-        npm.arg("--offline")
-            .env("npm_config_registry", NO_REGISTRY)
-            .env("npm_config_cache", self.folder.join("npm-cache"))
-            .env("npm_config_audit", "false")
-            .env("npm_config_fund", "false")
-            .env("npm_config_loglevel", "error")
-            .current_dir(folder);
-        npm
-    }
 }
 
 /// `sha256sum` finds every file as the list has it.
@@ -116,101 +100,6 @@ fn archive(made: &Made, place: &Place) -> anyhow::Result<PathBuf> {
     let unpacked = folder.join(name.trim_end_matches(".tar.gz")).join("tollgate");
     is_version(&Command::new(&unpacked).arg("--version").output()?)?;
     Ok(unpacked)
-}
-
-/// The packages for npm, with every Node there is. Returns which.
-fn npm(made: &Made, program: &Path, place: &Place) -> anyhow::Result<String> {
-    let folder = place.empty("npm")?;
-    run(place
-        .npm("npm", &folder)
-        .arg("install")
-        .args([&made.wrapper, &made.platform])
-        .stdout(Stdio::null()))?;
-    let npx = place
-        .npm("npx", &folder)
-        .args(["--no", "tollgate", "--", "--version"])
-        .output()?;
-    is_version(&npx)?;
-    let shim = folder.join("node_modules/.bin/tollgate");
-    let old = place.folder.join("old-node.cjs");
-    write(&old, OLD_NODE)?;
-    let mut tried = Vec::new();
-    for node in nodes() {
-        let version = Command::new(&node).arg("--version").output()?;
-        let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
-        let has_execve = Command::new(&node)
-            .args(["-p", "typeof process.execve"])
-            .output()?;
-        let has_execve = has_execve.stdout.starts_with(b"function");
-        let mut starts = vec![(version.clone(), vec![node.clone().into_os_string()])];
-        if has_execve {
-            let start = vec![node.clone().into(), "--require".into(), old.clone().into()];
-            starts.push((format!("{version} without execve"), start));
-        }
-        for (name, mut start) in starts {
-            start.push(shim.clone().into());
-            as_the_program(&start, program, place).with_context(|| format!("the shim under Node {name}"))?;
-            tried.push(name);
-        }
-    }
-    not_whole(made, place, &folder)?;
-    Ok(tried.join(", "))
-}
-
-/// Node on the path, and the newer one that the conformance suite installs, if it was installed.
-fn nodes() -> Vec<PathBuf> {
-    let newer = target().join("npm/tests/conformance/node_modules/.bin/node");
-    let newer = newer.exists().then_some(newer);
-    [PathBuf::from("node")].into_iter().chain(newer).collect()
-}
-
-/// The wheel, in an environment of its own.
-fn python(made: &Made, program: &Path, place: &Place) -> anyhow::Result<()> {
-    let folder = place.folder.join("python");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
-        .context("python3 with venv is needed (Debian: python3-venv)")?;
-    let bin = folder.join("bin");
-    let pip = || {
-        let mut pip = Command::new(bin.join("python"));
-        pip.args([
-            "-m",
-            "pip",
-            "--isolated",
-            "--disable-pip-version-check",
-            "install",
-            "--quiet",
-            "--no-index",
-        ]);
-        pip
-    };
-    run(pip().arg(&made.wheel))?;
-    for start in [
-        vec![bin.join("tollgate").into_os_string()],
-        vec![bin.join("tollgate-mcp").into_os_string()],
-        vec![
-            bin.join("python").into_os_string(),
-            "-m".into(),
-            "tollgate_mcp".into(),
-        ],
-    ] {
-        as_the_program(&start, program, place).with_context(|| format!("{start:?} of the wheel"))?;
-    }
-    // A folder that is not an environment, as some clients' extensions use.
-    let aside = place.folder.join("aside");
-    run(pip().arg("--target").arg(&aside).arg(&made.wheel))?;
-    let mut module = Command::new("python3");
-    is_version(
-        &module
-            .args(["-m", "tollgate_mcp", "--version"])
-            .env("PYTHONPATH", &aside)
-            .output()?,
-    )?;
-    // A stranger's program of the same name in its place is not started.
-    let script = bin.join("tollgate");
-    write(&script, "#!/bin/sh\necho stranger\n")?;
-    executable(&script)?;
-    let replaced = Command::new(bin.join("tollgate-mcp")).arg("--version").output()?;
-    refuses(&replaced, "install tollgate-mcp again")
 }
 
 /// What is started behaves as the program itself: output, exit codes, signals, and the end of standard input.
@@ -269,48 +158,6 @@ fn command(start: &[OsString], place: &Place) -> Command {
         .current_dir(place.folder.join(WORK))
         .stdin(Stdio::null());
     command
-}
-
-/// An installation that lacks a part says which, and starts nothing.
-#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
-fn not_whole(made: &Made, place: &Place, whole: &Path) -> anyhow::Result<()> {
-    let folder = place.empty("npm-alone")?;
-    run(place
-        .npm("npm", &folder)
-        .arg("install")
-        .arg(&made.wrapper)
-        .stdout(Stdio::null()))?;
-    let alone = || {
-        Command::new(folder.join("node_modules/.bin/tollgate"))
-            .arg("--version")
-            .output()
-    };
-    let wanted = format!("@{VERSION} is not installed");
-    refuses(&alone()?, &wanted)?;
-    for platform in &super::platform::PLATFORMS {
-        refuses(&alone()?, platform.name)?;
-    }
-    // A package of another version is not started.
-    let installed = whole.join("node_modules/@tollgate");
-    let other = folder.join("node_modules/@tollgate");
-    std::os::unix::fs::symlink(&installed, &other)?;
-    is_version(&alone()?)?;
-    let package = std::fs::read_dir(&installed)?
-        .next()
-        .context("the platform's package is installed")??;
-    let manifest = package.path().join("package.json");
-    let text = std::fs::read_to_string(&manifest)?;
-    write(
-        &manifest,
-        &text.replace(&format!("\"version\": \"{VERSION}\""), "\"version\": \"9.9.9\""),
-    )?;
-    refuses(&alone()?, "has version 9.9.9")?;
-    // A program that lost its permission, as some ways to copy make it.
-    write(&manifest, &text)?;
-    let program = package.path().join("bin/tollgate");
-    run(Command::new("chmod").arg("a-x").arg(&program))?;
-    refuses(&alone()?, "cannot be run")?;
-    executable(&program)
 }
 
 fn is_version(output: &Output) -> anyhow::Result<()> {
