@@ -109,7 +109,8 @@ impl Program {
         if platform.is_here() {
             let said = Command::new(&path).arg("--version").output();
             let said = said.with_context(|| format!("{} cannot be run", path.display()))?;
-            let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+            let said = String::from_utf8_lossy(&said.stdout);
+            let said = said.lines().next().unwrap_or_default();
             ensure!(
                 said == format!("tollgate {VERSION}"),
                 "{} says `{said}`, and this is the source of tollgate {VERSION}",
