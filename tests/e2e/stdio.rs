@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Session};
+use crate::harness::{Place, Session, terminate};
 
 /// Drives a task from its spec to completed, and looks at what came back on the way.
 pub(crate) async fn complete_a_task(session: &Session) -> String {
@@ -269,4 +269,14 @@ fn a_line_that_is_no_message_is_answered_and_ends_nothing() {
     }
     let answer = wire.ask(&json!({ "jsonrpc": "2.0", "id": 6, "method": "ping" }));
     assert_eq!((&answer["id"], &answer["result"]), (&json!(6), &json!({})));
+}
+
+#[test]
+fn a_signal_before_the_session_has_begun_ends_the_server_in_order() {
+    let place = Place::new();
+    let mut wire = place.wire(&["--packs", "core"]);
+    wire.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    terminate(wire.pid());
+    let ended = wire.wait();
+    assert!(ended.success(), "{ended}");
 }

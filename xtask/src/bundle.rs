@@ -74,7 +74,7 @@ fn fill(content: &Path, tollgate: &Path, data: &Path) -> anyhow::Result<()> {
     let listed = serde_json::from_slice(&listed.stdout).context("the tools are not listed")?;
     let write = |name: &str, value: &Value| std::fs::write(content.join(name), format!("{value:#}\n"));
     write("manifest.json", &manifest(&listed))?;
-    write("sbom.cdx.json", &sbom::bill()?)?;
+    write(sbom::FILE, &sbom::bill()?)?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
-use crate::{conformance, deny, fuzz, languages, reproduce, test, torture};
+use crate::{conformance, deny, fuzz, languages, package, reproduce, test, torture};
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
 const ROUNDS: u32 = 25;
@@ -63,6 +63,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
         summary.push(("languages", languages::test()?));
         step("reproducible components");
         summary.push(("reproduction", reproduce::check()?));
+        step("packages");
+        summary.push(("packages", package::tried()?));
         step("torture, of itself");
         summary.push(("sabotage", torture::all(&["--prove".to_owned()])?));
     }

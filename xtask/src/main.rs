@@ -10,6 +10,7 @@ mod deny;
 mod docs;
 mod fuzz;
 mod languages;
+mod package;
 mod python;
 mod reproduce;
 mod run;
@@ -52,8 +53,8 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci {
-        /// With the long proofs that a release needs: components in other languages, reproduction, torture of the torture,
-        /// and 200 rounds of it instead of 25
+        /// With the long proofs that a release needs: components in other languages, reproduction, packages that are installed,
+        /// torture of the torture, and 200 rounds of it instead of 25
         #[arg(long)]
         full: bool,
     },
@@ -83,6 +84,8 @@ enum Task {
         #[arg(long)]
         debug: bool,
     },
+    /// Make the files of a release: npm packages, a Python wheel, an archive and `server.json`
+    Package(package::Package),
     /// Measure, each figure beside its baseline
     Bench {
         /// Flags of the bench
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         Task::Languages => languages::test().map(drop),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
+        Task::Package(package) => package.make().map(|came_to| run::say(&came_to)),
         Task::Bench { flags } => bench::all(&flags),
     };
     match result {

@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::components::{self, WASM};
 use crate::run::{cargo, root};
 
+/// Name of the file in packages.
+pub(crate) const FILE: &str = "sbom.cdx.json";
+
 /// The version of CycloneDX that is written.
 const SPEC: &str = "1.6";
 
@@ -32,7 +35,7 @@ pub(crate) fn bill() -> anyhow::Result<Value> {
         "specVersion": SPEC,
         "version": 1,
         "metadata": {"component": application, "tools": {"components": [
-            {"type": "application", "name": "cargo xtask bundle", "version": env!("CARGO_PKG_VERSION")}
+            {"type": "application", "name": "cargo xtask", "version": env!("CARGO_PKG_VERSION")}
         ]}},
         "components": components,
         "dependencies": dependencies.collect::<Vec<Value>>(),

@@ -65,7 +65,11 @@ fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Findi
             "set server.http, start the server with --http, or {again}"
         ));
     };
-    let Some(uri) = url.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some() && uri.host().is_some()) else {
+    let Some(uri) = url
+        .parse::<Uri>()
+        .ok()
+        .filter(|uri| uri.scheme().is_some() && uri.host().is_some())
+    else {
         return Finding::problem(about, format!("it connects to {url}, which is not an address"))
             .remedy(again);
     };

@@ -25,10 +25,19 @@ pub use stdio::serve as serve_stdio;
 
 /// Resolves when the process is asked to stop.
 async fn stop_requested() -> std::io::Result<()> {
+    stop_signals()?.await;
+    Ok(())
+}
+
+/// The same, with signals noticed from this call on, and not only once the future is polled.
+fn stop_signals() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-    }
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }

@@ -18,6 +18,8 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves until the client closes standard input or the process is asked to stop.
 pub async fn serve(handler: Handler) -> anyhow::Result<()> {
+    // Before anything is answered: a signal that comes right after it ends the server in order.
+    let mut stopped = Box::pin(super::stop_signals().context("signals cannot be waited for")?);
     let (read, write) = stdio_pipes();
     let handler = handler.replying_with(Structured::Text);
     let (gate, lines) = (Arc::clone(&handler.gate), Lines::new(read, write));
@@ -28,7 +30,11 @@ pub async fn serve(handler: Handler) -> anyhow::Result<()> {
         gate.leave();
     });
     let _leaving = AbortOnDropHandle::new(leaving);
-    let service = match handler.serve(lines).await {
+    let begun = tokio::select! {
+        begun = handler.serve(lines) => begun,
+        () = &mut stopped => return Ok(()),
+    };
+    let service = match begun {
         Ok(service) => service,
         // A client that leaves before it says anything is no failure.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -36,9 +42,8 @@ pub async fn serve(handler: Handler) -> anyhow::Result<()> {
     };
     let stop = service.cancellation_token();
     tokio::spawn(async move {
-        if super::stop_requested().await.is_ok() {
-            stop.cancel();
-        }
+        stopped.await;
+        stop.cancel();
     });
     service.waiting().await.context("the session broke off")?;
     Ok(())
