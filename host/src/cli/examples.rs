@@ -137,6 +137,16 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tollgate stats --since 7d", "tollgate stats --pack tasks"],
     ),
     (
+        "tokens add",
+        &[
+            "tollgate tokens add ada --expires 90d",
+            "tollgate tokens add prometheus --scope metrics  # for a scraper",
+            "tollgate tokens add team-lead --scope see-all   # reads what everybody did",
+        ],
+    ),
+    ("tokens list", &["tollgate tokens list"]),
+    ("tokens revoke", &["tollgate tokens revoke ada"]),
+    (
         "completions",
         &[
             "tollgate completions bash                       # into ~/.local/share/bash-completion/completions/tollgate",

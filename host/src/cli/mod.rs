@@ -18,6 +18,7 @@ mod reload;
 mod serve;
 mod shell;
 mod stats;
+mod tokens;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -123,6 +124,9 @@ enum Command {
     Envelopes(envelopes::Envelopes),
     /// Show how often each tool was called, how long it took, and how it failed
     Stats(stats::Stats),
+    /// Make and revoke bearer tokens of a server over HTTP
+    #[command(subcommand)]
+    Tokens(tokens::Tokens),
     /// Print what a shell completes commands with
     Completions(shell::Completions),
     /// Write the manual's pages
@@ -256,6 +260,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
         Command::Stats(stats) => stats.run(global),
+        Command::Tokens(tokens) => tokens.run(global),
         Command::Completions(completions) => Ok(completions.run()),
         Command::Man(manual) => manual.run(),
         Command::CompileComponent => compile::run_child().map(|()| ExitCode::SUCCESS),

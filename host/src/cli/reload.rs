@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use tollgate::config::Config;
+use tokio::sync;
+use tollgate::auth::{Keyring, Refreshed};
+use tollgate::config::{Caps, Config};
 use tollgate::config::protections::{self, Records};
 use tollgate::data_dir::DataDir;
 use tollgate::gate::Gate;
@@ -23,6 +25,8 @@ pub(super) struct Reload {
     pub(super) site: Arc<Site>,
     pub(super) gate: Arc<Gate>,
     pub(super) listings: Arc<Listings>,
+    /// What a server over HTTP hears of its limits.
+    pub(super) bounds: sync::watch::Sender<Caps>,
     /// The one that is in force.
     pub(super) config: Config,
 }
@@ -74,6 +78,9 @@ impl Reload {
         let listing = Listing::new(&next.catalog, self.filters.schemas(&config));
         self.gate.replace(next);
         self.listings.replace(listing);
+        let caps = config.server.limits.caps();
+        self.bounds
+            .send_if_modified(|now| std::mem::replace(now, caps.clone()) != caps);
         watch.follow(files);
         for key in config.waiting_for_a_start(&self.config) {
             tracing::warn!("a change of {key} takes effect at the next start");
@@ -96,6 +103,35 @@ impl Reload {
             config.check_protections(&self.config, remembered.as_ref())?;
         }
         Ok(config)
+    }
+}
+
+/// The tokens that a server over HTTP goes by, and the watch over their file.
+pub(super) struct Keys {
+    pub(super) keyring: Arc<Keyring>,
+    pub(super) watch: Watch,
+}
+
+impl Keys {
+    /// Takes over the file whenever it changes, and at SIGHUP, whatever the configuration says then.
+    pub(super) async fn keep_up(mut self) {
+        loop {
+            self.watch.next().await;
+            match self.keyring.refresh() {
+                Ok(Refreshed { added, removed }) => {
+                    let say = |what: &str, names: &[String]| match names {
+                        [] => {}
+                        names => log::notice(&format!("tokens {what}: {}", names.join(", "))),
+                    };
+                    say("that are none any more", &removed);
+                    say("that are new", &added);
+                }
+                Err(err) => tracing::error!(
+                    "the token file is not as it should be; tokens that it lacks stopped, and new ones are not taken: {:#}",
+                    anyhow::Error::from(err)
+                ),
+            }
+        }
     }
 }
 

@@ -489,6 +489,7 @@ impl Gate {
         let envelope = correlated.as_ref().ok().cloned().flatten();
         let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
         let checked = admission::first(&call.caller)
+            .and_then(|()| admission::may_call(tool, &call.caller))
             .and(correlated)
             .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
             .and_then(|()| members::find(&generation.catalog, tool, &mut arguments))

@@ -44,6 +44,7 @@ pub(super) async fn until_stopped(
 ) {
     let graceful = GracefulShutdown::new();
     let sweeping = sweep(&door);
+    let revoking = door.end_revoked();
     let seats = Seats::new(caps, door.keeper.is_open());
     let accepting = accept(listener, app, caps, &seats, &graceful);
     let stopping = async {
@@ -52,7 +53,7 @@ pub(super) async fn until_stopped(
         door.stop();
         tokio::select! {
             () = door.answered() => {}
-            () = tokio::time::sleep(caps.drain) => {
+            () = tokio::time::sleep(door.caps().drain) => {
                 tracing::warn!("calls that are not finished in time are cancelled");
             }
             () = asked_to_stop() => {}
@@ -62,6 +63,7 @@ pub(super) async fn until_stopped(
     tokio::select! {
         () = accepting => {}
         () = sweeping => {}
+        () = revoking => {}
         () = stopping => {}
     }
     stop.cancel();
