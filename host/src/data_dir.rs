@@ -245,6 +245,11 @@ impl DataDir {
         &self.path
     }
 
+    /// The directory itself, for whoever copies it.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
     /// Where the database is. SQLite opens it itself.
     pub fn database(&self) -> PathBuf {
         self.path.join(DATABASE)

@@ -90,6 +90,8 @@ impl Serve {
         gate.stop();
         let _ = catching_up.await;
         gate.flush().await;
+        // Sessions over HTTP end with the host, and with them what their clients left open.
+        gate.end_connections().await;
         if let Some(exporter) = exporter {
             exporter.stop().await;
         }

@@ -200,11 +200,11 @@ impl Lanes {
         settled
     }
 
-    /// Marks what a connection left open as interrupted.
-    pub(super) async fn interrupt(&self, connection: &str) {
+    /// Marks what a connection left open as interrupted, or what every one did.
+    pub(super) async fn interrupt(&self, connection: Option<&str>) {
         let (done, interrupted) = oneshot::channel();
         self.send(Job::Interrupt {
-            connection: connection.to_owned(),
+            connection: connection.map(str::to_owned),
             done,
         });
         let _ = interrupted.await;

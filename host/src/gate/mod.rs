@@ -374,7 +374,12 @@ impl Gate {
     /// Marks what a connection left open as interrupted, now that it is over.
     pub async fn end_connection(&self, connection: &str) {
         self.connections.ended(connection);
-        self.lanes.interrupt(connection).await;
+        self.lanes.interrupt(Some(connection)).await;
+    }
+
+    /// Marks what is still open of any connection as interrupted, now that no call comes any more.
+    pub async fn end_connections(&self) {
+        self.lanes.interrupt(None).await;
     }
 
     /// Forgets which envelope a connection opened. For one that may come back with the envelope's id.
