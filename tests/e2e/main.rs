@@ -22,6 +22,7 @@ mod echoes;
 mod envelopes;
 mod envelopes_page;
 mod fairness;
+mod figures;
 mod forged;
 mod git;
 mod gsd;

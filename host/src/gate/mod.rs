@@ -44,7 +44,7 @@ use crate::artifacts::ArtifactStore;
 use crate::clock::Clock;
 use crate::deadline::Cancel;
 use crate::liveness::Host;
-use crate::meter::Figures;
+use crate::meter::{Figures, Vitals};
 use crate::packs::{Body, Catalog, Effect, ToolEntry};
 use crate::process::Launcher;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
@@ -178,6 +178,15 @@ impl Gate {
     pub fn figures(&self) -> Figures {
         let times = (self.opened_ms, self.clock.now_ms());
         generation::figures(&self.current.load(), &self.reloads, self.spans.as_ref(), times)
+    }
+
+    /// Figures of the moment.
+    pub async fn vitals(&self) -> Vitals {
+        Vitals {
+            denials: self.current.load().catalog.policies().denials(),
+            writer_queue: u64::try_from(self.lanes.queued()).unwrap_or(u64::MAX),
+            totals: self.lanes.totals().await,
+        }
     }
 
     /// Has every call from now on leave a span in a queue.

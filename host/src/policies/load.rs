@@ -171,6 +171,7 @@ async fn member(loader: &Loader, workspaces: &Workspaces, source: Source) -> Mem
         tools: globs(&source.tools),
         patterns: source.tools,
         policy: policy.map(Arc::new),
+        denials: Arc::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::config::Caps;
 use crate::gate::Gate;
 use crate::mcp::wire;
+use crate::meter::{self, DoorFigures, STATUSES};
 use crate::share::Share;
 
 /// The header that names a session.
@@ -57,6 +58,8 @@ pub(super) struct Door {
     pace: Pace,
     rate: ArcSwapOption<Rate>,
     stopping: AtomicBool,
+    /// Answers that refused, by status.
+    refusals: [AtomicU64; STATUSES.len()],
     /// Requests whose answers are not sent yet.
     unanswered: TaskTracker,
 }
@@ -83,6 +86,7 @@ impl Door {
             pace: Pace::new(),
             rate: ArcSwapOption::new(caps.requests_per_sec.map(|limit| Arc::new(Rate::new(limit)))),
             stopping: AtomicBool::new(false),
+            refusals: Default::default(),
             unanswered: TaskTracker::new(),
             caps: ArcSwap::from_pointee(caps),
         }
@@ -126,7 +130,32 @@ impl Door {
     /// What is counted, if who asks may make calls.
     pub(super) async fn metrics(&self, headers: &HeaderMap) -> Result<String, Response> {
         self.identify(headers).await?;
-        Ok(self.gate.figures().prometheus())
+        let mut text = self.gate.figures().prometheus();
+        text.push_str(&self.gate.vitals().await.prometheus());
+        text.push_str(&self.figures().prometheus());
+        text.push_str(&meter::process::prometheus());
+        Ok(text)
+    }
+
+    fn figures(&self) -> DoorFigures {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let counted = STATUSES.iter().zip(&self.refusals);
+        DoorFigures {
+            sessions: count(self.sessions.count()),
+            in_flight: count(self.in_flight.count()),
+            streams: count(self.streams.count()),
+            refusals: counted
+                .map(|(status, refusals)| (*status, refusals.load(Ordering::Relaxed)))
+                .collect(),
+        }
+    }
+
+    /// Counts an answer, if it refuses.
+    pub(super) fn count(&self, status: StatusCode) {
+        let place = STATUSES.iter().position(|known| *known == status.as_u16());
+        if let Some(refusals) = place.and_then(|place| self.refusals.get(place)) {
+            refusals.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Gets the issuer's keys before the first token needs them.
@@ -354,6 +383,13 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     drop(room);
     let rest = (slot, pass, unanswered, busy);
     Ok(held(response, Kept { session, _rest: rest }, revoked))
+}
+
+/// Counts every answer that refuses, wherever it comes from.
+pub(super) async fn count(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    door.count(response.status());
+    response
 }
 
 /// Who sent a request, for who serves it.

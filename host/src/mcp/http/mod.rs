@@ -186,10 +186,11 @@ fn router(
         .route("/metrics", get(metrics))
         .route(metadata::ADDRESS, get(metadata::show))
         .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
-        .with_state(door)
+        .with_state(Arc::clone(&door))
         .merge(mcp)
         // Around everything, what is not there included: no page learns anything by a name that leads here.
         .layer(middleware::from_fn_with_state(known, hosts::check))
+        .layer(middleware::from_fn_with_state(door, door::count))
 }
 
 /// What is counted, for whom may make calls.
