@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fsync, openat};
 use sha2::{Digest as _, Sha256};
 
 use super::BackupError;
@@ -77,8 +77,11 @@ impl Drop for Draft {
     }
 }
 
+/// Flushes the names in a folder. A folder that is only a place for others cannot be flushed, so it is opened anew.
 fn sync(dir: &Dir) -> io::Result<()> {
-    dir.try_clone()?.into_std_file().sync_all()
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = openat(dir, ".", flags, Mode::empty())?;
+    Ok(fsync(opened)?)
 }
 
 /// Takes a lock that others may share, and waits for whoever has it alone.

