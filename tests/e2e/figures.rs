@@ -11,7 +11,10 @@ use crate::harness::{HttpServer, Place, Session, terminate, until};
 use crate::http_auth::{ADA, knock, place_with_tokens};
 
 fn project() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .unwrap()
 }
 
 fn file(path: &str) -> String {
@@ -20,14 +23,21 @@ fn file(path: &str) -> String {
 
 async fn scrape(server: &HttpServer, token: &str) -> String {
     let request = reqwest::Client::new().get(server.at("/metrics"));
-    let response = request.header("authorization", format!("Bearer {token}")).send().await;
+    let response = request
+        .header("authorization", format!("Bearer {token}"))
+        .send()
+        .await;
     response.unwrap().text().await.unwrap()
 }
 
 /// The value of a sample.
 fn value(figures: &str, sample: &str) -> f64 {
-    let line = figures.lines().find_map(|line| line.strip_prefix(&format!("{sample} ")));
-    line.unwrap_or_else(|| panic!("{sample} in {figures}")).parse().unwrap()
+    let line = figures
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{sample} ")));
+    line.unwrap_or_else(|| panic!("{sample} in {figures}"))
+        .parse()
+        .unwrap()
 }
 
 const CONFIG: &str = r#"
@@ -48,11 +58,16 @@ async fn sessions_refusals_envelopes_denials_and_the_database_are_counted() {
     let session = Session::over_http_as(&server, ADA).await;
     session.ok("envelope_open", json!({})).await;
     for _ in 0..2 {
-        assert_eq!(session.call_raw("task_list", json!({})).await.is_error, Some(true));
+        assert_eq!(
+            session.call_raw("task_list", json!({})).await.is_error,
+            Some(true)
+        );
     }
     assert!(knock(&server, None).await.starts_with("401"));
     assert!(knock(&server, Some("wrong")).await.starts_with("401"));
-    let elsewhere = reqwest::Client::new().get(server.at("/healthz")).header("host", "evil.example");
+    let elsewhere = reqwest::Client::new()
+        .get(server.at("/healthz"))
+        .header("host", "evil.example");
     assert_eq!(elsewhere.send().await.unwrap().status().as_u16(), 403);
     let figures = scrape(&server, ADA).await;
     for (sample, least, most) in [
@@ -73,11 +88,19 @@ async fn sessions_refusals_envelopes_denials_and_the_database_are_counted() {
     let mut known = BTreeSet::new();
     for line in figures.lines() {
         if let Some(declared) = line.strip_prefix("# TYPE ") {
-            assert!(known.insert(declared.split(' ').next().unwrap().to_owned()), "{line}");
+            assert!(
+                known.insert(declared.split(' ').next().unwrap().to_owned()),
+                "{line}"
+            );
         } else if !line.starts_with('#') {
             let name = line.split(['{', ' ']).next().unwrap();
-            let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
-            assert!(known.contains(name) || base.is_some_and(|base| known.contains(base)), "{line}");
+            let base = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|end| name.strip_suffix(end));
+            assert!(
+                known.contains(name) || base.is_some_and(|base| known.contains(base)),
+                "{line}"
+            );
         }
     }
     for path in ["deploy/grafana.json", "deploy/alerts.yaml"] {
@@ -98,7 +121,9 @@ async fn sessions_refusals_envelopes_denials_and_the_database_are_counted() {
 /// The instructions of the last stage of the Containerfile.
 fn instructions() -> Vec<(String, String)> {
     let text = file("deploy/Containerfile").replace("\\\n", " ");
-    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let all: Vec<(String, String)> = lines
         .map(|line| line.split_once(' ').unwrap())
         .map(|(name, rest)| (name.to_owned(), rest.trim().to_owned()))
@@ -117,12 +142,18 @@ async fn what_the_container_runs_starts_and_is_healthy_and_stops() {
     let last = instructions();
     let place = Place::new();
     let data = place.data();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let settings: BTreeMap<String, String> = said(&last, "ENV")
         .split_whitespace()
         .map(|pair| pair.split_once('=').unwrap())
         .map(|(name, value)| {
-            let value = value.replace("/data", data.to_str().unwrap()).replace("8765", &port.to_string());
+            let value = value
+                .replace("/data", data.to_str().unwrap())
+                .replace("8765", &port.to_string());
             (name.to_owned(), value)
         })
         .collect();
@@ -135,7 +166,10 @@ async fn what_the_container_runs_starts_and_is_healthy_and_stops() {
     let list = |text: &str| -> Vec<String> { serde_json::from_str(text).unwrap() };
     let program = list(&said(&last, "ENTRYPOINT"));
     let copied = said(&last, "COPY");
-    assert_eq!(copied.split_whitespace().last(), program.first().map(String::as_str));
+    assert_eq!(
+        copied.split_whitespace().last(),
+        program.first().map(String::as_str)
+    );
     let check = said(&last, "HEALTHCHECK");
     let check = list(check.split_once("CMD ").unwrap().1);
     assert_eq!(check[..1], program[..]);
@@ -148,13 +182,20 @@ async fn what_the_container_runs_starts_and_is_healthy_and_stops() {
     // The first stage builds what the last one copies.
     let all = file("deploy/Containerfile");
     assert!(all.contains("cargo xtask build --release") && all.contains("/src/target/release/tollgate"));
-    assert!(all.contains(&format!("docker.io/library/rust:{}", toolchain())), "{}", toolchain());
+    assert!(
+        all.contains(&format!("docker.io/library/rust:{}", toolchain())),
+        "{}",
+        toolchain()
+    );
 }
 
 /// The compiler that the project names, such as `1.95`.
 fn toolchain() -> String {
     let text = file("rust-toolchain.toml");
-    let channel = text.lines().find_map(|line| line.strip_prefix("channel = ")).unwrap();
+    let channel = text
+        .lines()
+        .find_map(|line| line.strip_prefix("channel = "))
+        .unwrap();
     let parts: Vec<&str> = channel.trim_matches('"').split('.').collect();
     parts[..2].join(".")
 }
@@ -163,21 +204,36 @@ fn toolchain() -> String {
 fn the_unit_starts_a_command_that_there_is_with_what_wasmtime_needs() {
     let unit = file("deploy/tollgate.service");
     let key = |name: &str| {
-        let found = unit.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        let found = unit
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name}=")));
         found.unwrap_or_else(|| panic!("{name}"))
     };
     let start = key("ExecStart");
     let mut words = start.split_whitespace();
     assert_eq!(words.next(), Some("/usr/local/bin/tollgate"));
-    let help = Command::new(env!("CARGO_BIN_EXE_tollgate")).args(words).arg("--help").output().unwrap();
+    let help = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+        .args(words)
+        .arg("--help")
+        .output()
+        .unwrap();
     assert!(help.status.success(), "{start}");
     assert_eq!(key("Type"), "exec");
     assert_eq!(key("ExecReload"), "/bin/kill -HUP $MAINPID");
-    assert_eq!(key("MemoryDenyWriteExecute"), "no", "wasmtime makes code at run time");
+    assert_eq!(
+        key("MemoryDenyWriteExecute"),
+        "no",
+        "wasmtime makes code at run time"
+    );
     assert!(unit.contains("\nLimitAS=infinity\n"));
     let stop: u64 = key("TimeoutStopSec").parse().unwrap();
     assert!(stop > 30, "longer than calls may take to drain");
-    for hardened in ["NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n", "PrivateTmp=yes"] {
+    for hardened in [
+        "NoNewPrivileges=yes",
+        "ProtectSystem=strict",
+        "CapabilityBoundingSet=\n",
+        "PrivateTmp=yes",
+    ] {
         assert!(unit.contains(hardened), "{hardened}");
     }
 }

@@ -61,6 +61,8 @@ async fn a_backup_beside_calls_that_write_is_whole_and_comes_back_elsewhere() {
             }
         })
     };
+    let kept = "ab".repeat(32);
+    std::fs::write(place.data().join("artifacts").join(&kept), "a log").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let backup = folder.path().join("monday");
     let made = tokio::task::block_in_place(|| done(&place, &["backup", text(&backup)]));
@@ -71,23 +73,43 @@ async fn a_backup_beside_calls_that_write_is_whole_and_comes_back_elsewhere() {
         assert_eq!(mode & 0o077, 0, "{}", path.display());
     }
     assert!(backup.join("consent.key").exists() && !backup.join("cache.key").exists());
-    assert!(std::fs::read_dir(backup.join("artifacts")).unwrap().next().is_some());
+    assert_eq!(
+        std::fs::read_to_string(backup.join("artifacts").join(&kept)).unwrap(),
+        "a log"
+    );
     assert!(refused(&place, &["backup", text(&backup)]).contains("is there already"));
     assert!(refused(&place, &["backup", text(&place.data().join("x"))]).contains("is in the data directory"));
     // The host goes on, and its ledger still has what was signed.
     let head = backup.join("head.json");
-    assert!(place.run(&["ledger", "verify", "--head", text(&head)]).status.success());
+    assert!(
+        place
+            .run(&["ledger", "verify", "--head", text(&head)])
+            .status
+            .success()
+    );
     assert!(refused(&place, &["restore", "--force", text(&backup)]).contains("is in use by 1 hosts"));
 
     let other = Place::new();
     std::fs::remove_dir_all(other.data()).unwrap();
     let key = made["head"]["public_key"].as_str().unwrap();
     let restored = done(&other, &["restore", text(&backup), "--public-key", key]);
-    assert_eq!((&restored["rows"], &restored["head"]), (&made["rows"], &made["head"]));
-    assert!(other.run(&["ledger", "verify", "--head", text(&head)]).status.success());
+    assert_eq!(
+        (&restored["rows"], &restored["head"]),
+        (&made["rows"], &made["head"])
+    );
+    assert!(
+        other
+            .run(&["ledger", "verify", "--head", text(&head)])
+            .status
+            .success()
+    );
     let (code, listed) = other.call("envelope_list", &json!({"limit": 100}));
     assert_eq!(code, 0, "{listed}");
-    assert_eq!(other.sql("SELECT count(*) FROM core_envelopes WHERE label = 'before'"), ["1"]);
+    assert!(other.data().join("artifacts").join(&kept).exists());
+    assert_eq!(
+        other.sql("SELECT count(*) FROM core_envelopes WHERE label = 'before'"),
+        ["1"]
+    );
 }
 
 #[test]
@@ -101,32 +123,70 @@ fn a_backup_that_is_not_what_was_saved_is_not_put_back() {
     assert!(refused(&place, &["restore", text(&backup)]).contains("pass --force"));
     assert!(refused(&place, &["restore", "--force", text(folder.path())]).contains("is not a backup"));
     let foreign = "00".repeat(31) + "01";
-    let foreign = refused(&place, &["restore", "--force", text(&backup), "--public-key", &foreign]);
-    assert!(foreign.contains("public key") || foreign.contains("64 hex digits"), "{foreign}");
+    let foreign = refused(
+        &place,
+        &["restore", "--force", text(&backup), "--public-key", &foreign],
+    );
+    assert!(
+        foreign.contains("public key") || foreign.contains("64 hex digits"),
+        "{foreign}"
+    );
     let before = std::fs::read(place.data().join("tollgate.db")).unwrap();
     let spoilt = folder.path().join("spoilt");
     type Spoil = fn(&Path);
     let spoils: [(&str, Spoil, &str); 5] = [
-        ("a byte", |at| flip(&at.join("tollgate.db")), "tollgate.db is not what was saved"),
-        ("no key", |at| std::fs::remove_file(at.join("ledger.key")).unwrap(), "ledger.key is missing"),
-        ("head", |at| flip(&at.join("head.json")), "head.json is not what was saved"),
-        ("list", |at| edit(&at.join("backup.json"), "\"bytes\": ", "\"bytes\": 1"), "it was changed after it was signed"),
-        ("link", |at| {
-            std::fs::remove_file(at.join("consent.key")).unwrap();
-            std::os::unix::fs::symlink("/etc/hostname", at.join("consent.key")).unwrap();
-        }, "consent.key"),
+        (
+            "a byte",
+            |at| flip(&at.join("tollgate.db")),
+            "tollgate.db is not what was saved",
+        ),
+        (
+            "no key",
+            |at| std::fs::remove_file(at.join("ledger.key")).unwrap(),
+            "ledger.key is missing",
+        ),
+        (
+            "head",
+            |at| flip(&at.join("head.json")),
+            "head.json is not what was saved",
+        ),
+        (
+            "list",
+            |at| edit(&at.join("backup.json"), "\"bytes\": ", "\"bytes\": 1"),
+            "it was changed after it was signed",
+        ),
+        (
+            "link",
+            |at| {
+                std::fs::remove_file(at.join("consent.key")).unwrap();
+                std::os::unix::fs::symlink("/etc/hostname", at.join("consent.key")).unwrap();
+            },
+            "consent.key",
+        ),
     ];
     for (what, spoil, expected) in spoils {
-        let copied = std::process::Command::new("cp").arg("-a").arg(&backup).arg(&spoilt).status();
+        let copied = std::process::Command::new("cp")
+            .arg("-a")
+            .arg(&backup)
+            .arg(&spoilt)
+            .status();
         assert!(copied.unwrap().success());
         spoil(&spoilt);
         let said = refused(&place, &["restore", "--force", text(&spoilt)]);
         assert!(said.contains(expected), "{what}: {said}");
         std::fs::remove_dir_all(&spoilt).unwrap();
     }
-    assert_eq!(std::fs::read(place.data().join("tollgate.db")).unwrap(), before, "nothing was changed");
-    let left = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    let unfinished: Vec<_> = left.filter(|name| name.to_string_lossy().contains("unfinished")).collect();
+    assert_eq!(
+        std::fs::read(place.data().join("tollgate.db")).unwrap(),
+        before,
+        "nothing was changed"
+    );
+    let left = std::fs::read_dir(place.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let unfinished: Vec<_> = left
+        .filter(|name| name.to_string_lossy().contains("unfinished"))
+        .collect();
     assert_eq!(unfinished, [] as [std::ffi::OsString; 0]);
 
     place.call("envelope_open", &json!({"label": "later"}));
@@ -159,7 +219,9 @@ async fn compacting_gives_room_back_beside_a_host_and_calls_go_on() {
     // What pruning leaves behind: pages that belong to nobody.
     place.sql("CREATE TABLE core_filler AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) SELECT i, printf('%1000d', i) AS text FROM n");
     place.sql("DROP TABLE core_filler");
-    let free = done(&place, &["ledger", "compact", "--dry-run"])["free_bytes"].as_u64().unwrap();
+    let free = done(&place, &["ledger", "compact", "--dry-run"])["free_bytes"]
+        .as_u64()
+        .unwrap();
     assert!(free > 3 << 20, "{free}");
     // A machine that is busy may need more than the second that hosts wait.
     until(async || place.run(&["ledger", "compact"]).status.success()).await;

@@ -22,7 +22,11 @@ fn add(place: &Place, name: &str, flags: &[&str]) -> String {
 
 fn revoke(place: &Place, name: &str) {
     let output = place.run(&["tokens", "revoke", name]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 async fn until_it_gets(server: &HttpServer, token: &str, expected: &str) {
@@ -58,9 +62,14 @@ async fn listen(server: &HttpServer, token: &str) -> reqwest::Response {
 /// How many sessions a server has.
 async fn sessions(server: &HttpServer, token: &str) -> usize {
     let request = reqwest::Client::new().get(server.at("/metrics"));
-    let response = request.header("authorization", format!("Bearer {token}")).send().await;
+    let response = request
+        .header("authorization", format!("Bearer {token}"))
+        .send()
+        .await;
     let figures = response.unwrap().text().await.unwrap();
-    let line = figures.lines().find_map(|line| line.strip_prefix("tollgate_sessions "));
+    let line = figures
+        .lines()
+        .find_map(|line| line.strip_prefix("tollgate_sessions "));
     line.unwrap().parse().unwrap()
 }
 
@@ -76,7 +85,10 @@ async fn a_revoked_token_stops_at_once_with_its_streams_and_a_new_one_works_with
     let file = place.path().join("tokens");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(!text.contains(&ada) && text.contains("ada sha256:"), "{text}");
-    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
 
     let server = place.serve_http(&[]);
     let stays = Session::over_http_as(&server, &bob).await;
@@ -157,12 +169,19 @@ async fn a_scope_bounds_what_a_token_may_do() {
     let [read, write, metrics, sees] = &tokens;
     let server = place.serve_http(&["--compact"]);
     assert_eq!(
-        knock(&server, Some(metrics)).await.split(' ').take(2).collect::<Vec<_>>(),
+        knock(&server, Some(metrics))
+            .await
+            .split(' ')
+            .take(2)
+            .collect::<Vec<_>>(),
         ["403", "SCOPE_MISSING"]
     );
     for token in &tokens {
         let request = reqwest::Client::new().get(server.at("/metrics"));
-        let response = request.header("authorization", format!("Bearer {token}")).send().await;
+        let response = request
+            .header("authorization", format!("Bearer {token}"))
+            .send()
+            .await;
         assert_eq!(response.unwrap().status().as_u16(), 200);
     }
     let task = json!({"title": "x"});
@@ -192,19 +211,34 @@ async fn a_scope_bounds_what_a_token_may_do() {
     for tool in ["envelope_get", "ledger_report"] {
         lead.ok(tool, theirs.clone()).await;
     }
-    assert_eq!(lead.ok("envelope_list", json!({})).await["envelopes"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        lead.ok("envelope_list", json!({})).await["envelopes"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     let of_owner = lead.ok("ledger_query", json!({"actor": "token:write"})).await;
     assert_eq!(of_owner["operations"][0]["tool"], "envelope_open", "{of_owner}");
-    assert_eq!(lead.refused("task_list", theirs.clone()).await["code"], "UNKNOWN_ENVELOPE");
+    assert_eq!(
+        lead.refused("task_list", theirs.clone()).await["code"],
+        "UNKNOWN_ENVELOPE"
+    );
     let both = add(&place, "both", &["--scope", "see-all,write"]);
     until_it_gets(&server, &both, "200").await;
     let both = Session::over_http_as(&server, &both).await;
     both.ok("envelope_get", theirs.clone()).await;
     let mut closing = theirs.clone();
     closing["outcome"] = "failed".into();
-    assert_eq!(both.refused("envelope_close", closing).await["code"], "UNKNOWN_ENVELOPE");
+    assert_eq!(
+        both.refused("envelope_close", closing).await["code"],
+        "UNKNOWN_ENVELOPE"
+    );
     let reader = Session::over_http_as(&server, read).await;
-    assert_eq!(reader.refused("envelope_get", theirs).await["code"], "UNKNOWN_ENVELOPE");
+    assert_eq!(
+        reader.refused("envelope_get", theirs).await["code"],
+        "UNKNOWN_ENVELOPE"
+    );
 }
 
 #[tokio::test]
@@ -214,7 +248,12 @@ async fn limits_are_taken_over_live_or_named_as_waiting() {
     until_it_gets(&server, ADA, "200").await;
     let limits = "[server.limits]\nrequests_per_sec = 1\nbody_kib = 8\n";
     std::fs::write(place.config(), format!("{AUTH}{limits}")).unwrap();
-    until(async || knock(&server, Some(ADA)).await.starts_with("429 TOO_MANY_REQUESTS")).await;
+    until(async || {
+        knock(&server, Some(ADA))
+            .await
+            .starts_with("429 TOO_MANY_REQUESTS")
+    })
+    .await;
     std::fs::write(place.config(), AUTH).unwrap();
     hang_up(server.pid());
     until(async || server.log().matches("the configuration was loaded again").count() >= 2).await;
@@ -222,7 +261,10 @@ async fn limits_are_taken_over_live_or_named_as_waiting() {
         assert!(knock(&server, Some(ADA)).await.starts_with("200"));
     }
     let log = server.stop();
-    assert!(log.contains("a change of server.limits.body_kib takes effect at the next start"), "{log}");
+    assert!(
+        log.contains("a change of server.limits.body_kib takes effect at the next start"),
+        "{log}"
+    );
     assert!(!log.contains("requests_per_sec"), "{log}");
 }
 
@@ -234,7 +276,10 @@ fn commands_of_tokens_refuse_what_would_not_hold() {
         assert_ne!(output.status.code(), Some(0), "{arguments:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    assert!(run(&["tokens", "add", "ada"]).contains("[server.auth]"), "no file is named");
+    assert!(
+        run(&["tokens", "add", "ada"]).contains("[server.auth]"),
+        "no file is named"
+    );
     std::fs::write(place.config(), AUTH).unwrap();
     assert!(run(&["tokens", "revoke", "ada"]).contains("ada has no token"));
     add(&place, "ada", &[]);
@@ -245,7 +290,10 @@ fn commands_of_tokens_refuse_what_would_not_hold() {
     let file = place.path().join("tokens");
     std::fs::write(&file, "eve nineteen-characters\n").unwrap();
     let short = run(&["serve", "--http", "127.0.0.1:0"]);
-    assert!(short.contains("tokens:1:") && short.contains("tollgate tokens add"), "{short}");
+    assert!(
+        short.contains("tokens:1:") && short.contains("tollgate tokens add"),
+        "{short}"
+    );
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert!(run(&["tokens", "list"]).contains("chmod 600"));
 }

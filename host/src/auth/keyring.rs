@@ -206,7 +206,12 @@ impl Keyring {
 
     /// Ends what expired tokens let in.
     pub fn expire(&self, now_ms: i64) {
-        for entry in self.filed.load().iter().filter(|entry| entry.line.is_over(now_ms)) {
+        for entry in self
+            .filed
+            .load()
+            .iter()
+            .filter(|entry| entry.line.is_over(now_ms))
+        {
             entry.revoked.cancel();
         }
     }
@@ -240,8 +245,13 @@ impl Keyring {
 impl fmt::Debug for Keyring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let filed = self.filed.load();
-        let names = filed.iter().chain(&self.fixed).map(|entry| entry.identity.as_str());
-        f.debug_tuple("Keyring").field(&names.collect::<Vec<_>>()).finish()
+        let names = filed
+            .iter()
+            .chain(&self.fixed)
+            .map(|entry| entry.identity.as_str());
+        f.debug_tuple("Keyring")
+            .field(&names.collect::<Vec<_>>())
+            .finish()
     }
 }
 
@@ -264,7 +274,9 @@ fn one(token: &str) -> Result<Entry, TokenError> {
         _ => {
             let placed = read.problems.into_iter();
             Err(TokenError::Invalid(
-                placed.map(|problem| format!("TOLLGATE_TOKEN:{problem}")).collect(),
+                placed
+                    .map(|problem| format!("TOLLGATE_TOKEN:{problem}"))
+                    .collect(),
             ))
         }
     }
@@ -283,7 +295,11 @@ fn exposed(path: &Path) -> TokenError {
 
 fn placed(path: &Path, problems: Vec<String>) -> TokenError {
     let placed = problems.into_iter();
-    TokenError::Invalid(placed.map(|problem| format!("{}:{problem}", path.display())).collect())
+    TokenError::Invalid(
+        placed
+            .map(|problem| format!("{}:{problem}", path.display()))
+            .collect(),
+    )
 }
 
 /// The file's text, and whether others than its owner can read it.
@@ -371,7 +387,9 @@ mod tests {
         let token = std::fs::read_to_string(&path).unwrap();
         assert_eq!(token.trim().len(), 64);
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        let again = Keyring::open(Some(&path), None, |_| panic!("it is there")).unwrap().unwrap();
+        let again = Keyring::open(Some(&path), None, |_| panic!("it is there"))
+            .unwrap()
+            .unwrap();
         assert!(bearer(&again, token.trim()).is_some());
         assert_eq!(format!("{again:?}"), r#"Keyring(["token:default"])"#);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
@@ -386,9 +404,15 @@ mod tests {
         let (ada, bob) = (bearer(&keyring, ADA).unwrap(), bearer(&keyring, BOB).unwrap());
         kept.write(&format!("bob {}\neve {ADA}x\n", TokenHash::of(BOB)));
         let changed = keyring.refresh().unwrap();
-        assert_eq!((changed.added, changed.removed), (vec!["eve".to_owned()], vec!["ada".to_owned()]));
+        assert_eq!(
+            (changed.added, changed.removed),
+            (vec!["eve".to_owned()], vec!["ada".to_owned()])
+        );
         assert!(ada.is_cancelled() && bearer(&keyring, ADA).is_none());
-        assert!(!bob.is_cancelled(), "hashing a plain token changes nothing for its bearer");
+        assert!(
+            !bob.is_cancelled(),
+            "hashing a plain token changes nothing for its bearer"
+        );
         assert!(bearer(&keyring, BOB).is_some() && bearer(&keyring, &format!("{ADA}x")).is_some());
         // Less rights under the same token begin anew.
         kept.write(&format!("bob {BOB} scope=read\n"));
@@ -405,13 +429,17 @@ mod tests {
         let both = format!("ada {ADA}\nbob {BOB}\n");
         type Break = fn(&Kept);
         let breaks: [(&str, Break); 4] = [
-            ("a bad line", |kept| kept.write(&format!("bob {BOB}\nx short\neve {ADA}x\n"))),
+            ("a bad line", |kept| {
+                kept.write(&format!("bob {BOB}\nx short\neve {ADA}x\n"))
+            }),
             ("exposed", |kept| {
                 kept.write(&format!("bob {BOB}\neve {ADA}x\n"));
                 kept.allow(0o644);
             }),
             ("gone", |kept| std::fs::remove_file(kept.path()).unwrap()),
-            ("no text", |kept| std::fs::write(kept.path(), [0xff, 0xfe]).unwrap()),
+            ("no text", |kept| {
+                std::fs::write(kept.path(), [0xff, 0xfe]).unwrap()
+            }),
         ];
         for (what, break_it) in breaks {
             let (kept, keyring) = Kept::new(&both);
@@ -452,7 +480,9 @@ mod tests {
 
     #[test]
     fn a_token_of_the_environment_is_one_token() {
-        let keyring = Keyring::open(None, Some(&format!(" {ADA}\n")), |_| ()).unwrap().unwrap();
+        let keyring = Keyring::open(None, Some(&format!(" {ADA}\n")), |_| ())
+            .unwrap()
+            .unwrap();
         assert!(bearer(&keyring, ADA).is_some());
         for bad in ["", "short", &format!("{ADA}\n{BOB}")] {
             assert!(Keyring::open(None, Some(bad), |_| ()).is_err(), "{bad:?}");

@@ -135,7 +135,10 @@ mod tests {
     fn every_set_of_scopes_gives_exactly_these_rights() {
         let mut matrix = String::new();
         for bits in 1_u8..16 {
-            let chosen = NAMES.iter().enumerate().filter(|(place, _)| bits & (1 << place) != 0);
+            let chosen = NAMES
+                .iter()
+                .enumerate()
+                .filter(|(place, _)| bits & (1 << place) != 0);
             let scopes = Scopes::of(chosen.map(|(_, (scope, _))| *scope));
             let Rights { calls, sees_all } = scopes.rights();
             let all = if sees_all { ", sees all" } else { "" };

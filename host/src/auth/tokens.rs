@@ -97,7 +97,9 @@ impl TokenLine {
                 self.expires_ms = Some(time.as_ms());
             }
             _ => {
-                return Err("a line is a token, or a name and a token; scope=… and expires=… can follow".to_owned());
+                return Err(
+                    "a line is a token, or a name and a token; scope=… and expires=… can follow".to_owned(),
+                );
             }
         }
         Ok(())
@@ -123,8 +125,9 @@ impl fmt::Display for TokenLine {
 /// The hash that a word is or has, and whether the word is the token itself.
 fn secret(word: &str) -> Result<(TokenHash, bool), String> {
     if let Some(digits) = word.strip_prefix(HASHED) {
-        let hash = unhex::<32>(digits)
-            .ok_or_else(|| format!("a hash is {HASHED} and 64 hex digits; write one with `tollgate tokens add`"))?;
+        let hash = unhex::<32>(digits).ok_or_else(|| {
+            format!("a hash is {HASHED} and 64 hex digits; write one with `tollgate tokens add`")
+        })?;
         return Ok((TokenHash(hash), false));
     }
     if !word.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -180,7 +183,11 @@ impl TokenLines {
                 line.name
             ));
         }
-        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let end = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
         Ok(format!("{text}{end}{line}\n"))
     }
 
@@ -197,7 +204,10 @@ impl TokenLines {
         if !text.lines().any(is_theirs) {
             let read = TokenLines::parse(text);
             let names: Vec<&str> = read.lines.iter().map(|line| line.name.as_str()).collect();
-            return Err(format!("{name} has no token; there are tokens of: {}", names.join(", ")));
+            return Err(format!(
+                "{name} has no token; there are tokens of: {}",
+                names.join(", ")
+            ));
         }
         let kept = text.lines().filter(|line| !is_theirs(line));
         Ok(kept.map(|line| format!("{line}\n")).collect())
@@ -217,7 +227,11 @@ mod tests {
             "# ours\nada {TOKEN}\n\n{TOKEN}x\nbob {hash} scope=read,see-all expires=2027-01-01T00:00:00Z\n"
         ));
         assert_eq!(read.problems, [] as [String; 0]);
-        let names: Vec<_> = read.lines.iter().map(|line| (line.name.as_str(), line.is_plain)).collect();
+        let names: Vec<_> = read
+            .lines
+            .iter()
+            .map(|line| (line.name.as_str(), line.is_plain))
+            .collect();
         assert_eq!(names, [("ada", true), ("default", true), ("bob", false)]);
         assert_eq!(read.lines[0].hash, read.lines[2].hash);
         assert_eq!(
@@ -248,7 +262,11 @@ mod tests {
         let with = TokenLines::added("# ours\nada xyz", &line).unwrap();
         assert_eq!(with, format!("# ours\nada xyz\n{line}\n"));
         assert!(!with.contains(TOKEN), "only its hash is kept");
-        assert!(TokenLines::added(&with, &line).unwrap_err().contains("revoke it first"));
+        assert!(
+            TokenLines::added(&with, &line)
+                .unwrap_err()
+                .contains("revoke it first")
+        );
         assert_eq!(TokenLines::without(&with, "bob").unwrap(), "# ours\nada xyz\n");
         assert_eq!(
             TokenLines::without(&with, "ada").unwrap(),

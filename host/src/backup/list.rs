@@ -86,23 +86,34 @@ impl List {
 
     /// Reads a signed list. One of `trusted` must have signed it, if there are any. Returns who did.
     pub(super) fn read(text: &str, trusted: &[PublicKey]) -> Result<(List, PublicKey), Unlisted> {
-        let signed: Signed = serde_json::from_str(text).map_err(|err| Unlisted::Unreadable(err.to_string()))?;
+        let signed: Signed =
+            serde_json::from_str(text).map_err(|err| Unlisted::Unreadable(err.to_string()))?;
         if signed.list.format != FORMAT {
             return Err(Unlisted::Unreadable(format!(
                 "its format is {}, and this version reads {FORMAT}; use a newer tollgate",
                 signed.list.format
             )));
         }
-        let key: PublicKey = signed.public_key.parse().map_err(|err| Unlisted::Head(BadHead::Key(err)))?;
+        let key: PublicKey = signed
+            .public_key
+            .parse()
+            .map_err(|err| Unlisted::Head(BadHead::Key(err)))?;
         if !trusted.is_empty() && !trusted.contains(&key) {
             return Err(Unlisted::Head(BadHead::Foreign(signed.public_key)));
         }
-        let statement = signed.list.statement().map_err(|err| Unlisted::Unreadable(err.to_string()))?;
+        let statement = signed
+            .list
+            .statement()
+            .map_err(|err| Unlisted::Unreadable(err.to_string()))?;
         if !key.signed(&statement, &signed.signature) {
-            return Err(Unlisted::Unreadable("it was changed after it was signed".to_owned()));
+            return Err(Unlisted::Unreadable(
+                "it was changed after it was signed".to_owned(),
+            ));
         }
         if let Some(path) = signed.list.files.keys().find(|path| !is_plain(path)) {
-            return Err(Unlisted::Unreadable(format!("it names {path:?}, which is no path of a backup")));
+            return Err(Unlisted::Unreadable(format!(
+                "it names {path:?}, which is no path of a backup"
+            )));
         }
         Ok((signed.list, key))
     }
@@ -110,7 +121,10 @@ impl List {
     /// The text that is signed.
     fn statement(&self) -> io::Result<String> {
         let json = serde_json::to_string(self).map_err(io::Error::other)?;
-        Ok(format!("tollgate backup {FORMAT}\n{}\n", sha256_hex(json.as_bytes())))
+        Ok(format!(
+            "tollgate backup {FORMAT}\n{}\n",
+            sha256_hex(json.as_bytes())
+        ))
     }
 }
 
@@ -147,11 +161,21 @@ mod tests {
         let text = list.clone().signed(&key).unwrap();
         assert_eq!(List::read(&text, &[]).unwrap(), (list.clone(), key.public()));
         assert!(List::read(&text, &[other.public(), key.public()]).is_ok());
-        assert!(matches!(List::read(&text, &[other.public()]), Err(Unlisted::Head(BadHead::Foreign(_)))));
-        for (from, to) in [("\"bytes\": 5", "\"bytes\": 6"), ("artifacts/ab", "artifacts/ac"), ("\"format\": 1", "\"format\": 2")] {
+        assert!(matches!(
+            List::read(&text, &[other.public()]),
+            Err(Unlisted::Head(BadHead::Foreign(_)))
+        ));
+        for (from, to) in [
+            ("\"bytes\": 5", "\"bytes\": 6"),
+            ("artifacts/ab", "artifacts/ac"),
+            ("\"format\": 1", "\"format\": 2"),
+        ] {
             let changed = text.replace(from, to);
             assert_ne!(changed, text);
-            assert!(matches!(List::read(&changed, &[]), Err(Unlisted::Unreadable(_))), "{from}");
+            assert!(
+                matches!(List::read(&changed, &[]), Err(Unlisted::Unreadable(_))),
+                "{from}"
+            );
         }
         for path in ["../x", "/etc/passwd", "a/b/c", "a//b", "", "."] {
             let mut list = list.clone();

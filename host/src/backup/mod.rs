@@ -85,7 +85,9 @@ pub enum BackupError {
         hosts: usize,
     },
     /// There is a data directory already.
-    #[error("{0} is there already; pass --force to put the backup in its place (what is there is kept beside it), or name another with --data-dir")]
+    #[error(
+        "{0} is there already; pass --force to put the backup in its place (what is there is kept beside it), or name another with --data-dir"
+    )]
     Occupied(String),
 }
 
@@ -130,9 +132,14 @@ pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, Back
     if folder.canonicalize().is_ok_and(|folder| folder.starts_with(&own)) {
         return Err(BackupError::Inside(target.display().to_string()));
     }
+    // Made at its first use, which may be this one: it must be there when keys are copied.
+    let key = LedgerKey::open(data)?;
     let draft = tree::Draft::beside(&target)?;
     // Nothing is collected that the rows of this moment name, until it is copied.
-    let _kept = data.has("artifacts").then(|| tree::share(data, ARTIFACTS_LOCK)).transpose()?;
+    let _kept = data
+        .has("artifacts")
+        .then(|| tree::share(data, ARTIFACTS_LOCK))
+        .transpose()?;
     Database::existing(&data.database()).copy_to(&draft.path().join(DATABASE))?;
     let mut list = List::new(now_ms);
     copy_keys(data.dir(), &draft, &mut list).map_err(BackupError::io(data.path()))?;
@@ -140,13 +147,21 @@ pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, Back
         let from = data.private_dir(name)?;
         tree::copy(&from, &draft, name, &mut list).map_err(BackupError::io(&data.path().join(name)))?;
     }
-    list.add(DATABASE, tree::entry(draft.dir(), DATABASE).map_err(BackupError::io(draft.path()))?);
-    let key = LedgerKey::open(data)?;
+    list.add(
+        DATABASE,
+        tree::entry(draft.dir(), DATABASE).map_err(BackupError::io(draft.path()))?,
+    );
     let (verified, head) = sign(draft.path(), &key, now_ms)?;
     let line = serde_json::to_string(&HeadLine { head: head.clone() });
-    let line = line.map_err(io::Error::other).map_err(BackupError::io(draft.path()))? + "\n";
+    let line = line
+        .map_err(io::Error::other)
+        .map_err(BackupError::io(draft.path()))?
+        + "\n";
     tree::write(draft.dir(), HEAD, line.as_bytes()).map_err(BackupError::io(draft.path()))?;
-    list.add(HEAD, tree::entry(draft.dir(), HEAD).map_err(BackupError::io(draft.path()))?);
+    list.add(
+        HEAD,
+        tree::entry(draft.dir(), HEAD).map_err(BackupError::io(draft.path()))?,
+    );
     let (files, bytes) = (list.files().len(), list.bytes());
     let signed = list.signed(&key).map_err(BackupError::io(draft.path()))?;
     tree::write(draft.dir(), LIST, signed.as_bytes()).map_err(BackupError::io(draft.path()))?;
@@ -175,7 +190,9 @@ fn copy_keys(from: &Dir, draft: &tree::Draft, list: &mut List) -> io::Result<()>
 fn sign(copy: &Path, key: &LedgerKey, now_ms: i64) -> Result<(Verified, ExportedHead), BackupError> {
     let session = Database::existing(&copy.join(DATABASE)).read_session()?;
     if let Some(fault) = session.faults()?.first() {
-        return Err(BackupError::Broken(format!("SQLite finds in the database: {fault}")));
+        return Err(BackupError::Broken(format!(
+            "SQLite finds in the database: {fault}"
+        )));
     }
     let verified = session.verify(None, &[key.public()])?;
     if let Some(broken) = &verified.broken {

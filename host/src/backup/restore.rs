@@ -140,7 +140,10 @@ fn copy_into(from: &Dir, folder: &str, file: &str, draft: &tree::Draft) -> io::R
 /// Follows the ledger of a copy up to the head that was signed with the backup's key. How many rows it has.
 fn verify(draft: &tree::Draft, key: &PublicKey) -> Result<(u64, ExportedHead), BackupError> {
     let broken = |what: String| BackupError::Broken(what);
-    let text = draft.dir().read_to_string(HEAD).map_err(BackupError::io(draft.path()))?;
+    let text = draft
+        .dir()
+        .read_to_string(HEAD)
+        .map_err(BackupError::io(draft.path()))?;
     let HeadLine { head } =
         serde_json::from_str(&text).map_err(|err| BackupError::NotWhole(format!("{HEAD}: {err}")))?;
     head.check(std::slice::from_ref(key))?;

@@ -88,8 +88,15 @@ fn sync(dir: &Dir) -> io::Result<()> {
 pub(super) fn share(data: &DataDir, name: &str) -> Result<File, BackupError> {
     let path = data.path().join(name);
     let mut options = OpenOptions::new();
-    options.write(true).create(true).mode(0o600).follow(FollowSymlinks::No);
-    let file = data.dir().open_with(name, &options).map_err(BackupError::io(&path))?;
+    options
+        .write(true)
+        .create(true)
+        .mode(0o600)
+        .follow(FollowSymlinks::No);
+    let file = data
+        .dir()
+        .open_with(name, &options)
+        .map_err(BackupError::io(&path))?;
     flock(&file, FlockOperation::LockShared)
         .map_err(io::Error::from)
         .map_err(BackupError::io(&path))?;
@@ -174,6 +181,10 @@ pub(super) fn private_folder() -> cap_std::fs::DirBuilder {
 
 fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).follow(FollowSymlinks::No);
+    options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .follow(FollowSymlinks::No);
     options
 }

@@ -49,7 +49,11 @@ impl Backup {
             out::print_json(&json!(made));
             return Ok(ExitCode::SUCCESS);
         }
-        let key = made.head.seal.as_ref().map_or("", |seal| seal.public_key.as_str());
+        let key = made
+            .head
+            .seal
+            .as_ref()
+            .map_or("", |seal| seal.public_key.as_str());
         out::print(&format!(
             "{} has {} files with {} KiB; {} rows of the ledger hold together up to {}:{}\nsigned with the public key {key}; keep \
              that elsewhere, for `tollgate restore --public-key`",

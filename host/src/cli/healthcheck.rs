@@ -72,7 +72,10 @@ fn ask(address: SocketAddr) -> anyhow::Result<String> {
         .with_context(|| format!("{address} does not accept connections"))?;
     connection.set_read_timeout(Some(TIMEOUT))?;
     connection.set_write_timeout(Some(TIMEOUT))?;
-    write!(connection, "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    write!(
+        connection,
+        "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )?;
     let mut answer = Vec::new();
     connection
         .take(ANSWER)
@@ -91,7 +94,11 @@ fn ask(address: SocketAddr) -> anyhow::Result<String> {
 /// Whether a host works on the data directory whose database can be read.
 fn look(global: &Global, config: &Config) -> anyhow::Result<String> {
     let data = DataDir::existing(&config.data_dir(global.data_dir.as_deref())?)?;
-    ensure!(data.has(DATABASE), "there is no ledger in {}", data.path().display());
+    ensure!(
+        data.has(DATABASE),
+        "there is no ledger in {}",
+        data.path().display()
+    );
     let hosts = liveness::hosts_alive(&data)?;
     ensure!(!hosts.is_empty(), "no host works on {}", data.path().display());
     Database::existing(&data.database()).read_session()?.head()?;

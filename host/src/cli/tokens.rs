@@ -142,7 +142,11 @@ impl List {
                     vec![
                         line.name.clone(),
                         line.scopes.to_string(),
-                        if line.is_over(now) { format!("{end}, over") } else { end },
+                        if line.is_over(now) {
+                            format!("{end}, over")
+                        } else {
+                            end
+                        },
                         if line.is_plain { "the token" } else { "hash" }.to_owned(),
                     ]
                 })
@@ -172,7 +176,11 @@ impl Revoke {
         if global.json {
             out::print_json(&json!({ "revoked": self.name, "tokens_left": left, "token_file": path }));
         } else {
-            out::print(&format!("revoked {}; {left} tokens are left in {}", self.name, path.display()));
+            out::print(&format!(
+                "revoked {}; {left} tokens are left in {}",
+                self.name,
+                path.display()
+            ));
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -114,7 +114,10 @@ impl HttpLimits {
             ),
             ("server.limits.body_kib", self.body_kib != before.body_kib),
             ("server.limits.header_kib", self.header_kib != before.header_kib),
-            ("server.limits.request_sec", self.request_sec != before.request_sec),
+            (
+                "server.limits.request_sec",
+                self.request_sec != before.request_sec,
+            ),
         ];
         let changed = waiting.into_iter().filter(|(_, is_other)| *is_other);
         changed.map(|(key, _)| key).collect()

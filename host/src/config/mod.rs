@@ -448,7 +448,10 @@ impl Config {
             ("data_dir", self.data_dir != before.data_dir),
             ("server.http", server.http != was.http),
             ("server.allowed_hosts", server.allowed_hosts != was.allowed_hosts),
-            ("server.allowed_origins", server.allowed_origins != was.allowed_origins),
+            (
+                "server.allowed_origins",
+                server.allowed_origins != was.allowed_origins,
+            ),
             ("server.auth", server.auth != was.auth),
             ("ledger", self.ledger != before.ledger),
             ("artifacts", self.artifacts != before.artifacts),

@@ -36,10 +36,30 @@ pub fn prometheus() -> String {
         "Start of the process, in seconds since 1970.",
         started_ms().map(|ms| format!("{}.{:03}", ms / 1_000, ms % 1_000)),
     );
-    add("process_resident_memory_bytes", "gauge", "Memory in use.", whole(kib("VmRSS:")));
-    add("process_virtual_memory_bytes", "gauge", "Addresses in use.", whole(kib("VmSize:")));
-    add("process_threads", "gauge", "Threads.", whole(number(&status, "Threads:")));
-    add("process_open_fds", "gauge", "Open file descriptors.", whole(open_files()));
+    add(
+        "process_resident_memory_bytes",
+        "gauge",
+        "Memory in use.",
+        whole(kib("VmRSS:")),
+    );
+    add(
+        "process_virtual_memory_bytes",
+        "gauge",
+        "Addresses in use.",
+        whole(kib("VmSize:")),
+    );
+    add(
+        "process_threads",
+        "gauge",
+        "Threads.",
+        whole(number(&status, "Threads:")),
+    );
+    add(
+        "process_open_fds",
+        "gauge",
+        "Open file descriptors.",
+        whole(open_files()),
+    );
     add(
         "process_max_fds",
         "gauge",
@@ -85,8 +105,12 @@ mod tests {
     fn a_process_knows_itself() {
         let text = prometheus();
         let value = |name: &str| -> f64 {
-            let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-            line.unwrap_or_else(|| panic!("{name} in {text}")).parse().unwrap()
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix(&format!("{name} ")));
+            line.unwrap_or_else(|| panic!("{name} in {text}"))
+                .parse()
+                .unwrap()
         };
         assert!(value("process_resident_memory_bytes") > 1e6);
         assert!(value("process_virtual_memory_bytes") >= value("process_resident_memory_bytes"));

@@ -55,15 +55,33 @@ impl Vitals {
             .collect();
         let denials = labelled("policy", &denials);
         let help = "Verdicts of policies that refused a call, failures to judge included.";
-        figure(&mut text, "tollgate_policy_denials_total", "counter", help, &denials);
+        figure(
+            &mut text,
+            "tollgate_policy_denials_total",
+            "counter",
+            help,
+            &denials,
+        );
         let mut gauge = |name: &str, help: &str, value: u64| {
             figure(&mut text, name, "gauge", help, &[(String::new(), value)]);
         };
-        gauge("tollgate_writer_queue_jobs", "Jobs that wait for the writer.", self.writer_queue);
+        gauge(
+            "tollgate_writer_queue_jobs",
+            "Jobs that wait for the writer.",
+            self.writer_queue,
+        );
         if let Some(totals) = &self.totals {
-            gauge("tollgate_envelopes_open", "Envelopes that are open.", totals.open_envelopes);
+            gauge(
+                "tollgate_envelopes_open",
+                "Envelopes that are open.",
+                totals.open_envelopes,
+            );
             gauge("tollgate_ledger_rows", "Rows of the ledger.", totals.ledger_rows);
-            gauge("tollgate_database_bytes", "Bytes of the database.", totals.database_bytes);
+            gauge(
+                "tollgate_database_bytes",
+                "Bytes of the database.",
+                totals.database_bytes,
+            );
             gauge(
                 "tollgate_database_wal_bytes",
                 "Bytes of the database's write-ahead log.",
@@ -103,7 +121,13 @@ impl DoorFigures {
             .map(|(status, count)| (format!("{{status=\"{status}\"}}"), *count))
             .collect();
         let help = "Answers over HTTP that refuse a request, by status.";
-        figure(&mut text, "tollgate_http_refusals_total", "counter", help, &refusals);
+        figure(
+            &mut text,
+            "tollgate_http_refusals_total",
+            "counter",
+            help,
+            &refusals,
+        );
         text
     }
 }

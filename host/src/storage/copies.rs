@@ -143,9 +143,11 @@ mod tests {
     fn filled(place: &tempfile::TempDir, rows: u32) -> Database {
         let database = Database::open(&place.path().join("tollgate.db")).unwrap();
         let db = plain(&database.path);
-        db.execute_batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT); BEGIN").unwrap();
+        db.execute_batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT); BEGIN")
+            .unwrap();
         for _ in 0..rows {
-            db.execute("INSERT INTO notes (text) VALUES (?1)", ["x".repeat(2_000)]).unwrap();
+            db.execute("INSERT INTO notes (text) VALUES (?1)", ["x".repeat(2_000)])
+                .unwrap();
         }
         db.execute_batch("COMMIT").unwrap();
         database
@@ -168,7 +170,14 @@ mod tests {
             for number in 0..5 {
                 let file = place.path().join(format!("copy-{number}.db"));
                 database.copy_to(&file).unwrap();
-                assert!(Database::existing(&file).read_session().unwrap().faults().unwrap().is_empty());
+                assert!(
+                    Database::existing(&file)
+                        .read_session()
+                        .unwrap()
+                        .faults()
+                        .unwrap()
+                        .is_empty()
+                );
                 assert!(!place.path().join(format!("copy-{number}.db-wal")).exists());
                 let rows: i64 = plain(&file)
                     .query_row("SELECT count(*) FROM notes", [], |row| row.get(0))

@@ -51,7 +51,9 @@ impl Compact {
         let compacted = opened.database.compact(patience);
         let compacted = compacted.with_context(|| match hosts.len() {
             0 => "the database was not compacted".to_owned(),
-            hosts => format!("{hosts} hosts work on this data directory; stop them, or try again when they are idle"),
+            hosts => format!(
+                "{hosts} hosts work on this data directory; stop them, or try again when they are idle"
+            ),
         })?;
         let freed = compacted.before.saturating_sub(compacted.after);
         if global.json {

@@ -203,9 +203,10 @@ impl Door {
     /// Whether an identity may send requests of MCP at all.
     fn may_call(&self, identity: Option<&Identity>) -> Result<(), Response> {
         match identity {
-            Some(identity) if identity.rights().calls == Calls::None => {
-                Err(metadata::challenge(self, &Refused::Scope(Scope::Read.as_str().to_owned())))
-            }
+            Some(identity) if identity.rights().calls == Calls::None => Err(metadata::challenge(
+                self,
+                &Refused::Scope(Scope::Read.as_str().to_owned()),
+            )),
             _ => Ok(()),
         }
     }

@@ -50,9 +50,9 @@ pub(super) fn challenge(door: &Door, refused: &Refused) -> Response {
     };
     let remediation = match (refused, door.keeper.issuer()) {
         (Refused::NoKeys, _) => "Try again in a moment.".to_owned(),
-        (Refused::Scope(scope), None) => format!(
-            "Ask the operator for another token: tollgate tokens add NAME --scope {scope}."
-        ),
+        (Refused::Scope(scope), None) => {
+            format!("Ask the operator for another token: tollgate tokens add NAME --scope {scope}.")
+        }
         (_, Some(issuer)) => format!("Get a token from {}.", issuer.settings().issuer),
         (_, None) => "Send `Authorization: Bearer TOKEN` with a token of the operator's.".to_owned(),
     };
