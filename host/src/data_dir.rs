@@ -245,6 +245,11 @@ impl DataDir {
         &self.path
     }
 
+    /// The directory itself, for whoever copies it.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
     /// Where the database is. SQLite opens it itself.
     pub fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
@@ -412,6 +417,7 @@ fn is_private(metadata: &Metadata) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests make files as others could")]
 mod tests {
     use std::os::unix::fs::symlink;
 

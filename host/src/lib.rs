@@ -5,6 +5,7 @@
 mod additions;
 pub mod artifacts;
 pub mod auth;
+pub mod backup;
 pub mod budget;
 pub mod builtin;
 pub mod check;

@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::storage::{Database, MigrationError};
 
+/// Where the files are, in the data directory.
+const FOLDER: &str = "hosts";
 /// Most bytes of another host's file that are looked at.
 const MAX_NOTES: u64 = 1 << 20;
 
@@ -40,7 +42,7 @@ pub struct Host {
 impl Host {
     /// Joins, under an id of its own.
     pub fn join(data: &DataDir, id: String) -> Result<Host, DataDirError> {
-        let dir = data.private_dir("hosts")?;
+        let dir = data.private_dir(FOLDER)?;
         let failed = |source: io::Error| DataDirError::Io {
             what: format!("hosts/{id}"),
             path: data.path().display().to_string(),
@@ -174,6 +176,34 @@ impl Host {
         }
         Ok(taken)
     }
+}
+
+/// The hosts that work on a data directory now, for whoever is none of them.
+pub fn hosts_alive(data: &DataDir) -> Result<Vec<String>, DataDirError> {
+    if !data.has(FOLDER) {
+        return Ok(Vec::new());
+    }
+    let dir = data.private_dir(FOLDER)?;
+    let failed = |source: io::Error| DataDirError::Io {
+        what: FOLDER.to_owned(),
+        path: data.path().display().to_string(),
+        source,
+    };
+    let mut alive = Vec::new();
+    for entry in dir.entries().map_err(failed)? {
+        let id = entry.map_err(failed)?.file_name();
+        let mut options = OpenOptions::new();
+        options.write(true);
+        // One that is gone by now is nobody's.
+        let Ok(file) = dir.open_with(&id, &options) else {
+            continue;
+        };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            alive.push(id.to_string_lossy().into_owned());
+        }
+    }
+    alive.sort();
+    Ok(alive)
 }
 
 impl Drop for Host {

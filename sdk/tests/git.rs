@@ -257,6 +257,11 @@ fn run_all(place: &Place, session: &Session) -> Vec<String> {
         .collect()
 }
 
+/// What is done to a file of a repository.
+type Change = fn(&Path);
+/// The same, with something that it holds.
+type BoxedChange = Box<dyn Fn(&Path)>;
+
 #[test]
 fn no_setting_of_a_repository_starts_a_program() {
     let refused = [
@@ -905,7 +910,7 @@ fn pipe(path: &Path) {
 
 #[test]
 fn alternates_that_are_no_plain_short_file_are_refused() {
-    let changes: [(&str, fn(&Path)); 7] = [
+    let changes: [(&str, Change); 7] = [
         ("more than 65536 bytes", |file| {
             // Git would read all of it, and the last line leads away.
             let line = format!("{}\n", "#".repeat(99));
@@ -951,8 +956,8 @@ fn a_head_that_git_does_not_take_makes_no_repository() {
         "\u{feff}ref: refs/heads/main",
     ];
     let long = format!("ref: refs/heads/{}", "x".repeat(70_000));
-    let mut changes: Vec<Box<dyn Fn(&Path)>> = vec![
-        Box::new(|head| pipe(head)),
+    let mut changes: Vec<BoxedChange> = vec![
+        Box::new(pipe),
         Box::new(|head| std::fs::create_dir(head).unwrap()),
         Box::new(|_| ()),
         Box::new(|head| symlink("refs/heads/main", head).unwrap()),

@@ -150,6 +150,21 @@ fn a_call_finds_the_tools_that_only_the_compact_list_has() {
 }
 
 #[test]
+fn a_call_has_the_tools_that_a_server_would_have() {
+    let place = Place::with("[server]\nread_only = true\n");
+    let create = r##"{"title":"T","spec_markdown":"# Goal\ng","workspace":"w","initial_phase":"spec_draft","actor":"a","actor_role":"orchestrator"}"##;
+    let output = place.run(&["call", "task_create", create]);
+    assert!(
+        !output.status.success() && said(&output).contains("there is no tool"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(place.call("task_list", &json!({})).0, 0);
+    let output = place.run(&["call", "task_list", "--exclude-tools", "task_list"]);
+    assert!(said(&output).contains("there is no tool"), "{}", said(&output));
+}
+
+#[test]
 fn envelopes_are_numbers_for_programs() {
     let place = Place::new();
     place.call("envelope_open", &json!({ "limits": { "max_mutations": 7 } }));

@@ -28,7 +28,7 @@ pub(crate) fn place_with_tokens(config: &str) -> Place {
 }
 
 /// What a request without or with a token gets: status, challenge, and code of the refusal.
-async fn knock(server: &HttpServer, token: Option<&str>) -> String {
+pub(crate) async fn knock(server: &HttpServer, token: Option<&str>) -> String {
     let mut request = reqwest::Client::new()
         .post(&server.url)
         .header("content-type", "application/json")

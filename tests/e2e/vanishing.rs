@@ -198,7 +198,23 @@ fn no_other_configuration_on_a_data_directory_protects_less() {
     std::fs::create_dir(at("other")).unwrap();
     std::os::unix::fs::symlink(at("empty.toml"), at("link.toml")).unwrap();
     let relative = ["../empty.toml".to_owned(), "./../other/../weak.toml".to_owned()];
-    let named = ["weak.toml", "empty.toml", "half.toml", "link.toml", "gone.toml"].map(text);
+    // All keys, saying less.
+    std::fs::write(at("other-words.toml"), WHOLE.replacen("\"true\"", "\"false\"", 1)).unwrap();
+    std::fs::write(
+        at("writing.toml"),
+        WHOLE.replace("read_only = true", "read_only = false"),
+    )
+    .unwrap();
+    let named = [
+        "other-words.toml",
+        "writing.toml",
+        "weak.toml",
+        "empty.toml",
+        "half.toml",
+        "link.toml",
+        "gone.toml",
+    ]
+    .map(text);
     let mut configs: Vec<&str> = relative.iter().chain(&named).map(String::as_str).collect();
     configs.push("/dev/null");
     for config in configs {

@@ -1,32 +1,84 @@
 //! Who calls over HTTP: bearer tokens that the operator hands out, and those of an issuer.
 
 mod issuer;
+mod keyring;
 mod keys;
+mod scopes;
 mod tokens;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock as _, SystemClock};
+
+use keyring::Found;
 
 pub use issuer::{Issuer, IssuerSettings};
+pub use keyring::{Keyring, Refreshed, TokenError, new_token};
 pub use keys::{KeyError, KeySource};
-pub use tokens::{TokenError, Tokens};
+pub use scopes::{Calls, Rights, Scope, Scopes};
+pub use tokens::{TokenHash, TokenLine, TokenLines};
 
 /// Who a call is for, as the transport proved it: `token:NAME` or `ISSUER#SUBJECT`. Without one the
 /// caller has the machine itself: the command line, stdio, or HTTP that asks nobody who they are.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Identity(Arc<str>);
+///
+/// Identities are the same if their names are: rights are those of the token that one request brought.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    name: Arc<str>,
+    rights: Rights,
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Identity) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Identity {}
+
+impl Hash for Identity {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl PartialOrd for Identity {
+    fn partial_cmp(&self, other: &Identity) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Identity {
+    fn cmp(&self, other: &Identity) -> std::cmp::Ordering {
+        self.name.cmp(&other.name)
+    }
+}
 
 impl Identity {
     /// The holder of one of the operator's tokens.
-    fn of_token(name: &str) -> Identity {
-        Identity(format!("token:{name}").into())
+    fn of_token(name: &str, rights: Rights) -> Identity {
+        Identity {
+            name: format!("token:{name}").into(),
+            rights,
+        }
     }
 
     /// An issuer's subject. Issuers contain no `#`, so that no two subjects are called alike.
     fn of_subject(issuer: &str, subject: &str) -> Identity {
-        Identity(format!("{issuer}#{subject}").into())
+        Identity {
+            name: format!("{issuer}#{subject}").into(),
+            rights: Rights::default(),
+        }
+    }
+
+    /// What it may do.
+    pub fn rights(&self) -> Rights {
+        self.rights
     }
 
     /// Whether a name is written as identities are. Nobody who only claims one gets a name like that.
@@ -37,18 +89,21 @@ impl Identity {
     /// Any.
     #[cfg(test)]
     pub(crate) fn for_tests(name: &str) -> Identity {
-        Identity(name.into())
+        Identity {
+            name: name.into(),
+            rights: Rights::default(),
+        }
     }
 
     /// As ledger, policies and packs see it.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.name
     }
 }
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.name)
     }
 }
 
@@ -61,6 +116,9 @@ pub enum Refused {
     /// The token is not one that opens this door. What exactly is wrong is for the log.
     #[error("the bearer token is not valid: {0}")]
     Invalid(String),
+    /// The token was good once.
+    #[error("the bearer token has expired")]
+    Expired,
     /// The token is good, but not for this.
     #[error("the bearer token lacks the scope {0}")]
     Scope(String),
@@ -69,16 +127,25 @@ pub enum Refused {
     NoKeys,
 }
 
+/// Who brought a token.
+#[derive(Debug, Clone)]
+pub struct Bearer {
+    /// Whose it is.
+    pub identity: Identity,
+    /// Cancelled when the token is none any more. Tokens of an issuer end by themselves.
+    pub revoked: Option<CancellationToken>,
+}
+
 /// What opens the door: the operator's tokens, an issuer's, or both. With neither, it is open.
 #[derive(Debug, Default)]
 pub struct Doorkeeper {
-    tokens: Option<Tokens>,
+    tokens: Option<Arc<Keyring>>,
     issuer: Option<Issuer>,
 }
 
 impl Doorkeeper {
     /// A doorkeeper that knows these.
-    pub fn new(tokens: Option<Tokens>, issuer: Option<Issuer>) -> Doorkeeper {
+    pub fn new(tokens: Option<Arc<Keyring>>, issuer: Option<Issuer>) -> Doorkeeper {
         Doorkeeper { tokens, issuer }
     }
 
@@ -92,17 +159,34 @@ impl Doorkeeper {
         self.issuer.as_ref()
     }
 
+    /// The operator's tokens.
+    pub fn keyring(&self) -> Option<&Keyring> {
+        self.tokens.as_deref()
+    }
+
     /// Who brings this `Authorization` header. `None` if the door is open.
-    pub async fn identify(&self, authorization: Option<&str>) -> Result<Option<Identity>, Refused> {
+    pub async fn identify(&self, authorization: Option<&str>) -> Result<Option<Bearer>, Refused> {
         if self.is_open() {
             return Ok(None);
         }
         let token = authorization.and_then(bearer).ok_or(Refused::NoToken)?;
-        if let Some(identity) = self.tokens.as_ref().and_then(|tokens| tokens.find(token)) {
-            return Ok(Some(identity));
+        let found = self
+            .tokens
+            .as_ref()
+            .map(|tokens| tokens.find(token, SystemClock.now_ms()));
+        match found {
+            Some(Found::Valid(bearer)) => return Ok(Some(bearer)),
+            Some(Found::Expired) => return Err(Refused::Expired),
+            Some(Found::Unknown) | None => {}
         }
         match &self.issuer {
-            Some(issuer) => issuer.verify(token).await.map(Some),
+            Some(issuer) => {
+                let identity = issuer.verify(token).await?;
+                Ok(Some(Bearer {
+                    identity,
+                    revoked: None,
+                }))
+            }
             None => Err(Refused::Invalid("it is none of those configured".to_owned())),
         }
     }
@@ -131,13 +215,13 @@ mod tests {
     #[tokio::test]
     async fn an_open_door_asks_nobody_and_a_closed_one_everybody() {
         let open = Doorkeeper::default();
-        assert_eq!(open.identify(Some("Bearer whatever")).await, Ok(None));
+        assert!(open.identify(Some("Bearer whatever")).await.unwrap().is_none());
         let token = "0123456789abcdef0123456789abcdef";
-        let tokens = Tokens::parse(&format!("ada {token}\n")).unwrap();
-        let closed = Doorkeeper::new(Some(tokens), None);
+        let tokens = Keyring::open(None, Some(&format!("ada {token}\n")), |_| ()).unwrap();
+        let closed = Doorkeeper::new(tokens.map(Arc::new), None);
         let right = closed.identify(Some(&format!("Bearer {token}"))).await;
-        assert_eq!(right.unwrap().unwrap().as_str(), "token:ada");
-        assert_eq!(closed.identify(None).await, Err(Refused::NoToken));
+        assert_eq!(right.unwrap().unwrap().identity.as_str(), "token:ada");
+        assert_eq!(closed.identify(None).await.unwrap_err(), Refused::NoToken);
         let wrong = closed
             .identify(Some("Bearer 1123456789abcdef0123456789abcdef"))
             .await;

@@ -1,17 +1,16 @@
-//! The operator's own tokens: a file that only its owner may read, or one in the environment.
+//! Lines of the token file: names, tokens or their hashes, scopes and expiry. Pure.
+//!
+//! A hash is SHA-256 of a token. Slow hashes are for secrets that people choose: whoever has the file cannot guess a
+//! token of 256 random bits, however fast a guess is, and each request needs an answer at once.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
-use thiserror::Error;
+use tollgate_sdk::Timestamp;
 
-use super::Identity;
+use super::scopes::Scopes;
 use crate::config::is_name;
+use crate::hash::{hex, unhex};
 
 /// Who a token without a name belongs to.
 const UNNAMED: &str = "default";
@@ -19,200 +18,263 @@ const UNNAMED: &str = "default";
 const SHORTEST: usize = 32;
 /// Longest token, in bytes.
 const LONGEST: usize = 512;
-/// Largest file, in bytes.
-const MAX_FILE: u64 = 256 << 10;
+/// What a hash starts with.
+const HASHED: &str = "sha256:";
 
-/// Why tokens cannot be used. Never says what they are.
-#[derive(Debug, Error)]
-pub enum TokenError {
-    /// The file cannot be read or made.
-    #[error("the token file {path} cannot be used")]
-    Unusable {
-        /// Which file.
-        path: String,
-        #[source]
-        source: std::io::Error,
-    },
-    /// Others than its owner can read it.
-    #[error("the token file {0} can be read by others; run `chmod 600 {0}`")]
-    Exposed(String),
-    /// Everything that is wrong with the tokens.
-    #[error("{}", .0.join("\n"))]
-    Invalid(Vec<String>),
-}
+/// SHA-256 of a token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct TokenHash([u8; 32]);
 
-/// Tokens and whose they are. Only hashes are kept.
-pub struct Tokens(Vec<(Identity, [u8; 32])>);
-
-impl Tokens {
-    /// Reads a file of lines `NAME TOKEN` or `TOKEN`, `#` starting a comment. A file that is not there
-    /// is made, with one token of 256 random bits; `made` hears of it.
-    pub fn open(path: &Path, made: impl FnOnce(&Path)) -> Result<Tokens, TokenError> {
-        let unusable = |source| TokenError::Unusable {
-            path: path.display().to_string(),
-            source,
-        };
-        if !path.try_exists().map_err(unusable)? {
-            make(path).map_err(unusable)?;
-            made(path);
-        }
-        #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
-        let file = File::open(path).map_err(unusable)?;
-        if file.metadata().map_err(unusable)?.mode() & 0o077 != 0 {
-            return Err(TokenError::Exposed(path.display().to_string()));
-        }
-        let mut text = String::new();
-        file.take(MAX_FILE).read_to_string(&mut text).map_err(unusable)?;
-        Tokens::parse(&text).map_err(|problems| {
-            let placed = problems
-                .into_iter()
-                .map(|problem| format!("{}:{problem}", path.display()));
-            TokenError::Invalid(placed.collect())
-        })
+impl TokenHash {
+    /// The hash of a token.
+    pub fn of(token: &str) -> TokenHash {
+        TokenHash(Sha256::digest(token.as_bytes()).into())
     }
 
-    /// One token, of who has no name.
-    pub fn one(token: &str) -> Result<Tokens, TokenError> {
-        Tokens::parse(token.trim()).map_err(|problems| {
-            let placed = problems
-                .into_iter()
-                .map(|problem| format!("TOLLGATE_TOKEN:{problem}"));
-            TokenError::Invalid(placed.collect())
-        })
-    }
-
-    /// Both these and others.
-    #[must_use]
-    pub fn and(mut self, others: Tokens) -> Tokens {
-        self.0.extend(others.0);
-        self
-    }
-
-    /// Reads the lines. The error names each that is wrong, by its number.
-    pub(super) fn parse(text: &str) -> Result<Tokens, Vec<String>> {
-        let (mut tokens, mut problems): (Vec<(Identity, [u8; 32])>, Vec<String>) = Default::default();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            match entry(line) {
-                Ok((name, _)) if tokens.iter().any(|(known, _)| *known == Identity::of_token(name)) => {
-                    problems.push(format!("{}: a second token of {name}", number + 1));
-                }
-                Ok((name, token)) => tokens.push((Identity::of_token(name), hash(token))),
-                Err(problem) => problems.push(format!("{}: {problem}", number + 1)),
-            }
-        }
-        if tokens.is_empty() && problems.is_empty() {
-            problems.push("1: there is no token".to_owned());
-        }
-        if problems.is_empty() {
-            Ok(Tokens(tokens))
-        } else {
-            Err(problems)
-        }
-    }
-
-    /// Whose token this is. Takes as long whichever it is and whatever is like it.
-    pub fn find(&self, token: &str) -> Option<Identity> {
-        let presented = hash(token);
-        let mut found = None;
-        for (identity, known) in &self.0 {
-            if bool::from(known.ct_eq(&presented)) {
-                found = Some(identity.clone());
-            }
-        }
-        found
+    pub(super) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.0.iter().map(|(identity, _)| identity.as_str());
-        f.debug_tuple("Tokens").field(&names.collect::<Vec<_>>()).finish()
+        f.write_str("TokenHash(…)")
     }
 }
 
-fn entry(line: &str) -> Result<(&str, &str), String> {
-    let mut words = line.split_whitespace();
-    let (name, token) = match (words.next(), words.next(), words.next()) {
-        (Some(token), None, _) => (UNNAMED, token),
-        (Some(name), Some(token), None) => (name, token),
-        _ => return Err("a line is a token, or a name and a token".to_owned()),
-    };
-    if !is_name(name) {
-        return Err("a name has letters, digits, `-`, `_` and `.`, at most 64".to_owned());
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{HASHED}{}", hex(&self.0))
     }
-    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+}
+
+/// One line that names a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenLine {
+    /// Whose it is.
+    pub name: String,
+    /// Its hash.
+    pub hash: TokenHash,
+    /// Whether the file holds the token itself.
+    pub is_plain: bool,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// When it stops, in milliseconds since 1970.
+    pub expires_ms: Option<i64>,
+}
+
+impl TokenLine {
+    fn read(line: &str) -> Result<TokenLine, String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, token, options) = match words[..] {
+            [token] => (UNNAMED, token, &[][..]),
+            [name, token, ref options @ ..] => (name, token, options),
+            [] => return Err("a line is a token, or a name and a token".to_owned()),
+        };
+        if !is_name(name) {
+            return Err("a name has letters, digits, `-`, `_` and `.`, at most 64".to_owned());
+        }
+        let (hash, is_plain) = secret(token)?;
+        let mut read = TokenLine {
+            name: name.to_owned(),
+            hash,
+            is_plain,
+            scopes: Scopes::default(),
+            expires_ms: None,
+        };
+        for option in options {
+            read.option(option)?;
+        }
+        Ok(read)
+    }
+
+    fn option(&mut self, option: &str) -> Result<(), String> {
+        match option.split_once('=') {
+            Some(("scope", scopes)) => self.scopes = scopes.parse()?,
+            Some(("expires", time)) => {
+                let time = Timestamp::parse(time)
+                    .ok_or_else(|| "an expiry is written as expires=2027-01-31T00:00:00Z".to_owned())?;
+                self.expires_ms = Some(time.as_ms());
+            }
+            _ => {
+                return Err(
+                    "a line is a token, or a name and a token; scope=… and expires=… can follow".to_owned(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self, now_ms: i64) -> bool {
+        self.expires_ms.is_some_and(|end| end <= now_ms)
+    }
+}
+
+impl fmt::Display for TokenLine {
+    /// The line to keep, which never holds a token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} scope={}", self.name, self.hash, self.scopes)?;
+        match self.expires_ms {
+            Some(end) => write!(f, " expires={}", Timestamp::from_ms(end)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The hash that a word is or has, and whether the word is the token itself.
+fn secret(word: &str) -> Result<(TokenHash, bool), String> {
+    if let Some(digits) = word.strip_prefix(HASHED) {
+        let hash = unhex::<32>(digits).ok_or_else(|| {
+            format!("a hash is {HASHED} and 64 hex digits; write one with `tollgate tokens add`")
+        })?;
+        return Ok((TokenHash(hash), false));
+    }
+    if !word.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("a token has visible ASCII characters only".to_owned());
     }
-    if !(SHORTEST..=LONGEST).contains(&token.len()) {
-        return Err(format!("a token has {SHORTEST} to {LONGEST} characters"));
+    if !(SHORTEST..=LONGEST).contains(&word.len()) {
+        return Err(format!(
+            "a token has {SHORTEST} to {LONGEST} characters; make one with `tollgate tokens add NAME`"
+        ));
     }
-    Ok((name, token))
+    Ok((TokenHash::of(word), true))
 }
 
-fn hash(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
+/// What a token file says: the lines that are right, and what is wrong with the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenLines {
+    /// Lines that are right.
+    pub lines: Vec<TokenLine>,
+    /// What is wrong with each other line, by its number.
+    pub problems: Vec<String>,
 }
 
-fn make(path: &Path) -> std::io::Result<()> {
-    let mut random = [0_u8; 32];
-    getrandom::fill(&mut random).map_err(std::io::Error::other)?;
-    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    writeln!(file, "{token}")
+/// The line of a text without blanks and comments around it, if it says anything.
+fn said(line: &str) -> Option<&str> {
+    let line = line.trim();
+    (!line.is_empty() && !line.starts_with('#')).then_some(line)
+}
+
+impl TokenLines {
+    /// Reads lines `TOKEN` or `NAME TOKEN [scope=…] [expires=…]`, `#` starting a comment.
+    pub fn parse(text: &str) -> TokenLines {
+        let mut read = TokenLines::default();
+        for (number, line) in text.lines().enumerate() {
+            match said(line).map(TokenLine::read) {
+                None => {}
+                Some(Ok(line)) if read.lines.iter().any(|known| known.name == line.name) => {
+                    read.problems
+                        .push(format!("{}: a second token of {}", number + 1, line.name));
+                }
+                Some(Ok(line)) => read.lines.push(line),
+                Some(Err(problem)) => read.problems.push(format!("{}: {problem}", number + 1)),
+            }
+        }
+        read
+    }
+
+    /// A text with one more line.
+    pub fn added(text: &str, line: &TokenLine) -> Result<String, String> {
+        let read = TokenLines::parse(text);
+        if read.lines.iter().any(|known| known.name == line.name) {
+            return Err(format!(
+                "{0} has a token already; revoke it first: tollgate tokens revoke {0}",
+                line.name
+            ));
+        }
+        let end = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        Ok(format!("{text}{end}{line}\n"))
+    }
+
+    /// A text without the lines of a name. Comments and other lines stay as they are.
+    pub fn without(text: &str, name: &str) -> Result<String, String> {
+        // A line that is wrong in its second half is its name's as well: what is revoked must be gone.
+        let is_theirs = |line: &str| {
+            said(line).is_some_and(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+                [_] => name == UNNAMED,
+                [named, ..] => named == name,
+                [] => false,
+            })
+        };
+        if !text.lines().any(is_theirs) {
+            let read = TokenLines::parse(text);
+            let names: Vec<&str> = read.lines.iter().map(|line| line.name.as_str()).collect();
+            return Err(format!(
+                "{name} has no token; there are tokens of: {}",
+                names.join(", ")
+            ));
+        }
+        let kept = text.lines().filter(|line| !is_theirs(line));
+        Ok(kept.map(|line| format!("{line}\n")).collect())
+    }
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
     #[test]
     fn tokens_have_owners_and_every_bad_line_is_named() {
-        let tokens = Tokens::parse(&format!("# ours\nada {TOKEN}\n\n{TOKEN}x\n")).unwrap();
-        assert_eq!(tokens.find(TOKEN).unwrap().as_str(), "token:ada");
+        let hash = TokenHash::of(TOKEN);
+        let read = TokenLines::parse(&format!(
+            "# ours\nada {TOKEN}\n\n{TOKEN}x\nbob {hash} scope=read,see-all expires=2027-01-01T00:00:00Z\n"
+        ));
+        assert_eq!(read.problems, [] as [String; 0]);
+        let names: Vec<_> = read
+            .lines
+            .iter()
+            .map(|line| (line.name.as_str(), line.is_plain))
+            .collect();
+        assert_eq!(names, [("ada", true), ("default", true), ("bob", false)]);
+        assert_eq!(read.lines[0].hash, read.lines[2].hash);
         assert_eq!(
-            tokens.find(&format!("{TOKEN}x")).unwrap().as_str(),
-            "token:default"
+            read.lines[2].to_string(),
+            format!("bob {hash} scope=read,see-all expires=2027-01-01T00:00:00.000Z")
         );
-        assert_eq!(tokens.find(""), None);
-        assert_eq!(format!("{tokens:?}"), r#"Tokens(["token:ada", "token:default"])"#);
-        let problems = Tokens::parse(&format!("ada {TOKEN}\nada {TOKEN}x\na/b {TOKEN}\nshort\na b c\n"));
+        let again = TokenLines::parse(&read.lines[2].to_string());
+        assert_eq!(again.lines, read.lines[2..]);
+        let bad = TokenLines::parse(&format!(
+            "ada {TOKEN}\nada {TOKEN}x\na/b {TOKEN}\nshort\na {TOKEN} c\nb {TOKEN} scope=admin\nc {TOKEN} expires=soon\n\
+             d sha256:12\neve nineteen-characters\n"
+        ));
         expect_test::expect![[r#"
             2: a second token of ada
             3: a name has letters, digits, `-`, `_` and `.`, at most 64
-            4: a token has 32 to 512 characters
-            5: a line is a token, or a name and a token"#]]
-        .assert_eq(&problems.unwrap_err().join("\n"));
-        assert_eq!(Tokens::parse("# none\n").unwrap_err(), ["1: there is no token"]);
+            4: a token has 32 to 512 characters; make one with `tollgate tokens add NAME`
+            5: a line is a token, or a name and a token; scope=… and expires=… can follow
+            6: a scope is read, write, metrics or see-all
+            7: an expiry is written as expires=2027-01-31T00:00:00Z
+            8: a hash is sha256: and 64 hex digits; write one with `tollgate tokens add`
+            9: a token has 32 to 512 characters; make one with `tollgate tokens add NAME`"#]]
+        .assert_eq(&bad.problems.join("\n"));
     }
 
     #[test]
-    fn a_missing_file_is_made_for_its_owner_alone_and_an_exposed_one_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("token");
-        let mut told = false;
-        Tokens::open(&path, |_| told = true).unwrap();
-        assert!(told);
-        let token = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(token.trim().len(), 64);
-        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        let again = Tokens::open(&path, |_| panic!("it is there")).unwrap();
-        assert_eq!(again.find(token.trim()).unwrap().as_str(), "token:default");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        let refused = Tokens::open(&path, |_| ()).unwrap_err();
-        assert!(matches!(refused, TokenError::Exposed(_)), "{refused}");
+    fn lines_come_and_go_and_what_is_around_them_stays() {
+        let line = TokenLines::parse(&format!("bob {TOKEN}")).lines.remove(0);
+        let with = TokenLines::added("# ours\nada xyz", &line).unwrap();
+        assert_eq!(with, format!("# ours\nada xyz\n{line}\n"));
+        assert!(!with.contains(TOKEN), "only its hash is kept");
+        assert!(
+            TokenLines::added(&with, &line)
+                .unwrap_err()
+                .contains("revoke it first")
+        );
+        assert_eq!(TokenLines::without(&with, "bob").unwrap(), "# ours\nada xyz\n");
+        assert_eq!(
+            TokenLines::without(&with, "ada").unwrap(),
+            format!("# ours\n{line}\n"),
+            "a line that is wrong goes, too"
+        );
+        assert_eq!(TokenLines::without(&format!("{TOKEN}\n"), "default").unwrap(), "");
+        let none = TokenLines::without(&with, "eve").unwrap_err();
+        assert_eq!(none, "eve has no token; there are tokens of: bob");
     }
 }

@@ -9,10 +9,9 @@ use tollgate::config::Config;
 use tollgate::data_dir::DataDir;
 use tollgate::deadline::Cancel;
 use tollgate::gate::{self, Answers, Caller};
-use tollgate::host::Choice;
 use tollgate::progress::Progress;
 
-use super::{Global, file, out};
+use super::{Filters, Global, file, out};
 
 #[derive(Debug, Args)]
 pub(super) struct Call {
@@ -21,9 +20,8 @@ pub(super) struct Call {
     /// Its arguments: JSON, @FILE, or - for standard input
     #[arg(default_value = "{}", value_name = "JSON|@FILE|-")]
     arguments: String,
-    /// Load only these packs, `core` being the host's own tools
-    #[arg(long, value_delimiter = ',', value_name = "PACK,…", env = "TOLLGATE_PACKS")]
-    packs: Vec<String>,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 impl Call {
@@ -33,10 +31,8 @@ impl Call {
         let config = Config::load(global.config.as_deref())?;
         let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
         super::reload::check_start(global, &data, &config)?;
-        let choice = Choice {
-            packs: self.packs,
-            ..Choice::default()
-        };
+        // What a server of this configuration does not have, cannot be called here either.
+        let choice = self.filters.choice(&config)?;
         let gate = super::open(global, &config, &choice).await?;
         let call = gate::Call {
             tool: self.tool,

@@ -141,12 +141,47 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("ledger prune", &["tollgate ledger prune --dry-run"]),
+    (
+        "ledger compact",
+        &[
+            "tollgate ledger compact --dry-run               # how much there is to gain",
+            "tollgate ledger compact",
+        ],
+    ),
     ("ledger mirror", &["tollgate ledger mirror"]),
     ("envelopes", &["tollgate envelopes --open"]),
     (
         "stats",
         &["tollgate stats --since 7d", "tollgate stats --pack tasks"],
     ),
+    (
+        "backup",
+        &["tollgate backup /mnt/backup/tollgate-monday     # hosts may run"],
+    ),
+    (
+        "restore",
+        &[
+            "tollgate restore /mnt/backup/tollgate-monday",
+            "tollgate --data-dir elsewhere restore /mnt/backup/tollgate-monday  # only to look at it",
+        ],
+    ),
+    (
+        "healthcheck",
+        &[
+            "tollgate healthcheck --http 8765                # in a container's HEALTHCHECK",
+            "tollgate --json healthcheck",
+        ],
+    ),
+    (
+        "tokens add",
+        &[
+            "tollgate tokens add ada --expires 90d",
+            "tollgate tokens add prometheus --scope metrics  # for a scraper",
+            "tollgate tokens add team-lead --scope see-all   # reads what everybody did",
+        ],
+    ),
+    ("tokens list", &["tollgate tokens list"]),
+    ("tokens revoke", &["tollgate tokens revoke ada"]),
     (
         "completions",
         &[

@@ -1,5 +1,6 @@
 //! The command line: one file for each command.
 
+mod backup;
 mod call;
 mod clients;
 mod component;
@@ -7,6 +8,7 @@ mod doctor;
 mod envelopes;
 mod examples;
 mod file;
+mod healthcheck;
 mod init;
 mod ledger;
 mod log;
@@ -18,6 +20,7 @@ mod reload;
 mod serve;
 mod shell;
 mod stats;
+mod tokens;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -126,6 +129,16 @@ enum Command {
     Envelopes(envelopes::Envelopes),
     /// Show how often each tool was called, how long it took, and how it failed
     Stats(stats::Stats),
+    /// Copy the data directory while hosts run
+    Backup(backup::Backup),
+    /// Make a data directory of a backup
+    Restore(backup::Restore),
+    /// Say by the exit code whether a server works
+    #[command(name = "healthcheck")]
+    HealthCheck(healthcheck::HealthCheck),
+    /// Make and revoke bearer tokens of a server over HTTP
+    #[command(subcommand)]
+    Tokens(tokens::Tokens),
     /// Print what a shell completes commands with
     Completions(shell::Completions),
     /// Write the manual's pages
@@ -264,6 +277,10 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global),
         Command::Stats(stats) => stats.run(global),
+        Command::Backup(backup) => backup.run(global),
+        Command::Restore(restore) => restore.run(global),
+        Command::HealthCheck(check) => check.run(global),
+        Command::Tokens(tokens) => tokens.run(global),
         Command::Completions(completions) => Ok(completions.run()),
         Command::Man(manual) => manual.run(),
         Command::CompileComponent(flags) => compile::run_child(&flags).map(|()| ExitCode::SUCCESS),

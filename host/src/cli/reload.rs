@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use tollgate::config::Config;
+use tokio::sync;
+use tollgate::auth::{Keyring, Refreshed};
 use tollgate::config::protections::{self, Records};
+use tollgate::config::{Caps, Config};
 use tollgate::data_dir::DataDir;
 use tollgate::gate::Gate;
 use tollgate::host::Site;
@@ -24,6 +26,8 @@ pub(super) struct Reload {
     pub(super) site: Arc<Site>,
     pub(super) gate: Arc<Gate>,
     pub(super) listings: Arc<Listings>,
+    /// What a server over HTTP hears of its limits.
+    pub(super) bounds: sync::watch::Sender<Caps>,
     /// The one that is in force.
     pub(super) config: Config,
 }
@@ -100,6 +104,9 @@ impl Reload {
         let listing = Listing::new(&next.catalog, self.filters.schemas(&config));
         self.gate.replace(next);
         self.listings.replace(listing);
+        let caps = config.server.limits.caps();
+        self.bounds
+            .send_if_modified(|now| std::mem::replace(now, caps.clone()) != caps);
         watch.follow(files);
         for key in config.waiting_for_a_start(&self.config) {
             tracing::warn!("a change of {key} takes effect at the next start");
@@ -125,6 +132,35 @@ impl Reload {
     }
 }
 
+/// The tokens that a server over HTTP goes by, and the watch over their file.
+pub(super) struct Keys {
+    pub(super) keyring: Arc<Keyring>,
+    pub(super) watch: Watch,
+}
+
+impl Keys {
+    /// Takes over the file whenever it changes, and at SIGHUP, whatever the configuration says then.
+    pub(super) async fn keep_up(mut self) {
+        loop {
+            self.watch.next().await;
+            match self.keyring.refresh() {
+                Ok(Refreshed { added, removed }) => {
+                    let say = |what: &str, names: &[String]| match names {
+                        [] => {}
+                        names => log::notice(&format!("tokens {what}: {}", names.join(", "))),
+                    };
+                    say("that are none any more", &removed);
+                    say("that are new", &added);
+                }
+                Err(err) => tracing::error!(
+                    "the token file is not as it should be; tokens that it lacks stopped, and new ones are not taken: {:#}",
+                    anyhow::Error::from(err)
+                ),
+            }
+        }
+    }
+}
+
 /// Refuses to make calls without policies that judged calls before under this configuration, or with less than other
 /// configurations protect on this data directory, and says what else it lacks.
 pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> anyhow::Result<()> {
@@ -138,8 +174,7 @@ pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> a
         .flatten();
     let lost: BTreeSet<String> = own
         .into_iter()
-        .flat_map(|record| record.protections)
-        .filter(|key| !has.contains(key))
+        .flat_map(|record| protections::lost(&record.protections, &has))
         .collect();
     let gone = protections::policies(&lost).into_iter().collect::<Vec<_>>();
     let shown = path
@@ -183,7 +218,7 @@ pub(super) fn remember_more(site: &Site, config: &Config) -> anyhow::Result<()> 
             records
                 .of(path)?
                 .into_iter()
-                .flat_map(|record| record.protections),
+                .flat_map(|record| protections::lasting(record.protections)),
         );
         records.remember(path, protections)?;
     }

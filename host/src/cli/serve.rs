@@ -8,12 +8,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use tollgate::auth::Tokens;
-use tollgate::config::Server;
+use tollgate::auth::Keyring;
+use tollgate::config::{Caps, Server};
 use tollgate::gate::Gate;
 use tollgate::mcp::{self, Handler, Listing, Listings, Serving};
 use tollgate::packs::Haste;
 use tollgate::telemetry::{Exporter, Queue, Settings};
+
+use tokio::sync::watch;
+use tollgate::watch::Watch;
 
 use super::reload::{self, Reload};
 use super::{Filters, Global, log, out};
@@ -59,9 +62,11 @@ impl Serve {
         }
         let listings = Arc::new(Listings::new(listing));
         let address = self.http.or(config.server.http);
+        let (bounds, caps) = watch::channel(config.server.limits.caps());
         let serving = address
-            .map(|address| self.serving(&config.server, address))
+            .map(|address| self.serving(&config.server, address, caps))
             .transpose()?;
+        let (serving, keeping) = serving.unzip();
         let catching_up = {
             let gate = Arc::clone(&gate);
             tokio::spawn(async move { gate.catch_up().await })
@@ -75,49 +80,59 @@ impl Serve {
             site: Arc::new(site),
             gate: Arc::clone(&gate),
             listings: Arc::clone(&listings),
+            bounds,
             config,
         };
         let reloading = tokio::spawn(reload.keep_up(watch, workspaces));
+        let keeping = keeping.flatten().map(|keys| tokio::spawn(keys.keep_up()));
         serve(serving, &gate, listings).await?;
         reloading.abort();
+        if let Some(keeping) = keeping {
+            keeping.abort();
+        }
         // It lets go of the gate, which ends here.
         let _ = reloading.await;
         gate.stop();
         let _ = catching_up.await;
         gate.flush().await;
+        // Sessions over HTTP end with the host, and with them what their clients left open.
+        gate.end_connections().await;
         if let Some(exporter) = exporter {
             exporter.stop().await;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn serving(&self, server: &Server, address: SocketAddr) -> anyhow::Result<Serving> {
+    fn serving(
+        &self,
+        server: &Server,
+        address: SocketAddr,
+        caps: watch::Receiver<Caps>,
+    ) -> anyhow::Result<(Serving, Option<reload::Keys>)> {
         let mut auth = server.auth.clone();
         auth.token_file = self.token_file.clone().or(auth.token_file);
-        let filed = auth.token_file.as_deref().map(|path| {
-            Tokens::open(path, |made| {
-                out::warn(&format!("made {} with a new token", made.display()));
-            })
-        });
+        // Watched before it is read, so that no change after that goes unnoticed.
+        let mut watch = Watch::new().context("the process cannot be told of changes")?;
+        watch.follow(auth.token_file.iter().cloned().collect());
         // Not a flag: everybody on the machine sees those.
-        let named = std::env::var("TOLLGATE_TOKEN")
-            .ok()
-            .map(|token| Tokens::one(&token));
-        let tokens = match (filed.transpose()?, named.transpose()?) {
-            (Some(filed), Some(named)) => Some(filed.and(named)),
-            (filed, named) => filed.or(named),
-        };
+        let named = std::env::var("TOLLGATE_TOKEN").ok();
+        let tokens = Keyring::open(auth.token_file.as_deref(), named.as_deref(), |made| {
+            out::warn(&format!("made {} with a new token", made.display()));
+        })?;
+        let tokens = tokens.map(Arc::new);
         if tokens.is_some() && !address.ip().is_loopback() {
             out::warn("tokens travel unencrypted; let a proxy speak TLS with other machines");
         }
-        Ok(Serving {
+        let keys = tokens.clone().map(|keyring| reload::Keys { keyring, watch });
+        let serving = Serving {
             address,
             hosts: server.allowed_hosts.clone(),
             origins: server.allowed_origins.clone(),
             tokens,
-            caps: server.limits.caps(),
+            caps,
             auth,
-        })
+        };
+        Ok((serving, keys))
     }
 }
 

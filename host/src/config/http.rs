@@ -100,6 +100,30 @@ impl HttpLimits {
     }
 }
 
+impl HttpLimits {
+    /// Which of these a running server does not take over: they are the connections' own from their start.
+    pub(super) fn waiting_for_a_start(&self, before: &HttpLimits) -> Vec<&'static str> {
+        let waiting = [
+            (
+                "server.limits.max_connections",
+                self.max_connections != before.max_connections,
+            ),
+            (
+                "server.limits.max_connections_per_peer",
+                self.max_connections_per_peer != before.max_connections_per_peer,
+            ),
+            ("server.limits.body_kib", self.body_kib != before.body_kib),
+            ("server.limits.header_kib", self.header_kib != before.header_kib),
+            (
+                "server.limits.request_sec",
+                self.request_sec != before.request_sec,
+            ),
+        ];
+        let changed = waiting.into_iter().filter(|(_, is_other)| *is_other);
+        changed.map(|(key, _)| key).collect()
+    }
+}
+
 /// How much HTTP may take at once, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caps {
@@ -125,6 +149,22 @@ pub struct Caps {
     pub idle_session: Duration,
     /// Time to finish calls when the process is asked to stop.
     pub drain: Duration,
+}
+
+impl Caps {
+    /// The same with those of other limits that a running server takes over.
+    #[must_use]
+    pub fn with_live(&self, next: &Caps) -> Caps {
+        Caps {
+            sessions: next.sessions,
+            in_flight: next.in_flight,
+            in_flight_per_client: next.in_flight_per_client,
+            requests_per_sec: next.requests_per_sec,
+            idle_session: next.idle_session,
+            drain: next.drain,
+            ..self.clone()
+        }
+    }
 }
 
 impl Default for Caps {

@@ -336,10 +336,9 @@ impl Config {
         remembered: Option<&BTreeSet<String>>,
     ) -> Result<(), ConfigError> {
         let (had, has) = (before.protections(), self.protections());
-        let lost = had.difference(&has);
-        let lost: BTreeSet<String> = lost
-            .filter(|key| remembered.is_none_or(|remembered| remembered.contains(*key)))
-            .cloned()
+        let lost: BTreeSet<String> = protections::lost(&had, &has)
+            .into_iter()
+            .filter(|key| remembered.is_none_or(|remembered| remembered.contains(key)))
             .collect();
         if lost.is_empty() {
             return Ok(());
@@ -448,18 +447,24 @@ impl Config {
 
     /// Keys whose values are others in a configuration before, and which a host that runs cannot take over.
     pub fn waiting_for_a_start(&self, before: &Config) -> Vec<&'static str> {
-        [
+        let (server, was) = (&self.server, &before.server);
+        let waiting = [
             ("data_dir", self.data_dir != before.data_dir),
             ("cache_dir", self.cache_dir != before.cache_dir),
-            ("server.http", self.server.http != before.server.http),
+            ("server.http", server.http != was.http),
+            ("server.allowed_hosts", server.allowed_hosts != was.allowed_hosts),
+            (
+                "server.allowed_origins",
+                server.allowed_origins != was.allowed_origins,
+            ),
+            ("server.auth", server.auth != was.auth),
             ("ledger", self.ledger != before.ledger),
             ("artifacts", self.artifacts != before.artifacts),
             ("telemetry", self.telemetry != before.telemetry),
-        ]
-        .into_iter()
-        .filter(|(_, is_other)| *is_other)
-        .map(|(key, _)| key)
-        .collect()
+        ];
+        let changed = waiting.into_iter().filter(|(_, is_other)| *is_other);
+        let limits = server.limits.waiting_for_a_start(&was.limits);
+        changed.map(|(key, _)| key).chain(limits).collect()
     }
 
     /// Where data lives: what a flag says, what the file says, or the user's data directory.

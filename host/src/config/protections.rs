@@ -56,6 +56,21 @@ const GIVING: &[&str] = &[
     "policies.*.tools",
 ];
 
+/// Stands in the key that holds a policy to every word of its table.
+const SAYS: &str = " says ";
+
+/// What one version of a file protects and a later one does not. An edit of a policy is its operator's to make; another
+/// file has to say the same.
+pub fn lost(had: &BTreeSet<String>, has: &BTreeSet<String>) -> BTreeSet<String> {
+    let lost = had.difference(has).filter(|key| !key.contains(SAYS));
+    lost.cloned().collect()
+}
+
+/// Protections without what was said of policies at the time.
+pub fn lasting(protections: BTreeSet<String>) -> impl Iterator<Item = String> {
+    protections.into_iter().filter(|key| !key.contains(SAYS))
+}
+
 /// Why records of protections cannot be used.
 #[derive(Debug, Error)]
 pub enum RecordError {
@@ -121,7 +136,10 @@ pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String
     let told = all
         .iter()
         .filter(|key| !is_part(key))
-        .map(|key| key.replace('/', "."));
+        .map(|key| match key.split_once(SAYS) {
+            Some((policy, _)) => format!("what {} says", policy.replace('/', ".")),
+            None => key.replace('/', "."),
+        });
     told.collect::<Vec<_>>().join(", ")
 }
 
@@ -135,6 +153,17 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
         }
         if policy.get("fail_open").and_then(Value::as_bool) != Some(true) {
             found.insert(format!("policies/{name} fail_open false"));
+        }
+        let says = hash::sha256_hex(policy.to_string().as_bytes());
+        found.insert(format!("policies/{name}{SAYS}{}", &says[..16]));
+    }
+    // Said, and giving: a server that is not read-only, and a pack that is on.
+    if said.get("server").and_then(|server| server.get("read_only")) == Some(&Value::Boolean(false)) {
+        found.remove("server/read_only");
+    }
+    for (name, pack) in tables(said.get("packs")) {
+        if pack.get("enabled") == Some(&Value::Boolean(true)) {
+            found.remove(&format!("packs/{name}/enabled"));
         }
     }
     // Built-in packs are granted everything unless grants are said; to others grants only give.
@@ -406,6 +435,7 @@ pub fn canonical(config: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests make files as others could")]
 mod tests {
     use super::*;
 

@@ -8,6 +8,7 @@ use tollgate_sdk::{NextCall, ToolError};
 use super::envelope_view::EnvelopeView;
 use super::operations::{self, ReportView};
 use super::{CoreCx, Tool, storage};
+use crate::auth::Identity;
 use crate::envelope::{Limits, Standing, State};
 use crate::packs::{Effect, Tier};
 use crate::storage::{Envelope, EnvelopeFilter};
@@ -158,7 +159,7 @@ impl Tool for Get {
     type Output = EnvelopeView;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {
-        view(cx, find(cx, &self.envelope_id)?)?
+        view(cx, look_at(cx, &self.envelope_id)?)?
             .with_flags(cx.session)
             .map_err(storage)
     }
@@ -217,14 +218,14 @@ impl Tool for List {
         let before = match &self.cursor {
             None => None,
             Some(id) => {
-                let last = find(cx, id)?;
+                let last = look_at(cx, id)?;
                 Some((last.opened_at, last.id))
             }
         };
         let filter = EnvelopeFilter {
             state: self.state,
             workspace: self.workspace,
-            identity: cx.identity.cloned(),
+            identity: cx.looks_at().cloned(),
             before,
         };
         let limit = self.limit.clamp(1, 100);
@@ -254,11 +255,20 @@ fn view(cx: &CoreCx<'_>, envelope: Envelope) -> Result<EnvelopeView, ToolError> 
 }
 
 /// An envelope of the caller's by its id, or a refusal that says how to find it.
-pub(super) fn find(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
+fn find(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
+    visible(cx, id, cx.identity)
+}
+
+/// The same of one that the caller may look at, though it may be somebody else's.
+pub(super) fn look_at(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
+    visible(cx, id, cx.looks_at())
+}
+
+fn visible(cx: &CoreCx<'_>, id: &str, to: Option<&Identity>) -> Result<Envelope, ToolError> {
     cx.session
         .envelope(id)
         .map_err(storage)?
-        .filter(|envelope| envelope.is_visible(cx.identity))
+        .filter(|envelope| envelope.is_visible(to))
         .ok_or_else(|| unknown(id))
 }
 

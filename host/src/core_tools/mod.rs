@@ -60,6 +60,11 @@ pub struct CoreCx<'a> {
 }
 
 impl CoreCx<'_> {
+    /// Whose operations and envelopes the caller may look at: those of one identity, or everybody's.
+    fn looks_at(&self) -> Option<&Identity> {
+        self.identity.filter(|identity| !identity.rights().sees_all)
+    }
+
     /// The commit that a workspace is at, if it is a registered work tree of Git.
     fn git_head(&self, workspace: Option<&str>) -> Option<String> {
         self.workspaces.get(workspace?)?.git_head()

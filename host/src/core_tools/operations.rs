@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollgate_sdk::{Blocker, Timestamp, ToolError};
 
 use super::envelope_view::EnvelopeView;
-use super::envelopes::{self, find};
+use super::envelopes::{self, look_at};
 use super::{CoreCx, Tool, storage};
 use crate::clock;
 use crate::ledger::report::{Changed, Refused, Repeated, Step, Story};
@@ -80,7 +80,7 @@ impl Tool for Query {
 
     fn run(self, cx: &CoreCx<'_>) -> Result<Page, ToolError> {
         let limit = self.limit.clamp(1, 200);
-        let actor = match (cx.identity, self.actor) {
+        let actor = match (cx.looks_at(), self.actor) {
             // Its own are all that an identity sees.
             (Some(me), Some(actor)) if actor != me.as_str() => return Ok(Page::default()),
             (Some(me), _) => Some(me.as_str().to_owned()),
@@ -220,7 +220,7 @@ impl Tool for Report {
     type Output = ReportView;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<ReportView, ToolError> {
-        let envelope = find(cx, &self.envelope_id)?;
+        let envelope = look_at(cx, &self.envelope_id)?;
         report(cx.session, envelope, cx.boot_ms).map_err(storage)
     }
 

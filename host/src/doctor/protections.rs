@@ -26,7 +26,7 @@ pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     let Some(own) = own else {
         return Vec::from_iter(missing);
     };
-    let lost: BTreeSet<String> = own.protections.difference(&has).cloned().collect();
+    let lost = protections::lost(&own.protections, &has);
     let gone = protections::policies(&lost);
     if !gone.is_empty() {
         let what = format!(

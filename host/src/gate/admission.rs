@@ -8,6 +8,7 @@ use tollgate_sdk::{Blocker, NextCall, ToolError};
 
 use super::Caller;
 use super::members::Member;
+use crate::auth::Calls;
 use crate::core_tools::{self, Require};
 use crate::envelope::{Charge, Refusal, Standing};
 use crate::packs::{Body, ENVELOPE_ARGUMENT, Effect, Pack, ToolEntry};
@@ -89,6 +90,27 @@ pub(super) fn first(caller: &Caller) -> Result<(), ToolError> {
     )
     .remediation("Give each request of a session an id of its own. To learn how the first one ended, look it up in the ledger.")
     .context("request_id", crate::text::clean(id)))
+}
+
+/// Whether the caller's token is for calls of tools like this one.
+pub(super) fn may_call(tool: &ToolEntry, caller: &Caller) -> Result<(), ToolError> {
+    let calls = caller
+        .identity
+        .as_ref()
+        .map_or(Calls::All, |identity| identity.rights().calls);
+    let may = match (calls, tool.spec.effect) {
+        (Calls::All, _) | (Calls::Reads, Effect::Read) => true,
+        (Calls::Reads | Calls::None, _) => false,
+    };
+    if may {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        "SCOPE_MISSING",
+        "the bearer token is for tools that read, and this one does not only read; nothing was run",
+    )
+    .remediation("Call tools that read. For others, ask the operator for another token: tollgate tokens add NAME --scope write.")
+    .context("scope", "write"))
 }
 
 /// Takes the envelope out of the arguments, or out of the request's `_meta`, or from the connection.

@@ -143,6 +143,9 @@ impl Draft {
         if self.operation.identity.is_none() {
             self.operation.actor = None;
         }
+        // A client may write anything as an id; what most of them write are numbers.
+        let is_number = |id: &String| id.bytes().all(|byte| byte.is_ascii_digit());
+        self.operation.request_id = self.operation.request_id.take().filter(is_number);
     }
 
     /// The row, now that the end is known.

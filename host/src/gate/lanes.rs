@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
@@ -18,8 +18,10 @@ use super::runners::Runners;
 use super::writer::{self, Job, Work};
 use super::{Draft, Mutation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
+use crate::data_dir::{DATABASE, DataDir};
 use crate::deadline::Cancel;
 use crate::envelope::Charge;
+use crate::meter::Totals;
 use crate::packs::Effect;
 use crate::policies::{Decision, Question};
 use crate::sandbox::state::Transactions;
@@ -34,6 +36,8 @@ const RUNNERS: u64 = 16;
 /// `run` calls at once of a caller that has the process to itself.
 const RUNNERS_ALONE: u64 = 8;
 
+/// Time for which figures of the database are good enough: counting rows takes longer the more there are.
+const TOTALS_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between looks whether a `run` call that waits for a place was given up.
 const GIVEN_UP_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -81,6 +85,9 @@ impl Waiting {
 /// The threads that run calls. They end when this is dropped, after what was queued.
 pub(super) struct Lanes {
     database: Database,
+    data: Arc<DataDir>,
+    /// Figures of the database, and when they were read.
+    totals: tokio::sync::Mutex<Option<(Instant, Totals)>>,
     runtime: Runtime,
     runners: Runners,
     reads: Arc<Queue<ReadJob>>,
@@ -101,6 +108,7 @@ impl Lanes {
             .mirror
             .then(|| Mirrorer::open(database, &keeping));
         let (committed, mirrorer) = mirrorer.transpose()?.unzip();
+        let data = Arc::clone(&keeping.data);
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
         let readers = readers();
@@ -131,6 +139,8 @@ impl Lanes {
         threads.extend(mirrorer.map(|mirrorer| thread("mirrorer", move || mirrorer.work())));
         Ok(Lanes {
             database: database.clone(),
+            data,
+            totals: tokio::sync::Mutex::default(),
             runtime,
             runners: Runners::new(RUNNERS, RUNNERS_ALONE),
             reads,
@@ -200,11 +210,11 @@ impl Lanes {
         settled
     }
 
-    /// Marks what a connection left open as interrupted.
-    pub(super) async fn interrupt(&self, connection: &str) {
+    /// Marks what a connection left open as interrupted, or what every one did.
+    pub(super) async fn interrupt(&self, connection: Option<&str>) {
         let (done, interrupted) = oneshot::channel();
         self.send(Job::Interrupt {
-            connection: connection.to_owned(),
+            connection: connection.map(str::to_owned),
             done,
         });
         let _ = interrupted.await;
@@ -232,12 +242,50 @@ impl Lanes {
         works.await.is_ok()
     }
 
+    /// How many jobs wait for the writer.
+    pub(super) fn queued(&self) -> usize {
+        self.writes.as_ref().map_or(0, Sender::len)
+    }
+
+    /// Figures of the database, counted at most every few seconds, whoever asks how often.
+    pub(super) async fn totals(&self) -> Option<Totals> {
+        let mut known = self.totals.lock().await;
+        if let Some((_, totals)) = known.filter(|(at, _)| at.elapsed() < TOTALS_INTERVAL) {
+            return Some(totals);
+        }
+        let (database, data) = (self.database.clone(), Arc::clone(&self.data));
+        let counting = tokio::task::spawn_blocking(move || count(&database, &data));
+        match counting.await {
+            Ok(Ok(totals)) => {
+                *known = Some((Instant::now(), totals));
+                Some(totals)
+            }
+            Ok(Err(err)) => {
+                tracing::warn!("the database was not counted: {err:#}");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
     fn send(&self, job: Job) {
         if let Some(writes) = &self.writes {
             // A writer that is gone drops the job, and whoever waits for it hears that.
             let _ = writes.send(job);
         }
     }
+}
+
+fn count(database: &Database, data: &DataDir) -> anyhow::Result<Totals> {
+    let session = database.read_session()?;
+    let (ledger_rows, open_envelopes) = session.totals()?;
+    Ok(Totals {
+        ledger_rows,
+        open_envelopes,
+        database_bytes: data.bytes(DATABASE),
+        wal_bytes: data.bytes(&format!("{DATABASE}-wal")),
+        free_bytes: session.free_bytes()?,
+    })
 }
 
 impl Drop for Lanes {

@@ -45,7 +45,7 @@ use crate::artifacts::ArtifactStore;
 use crate::clock::Clock;
 use crate::deadline::Cancel;
 use crate::liveness::Host;
-use crate::meter::Figures;
+use crate::meter::{Figures, Vitals};
 use crate::packs::{Body, Catalog, Effect, ToolEntry};
 use crate::process::Launcher;
 use crate::sandbox::bindings::exports::tollgate::host::pack::Context;
@@ -188,6 +188,15 @@ impl Gate {
     pub fn figures(&self) -> Figures {
         let times = (self.opened_ms, self.clock.now_ms());
         generation::figures(&self.current.load(), &self.reloads, self.spans.as_ref(), times)
+    }
+
+    /// Figures of the moment.
+    pub async fn vitals(&self) -> Vitals {
+        Vitals {
+            denials: self.current.load().catalog.policies().denials(),
+            writer_queue: u64::try_from(self.lanes.queued()).unwrap_or(u64::MAX),
+            totals: self.lanes.totals().await,
+        }
     }
 
     /// Has every call from now on leave a span in a queue.
@@ -388,7 +397,12 @@ impl Gate {
     /// Marks what a connection left open as interrupted, now that it is over.
     pub async fn end_connection(&self, connection: &str) {
         self.connections.ended(connection);
-        self.lanes.interrupt(connection).await;
+        self.lanes.interrupt(Some(connection)).await;
+    }
+
+    /// Marks what is still open of any connection as interrupted, now that no call comes any more.
+    pub async fn end_connections(&self) {
+        self.lanes.interrupt(None).await;
     }
 
     /// Forgets which envelope a connection opened. For one that may come back with the envelope's id.
@@ -503,6 +517,7 @@ impl Gate {
         let envelope = correlated.as_ref().ok().cloned().flatten();
         let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
         let checked = admission::first(&call.caller)
+            .and_then(|()| admission::may_call(tool, &call.caller))
             .and(correlated)
             .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
             .and_then(|()| members::find(&generation.catalog, tool, &mut arguments))

@@ -8,10 +8,11 @@ use tollgate_sdk::ToolError;
 use super::Gate;
 use crate::packs::Effect;
 use crate::policies::Permit;
-use crate::storage::{Operation, Session};
+use crate::storage::{Namespace, Operation, Session};
 
 /// The refusal of a call that came second.
 pub(super) fn used(policy: &str) -> ToolError {
+    let policy = policy.strip_prefix(Namespace::POLICIES).unwrap_or(policy);
     ToolError::new(
         "PERMIT_USED",
         format!("what let this call pass policy `{policy}` counts once, and another call used it just now; nothing was run"),

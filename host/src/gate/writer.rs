@@ -46,9 +46,9 @@ pub(super) enum Job {
         draft: Box<Draft>,
         reply: oneshot::Sender<Result<Option<Standing>, Settled>>,
     },
-    /// Mark what a connection left open as interrupted.
+    /// Mark what a connection left open as interrupted, or what all of this host's did, because it stops.
     Interrupt {
-        connection: String,
+        connection: Option<String>,
         done: oneshot::Sender<()>,
     },
     /// Record a call that ran elsewhere or was refused, and tell once its row is on disk, or why it cannot
@@ -227,7 +227,8 @@ impl Writer {
             Job::Interrupt { connection, .. } => {
                 let host = Arc::clone(&self.runtime.host);
                 let session = self.session()?;
-                session.interrupt_envelopes(host.id(), Some(connection), &now, "DISCONNECTED")?;
+                let why = connection.as_ref().map_or("HOST_STOPPED", |_| "DISCONNECTED");
+                session.interrupt_envelopes(host.id(), connection.as_deref(), &now, why)?;
             }
             Job::Admit { draft, .. } => {
                 let settled = self.admit(draft, &now)?;

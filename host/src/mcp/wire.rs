@@ -221,8 +221,11 @@ pub struct Repaired<R> {
     /// The rest of a line that is too long is passed on for rmcp to drop.
     too_long: bool,
     /// Gets each line that is no message.
-    unreadable: Box<dyn FnMut(&[u8]) + Send>,
+    unreadable: Refusing,
 }
+
+/// What becomes of lines that are no messages.
+type Refusing = Box<dyn FnMut(&[u8]) + Send>;
 
 impl<R> Repaired<R> {
     /// Wraps a reader of lines. What is no message goes to `unreadable` and is not passed on.

@@ -1,9 +1,13 @@
 //! Counting what calls came to, for those who watch a host: a few atomics for each tool.
 
+pub mod process;
 mod prometheus;
+mod vitals;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+pub use vitals::{DoorFigures, STATUSES, Totals, Vitals};
 
 /// Upper bounds of the histogram of durations, in seconds.
 pub(crate) const BOUNDS: [f64; 14] = [

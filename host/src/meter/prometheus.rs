@@ -37,7 +37,7 @@ impl Figures {
     }
 }
 
-fn labelled(label: &str, counts: &[(&str, u64)]) -> Vec<(String, u64)> {
+pub(super) fn labelled(label: &str, counts: &[(&str, u64)]) -> Vec<(String, u64)> {
     let labelled = counts
         .iter()
         .map(|(value, count)| (format!("{{{label}=\"{value}\"}}"), *count));
@@ -45,7 +45,7 @@ fn labelled(label: &str, counts: &[(&str, u64)]) -> Vec<(String, u64)> {
 }
 
 /// One figure, with its help and samples of labels and value.
-fn figure(text: &mut String, name: &str, kind: &str, help: &str, samples: &[(String, u64)]) {
+pub(super) fn figure(text: &mut String, name: &str, kind: &str, help: &str, samples: &[(String, u64)]) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     for (labels, value) in samples {
         let _ = writeln!(text, "{name}{labels} {value}");

@@ -251,6 +251,7 @@ impl Catalog {
 
     /// Goes on with the counts of a catalog that this one replaces.
     pub fn inherit(&mut self, before: &Catalog) {
+        self.policies.inherit(&before.policies);
         let mine = self
             .tools
             .iter_mut()

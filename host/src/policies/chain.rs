@@ -1,5 +1,8 @@
 //! What the chain of policies makes of their verdicts. Pure: whoever calls runs the policies.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 
@@ -103,6 +106,23 @@ impl<P> Chain<P> {
     /// The members in their order.
     pub fn members(&self) -> &[Member<P>] {
         &self.members
+    }
+
+    /// How often each refused since the host started, by its name.
+    pub fn denials(&self) -> Vec<(String, u64)> {
+        let counts = self.members.iter();
+        counts
+            .map(|member| (member.name.clone(), member.denials.load(Ordering::Relaxed)))
+            .collect()
+    }
+
+    /// Goes on with the counts of a chain that this one replaces.
+    pub fn inherit(&mut self, before: &Chain<P>) {
+        for member in &mut self.members {
+            if let Some(known) = before.members.iter().find(|known| known.name == member.name) {
+                member.denials = Arc::clone(&known.denials);
+            }
+        }
     }
 
     /// Whether nobody judges anything.
@@ -320,6 +340,9 @@ impl Hearing {
         verdict.add(&mut self.verdicts);
         if member.mode == Mode::Audit || is_excused {
             return None;
+        }
+        if denial.is_some() {
+            member.denials.fetch_add(1, Ordering::Relaxed);
         }
         self.denials.extend(denial);
         self.questions.extend(question);

@@ -186,6 +186,7 @@ async fn member(loader: &Loader, workspaces: &Workspaces, source: Source, haste:
         tools: globs(&source.tools),
         patterns: source.tools,
         policy: policy.map(Arc::new),
+        denials: Arc::default(),
     })
 }
 

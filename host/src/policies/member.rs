@@ -1,6 +1,7 @@
 //! One place in the chain: whose it is, what it judges, and what its verdicts do.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use globset::GlobSet;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,8 @@ pub struct Member<P = Policy> {
     pub tools: Option<GlobSet>,
     /// The policy, or why it was not loaded. One that was not loaded can judge nothing.
     pub policy: Result<Arc<P>, Unloaded>,
+    /// How often it refused since the host started.
+    pub denials: Arc<AtomicU64>,
 }
 
 impl<P> Member<P> {

@@ -47,6 +47,7 @@ fn member(text: &str) -> Member<String> {
         } else {
             Ok(Arc::new(text.to_owned()))
         },
+        denials: Arc::default(),
     }
 }
 

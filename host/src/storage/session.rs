@@ -297,6 +297,16 @@ impl Session {
         ended
     }
 
+    /// Does something that writes through another connection, after all that asked to write before.
+    pub(super) fn in_turn<T>(&self, body: impl FnOnce() -> T) -> T {
+        if let Some(line) = &self.line {
+            line.enter();
+        }
+        let done = body();
+        self.end_turn();
+        done
+    }
+
     /// Lets the next in line write, unless a transaction is open.
     pub fn end_turn(&self) {
         if let Some(line) = self.line.as_ref().filter(|_| !self.in_transaction()) {

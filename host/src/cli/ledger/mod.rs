@@ -1,5 +1,6 @@
 //! `tollgate ledger`: looking into the ledger and keeping it, without leaving a row in it.
 
+mod compact;
 mod export;
 mod mirror;
 mod prune;
@@ -36,6 +37,8 @@ pub(super) enum Ledger {
     Export(export::Export),
     /// Remove what is older than is kept, as hosts do every hour
     Prune(prune::Prune),
+    /// Give room back that pruning left free in the file of the database
+    Compact(compact::Compact),
     /// Write the files of the mirror anew
     Mirror(mirror::Mirror),
 }
@@ -49,6 +52,7 @@ impl Ledger {
             Ledger::Verify(verify) => verify.run(global),
             Ledger::Export(export) => export.run(global),
             Ledger::Prune(prune) => prune.run(global),
+            Ledger::Compact(compact) => compact.run(global),
             Ledger::Mirror(mirror) => mirror.run(global),
         }
     }

@@ -95,6 +95,7 @@ fn reason(closed_by: &str) -> &str {
         "DURATION_EXCEEDED" => "its time was over",
         "DISCONNECTED" => "its client went away",
         "HOST_GONE" => "its host process was gone",
+        "HOST_STOPPED" => "its host was stopped",
         other => other,
     }
 }

@@ -3,17 +3,18 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
 use super::bodies::{Bodies, Room, Unread};
@@ -23,16 +24,20 @@ use super::pace::Pace;
 use super::seats::{Seat, Work};
 use super::sessions::{InUse, Place, Sessions, Use};
 use super::{answer, faults, metadata, page};
-use crate::auth::{Doorkeeper, Identity};
+use crate::auth::{Bearer, Calls, Doorkeeper, Identity, Refused, Scope};
+use crate::clock::{Clock as _, SystemClock};
 use crate::config::Caps;
 use crate::gate::Gate;
 use crate::mcp::wire;
+use crate::meter::{self, DoorFigures, STATUSES};
 use crate::share::Share;
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 /// How long the writer may take to say that it works.
 const PULSE: Duration = Duration::from_secs(2);
+/// Time between looks whether a token has expired that a stream or session began with. Requests are checked each.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between attempts to get an issuer's keys before the first token comes.
 const AGAIN: Duration = Duration::from_secs(31);
 
@@ -43,7 +48,7 @@ pub(super) struct Door {
     pub(super) resource: String,
     pub(super) hosts: Vec<String>,
     pub(super) origins: Vec<String>,
-    pub(super) caps: Caps,
+    caps: ArcSwap<Caps>,
     pub(super) sessions: Arc<Sessions>,
     gate: Arc<Gate>,
     in_flight: InFlight,
@@ -51,8 +56,10 @@ pub(super) struct Door {
     streams: InFlight,
     bodies: Bodies,
     pace: Pace,
-    rate: Option<Rate>,
+    rate: ArcSwapOption<Rate>,
     stopping: AtomicBool,
+    /// Answers that refused, by status.
+    refusals: [AtomicU64; STATUSES.len()],
     /// Requests whose answers are not sent yet.
     unanswered: TaskTracker,
 }
@@ -77,11 +84,31 @@ impl Door {
             streams: InFlight::new(caps.connections, caps.sessions),
             bodies: Bodies::new(caps.body),
             pace: Pace::new(),
-            rate: caps.requests_per_sec.map(Rate::new),
+            rate: ArcSwapOption::new(caps.requests_per_sec.map(|limit| Arc::new(Rate::new(limit)))),
             stopping: AtomicBool::new(false),
+            refusals: Default::default(),
             unanswered: TaskTracker::new(),
-            caps,
+            caps: ArcSwap::from_pointee(caps),
         }
+    }
+
+    /// How much may be at once.
+    pub(super) fn caps(&self) -> Arc<Caps> {
+        self.caps.load_full()
+    }
+
+    /// Takes over other limits, but for those that connections and readers of bodies have from the start.
+    pub(super) fn bound(&self, caps: &Caps) {
+        let now = self.caps();
+        let next = now.with_live(caps);
+        self.in_flight.bound(next.in_flight, next.in_flight_per_client);
+        self.streams.bound(next.connections, next.sessions);
+        self.sessions.bound(next.sessions, next.idle_session);
+        if next.requests_per_sec != now.requests_per_sec {
+            self.rate
+                .store(next.requests_per_sec.map(|limit| Arc::new(Rate::new(limit))));
+        }
+        self.caps.store(Arc::new(next));
     }
 
     /// Whether calls can be made, or why not.
@@ -103,7 +130,32 @@ impl Door {
     /// What is counted, if who asks may make calls.
     pub(super) async fn metrics(&self, headers: &HeaderMap) -> Result<String, Response> {
         self.identify(headers).await?;
-        Ok(self.gate.figures().prometheus())
+        let mut text = self.gate.figures().prometheus();
+        text.push_str(&self.gate.vitals().await.prometheus());
+        text.push_str(&self.figures().prometheus());
+        text.push_str(&meter::process::prometheus());
+        Ok(text)
+    }
+
+    fn figures(&self) -> DoorFigures {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let counted = STATUSES.iter().zip(&self.refusals);
+        DoorFigures {
+            sessions: count(self.sessions.count()),
+            in_flight: count(self.in_flight.count()),
+            streams: count(self.streams.count()),
+            refusals: counted
+                .map(|(status, refusals)| (*status, refusals.load(Ordering::Relaxed)))
+                .collect(),
+        }
+    }
+
+    /// Counts an answer, if it refuses.
+    pub(super) fn count(&self, status: StatusCode) {
+        let place = STATUSES.iter().position(|known| *known == status.as_u16());
+        if let Some(refusals) = place.and_then(|place| self.refusals.get(place)) {
+            refusals.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Gets the issuer's keys before the first token needs them.
@@ -138,7 +190,7 @@ impl Door {
     }
 
     /// Who sends this. The answer says what would help.
-    async fn identify(&self, headers: &HeaderMap) -> Result<Option<Identity>, Response> {
+    async fn identify(&self, headers: &HeaderMap) -> Result<Option<Bearer>, Response> {
         let authorization = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok());
@@ -148,8 +200,51 @@ impl Door {
         })
     }
 
+    /// Whether an identity may send requests of MCP at all.
+    fn may_call(&self, identity: Option<&Identity>) -> Result<(), Response> {
+        match identity {
+            Some(identity) if identity.rights().calls == Calls::None => Err(metadata::challenge(
+                self,
+                &Refused::Scope(Scope::Read.as_str().to_owned()),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Serves a request as long as the token that it came with is one.
+    async fn unless_revoked(
+        &self,
+        revoked: Option<&CancellationToken>,
+        serving: impl Future<Output = Response>,
+    ) -> Result<Response, Response> {
+        let Some(revoked) = revoked else {
+            return Ok(serving.await);
+        };
+        tokio::select! {
+            response = serving => Ok(response),
+            () = revoked.cancelled() => {
+                Err(metadata::challenge(self, &Refused::Invalid("it was revoked".to_owned())))
+            }
+        }
+    }
+
+    /// Ends what tokens let in that are none any more, for ever.
+    pub(super) async fn end_revoked(&self) {
+        let Some(keyring) = self.keeper.keyring() else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::select! {
+                () = keyring.changed() => {}
+                () = tokio::time::sleep(EXPIRY_INTERVAL) => {}
+            }
+            keyring.expire(SystemClock.now_ms());
+            self.sessions.end_revoked().await;
+        }
+    }
+
     fn check_rate(&self, share: &Share) -> Result<(), Response> {
-        match &self.rate {
+        match self.rate.load().as_deref() {
             Some(rate) if !rate.allows(share.as_str(), Instant::now()) => Err(answer::too_fast(rate.limit())),
             _ => Ok(()),
         }
@@ -157,13 +252,14 @@ impl Door {
 
     /// Reads a body, in its sender's share of the memory for bodies.
     async fn body(&self, body: Body, share: &Share) -> Result<(Bytes, Room), Response> {
-        let limit = self.caps.body;
+        let caps = self.caps();
+        let limit = caps.body;
         if body.size_hint().lower() > limit as u64 {
             return Err(answer::too_large(limit));
         }
         let read = self.bodies.read(body, share);
-        match tokio::time::timeout(self.caps.request, read).await {
-            Err(_) => Err(answer::too_slow(self.caps.request)),
+        match tokio::time::timeout(caps.request, read).await {
+            Err(_) => Err(answer::too_slow(caps.request)),
             Ok(Ok(body)) => Ok(body),
             Ok(Err(Unread::TooLarge)) => Err(answer::too_large(limit)),
             Ok(Err(Unread::NoRoom(most))) => Err(answer::too_many(
@@ -186,7 +282,7 @@ impl Door {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "TOO_MANY_SESSIONS",
                 "sessions",
-                self.caps.sessions,
+                self.caps().sessions,
             )
         };
         self.sessions.place(share).await.map(Some).ok_or_else(full)
@@ -194,8 +290,8 @@ impl Door {
 
     fn full(&self, full: Full) -> Response {
         let (status, limit) = match full {
-            Full::Server => (StatusCode::SERVICE_UNAVAILABLE, self.caps.in_flight),
-            Full::Client => (StatusCode::TOO_MANY_REQUESTS, self.caps.in_flight_per_client),
+            Full::Server => (StatusCode::SERVICE_UNAVAILABLE, self.caps().in_flight),
+            Full::Client => (StatusCode::TOO_MANY_REQUESTS, self.caps().in_flight_per_client),
             Full::Share(held) => (StatusCode::TOO_MANY_REQUESTS, held),
         };
         answer::too_many(status, "TOO_MANY_IN_FLIGHT", "requests in flight", limit)
@@ -203,8 +299,8 @@ impl Door {
 
     fn too_many_streams(&self, full: Full) -> Response {
         let (status, limit) = match full {
-            Full::Server => (StatusCode::SERVICE_UNAVAILABLE, self.caps.connections),
-            Full::Client => (StatusCode::TOO_MANY_REQUESTS, self.caps.sessions),
+            Full::Server => (StatusCode::SERVICE_UNAVAILABLE, self.caps().connections),
+            Full::Client => (StatusCode::TOO_MANY_REQUESTS, self.caps().sessions),
             Full::Share(held) => (StatusCode::TOO_MANY_REQUESTS, held),
         };
         answer::too_many(status, "TOO_MANY_STREAMS", "streams", limit)
@@ -228,7 +324,10 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
         return Err(answer::stopping());
     }
     let (mut parts, body) = request.into_parts();
-    let identity = door.identify(&parts.headers).await?;
+    let bearer = door.identify(&parts.headers).await?;
+    let revoked = bearer.as_ref().and_then(|bearer| bearer.revoked.clone());
+    let identity = bearer.map(|bearer| bearer.identity);
+    door.may_call(identity.as_ref())?;
     let seat = parts.extensions.get::<Arc<Seat>>().cloned();
     let share = Share::of(identity.as_ref(), seat.as_ref().map(|seat| seat.peer));
     door.check_rate(&share)?;
@@ -243,7 +342,7 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     parts.extensions.insert(Sender {
         identity: identity.clone(),
         share: share.clone(),
-        given_up: session.as_ref().map(InUse::given_up),
+        given_up: session.as_ref().map(InUse::given_up).or_else(|| revoked.clone()),
     });
     if parts.method != Method::POST {
         // A stream that waits for notifications is nothing to wait for at the end.
@@ -253,15 +352,14 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
         let busy = busy(Work::Stream);
         let method = parts.method.clone();
         let request = Request::from_parts(parts, body);
-        let response = Sessions::serving(identity, None, next.run(request)).await;
+        let serving = Sessions::serving(identity, None, next.run(request));
+        let response = door.unless_revoked(revoked.as_ref(), serving).await?;
         let response = faults::in_json(response, &method, None).await;
-        return Ok(held(
-            response,
-            Kept {
-                session,
-                _rest: (slot, busy),
-            },
-        ));
+        let kept = Kept {
+            session,
+            _rest: (slot, busy),
+        };
+        return Ok(held(response, kept, revoked));
     }
     let slot = door
         .in_flight
@@ -275,15 +373,24 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     let outline = Outline::of(&body).filter(|outline| !outline.has_odd_id());
     let outline = outline.ok_or_else(|| faults::unreadable(&body))?;
     let place = door.place(outline.begins_session(), &share).await?;
+    let place = place.map(|place| place.until(revoked.clone()));
     parts.headers.remove(header::CONTENT_LENGTH);
     let message = body.clone();
     let request = Request::from_parts(parts, Body::from(body));
-    let response = Sessions::serving(identity, place, next.run(request)).await;
+    let serving = Sessions::serving(identity, place, next.run(request));
+    let response = door.unless_revoked(revoked.as_ref(), serving).await?;
     let response = faults::in_json(response, &Method::POST, Some(&message)).await;
     drop(message);
     drop(room);
     let rest = (slot, pass, unanswered, busy);
-    Ok(held(response, Kept { session, _rest: rest }))
+    Ok(held(response, Kept { session, _rest: rest }, revoked))
+}
+
+/// Counts every answer that refuses, wherever it comes from.
+pub(super) async fn count(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    door.count(response.status());
+    response
 }
 
 /// Who sent a request, for who serves it.
@@ -304,10 +411,20 @@ struct Kept<T> {
 }
 
 /// A response that holds something until it is sent or given up.
-fn held<T: Send + Unpin + 'static>(response: Response, kept: Kept<T>) -> Response {
+fn held<T: Send + Unpin + 'static>(
+    response: Response,
+    kept: Kept<T>,
+    revoked: Option<CancellationToken>,
+) -> Response {
     response.map(|body| {
         let is_whole = body.is_end_stream();
-        Body::new(Holding { body, is_whole, kept })
+        let revoked = revoked.filter(|_| !is_whole);
+        Body::new(Holding {
+            body,
+            is_whole,
+            revoked: revoked.map(|revoked| Box::pin(revoked.cancelled_owned())),
+            kept,
+        })
     })
 }
 
@@ -315,6 +432,8 @@ struct Holding<T> {
     body: Body,
     /// Everything of it was handed on.
     is_whole: bool,
+    /// The end of the token that the request came with, which breaks the answer off.
+    revoked: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     kept: Kept<T>,
 }
 
@@ -334,6 +453,13 @@ impl<T: Unpin> HttpBody for Holding<T> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Some(revoked) = &mut self.revoked
+            && revoked.as_mut().poll(cx).is_ready()
+        {
+            self.revoked = None;
+            let gone = std::io::Error::other("the token of this request is none any more");
+            return Poll::Ready(Some(Err(axum::Error::new(gone))));
+        }
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         self.is_whole = matches!(polled, Poll::Ready(None)) || self.body.is_end_stream();
         polled

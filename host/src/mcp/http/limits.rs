@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -22,8 +23,8 @@ pub(super) enum Full {
 /// Counts requests that are not answered yet.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    all: usize,
-    of_client: usize,
+    all: AtomicUsize,
+    of_client: AtomicUsize,
     counts: Arc<Mutex<HashMap<String, usize>>>,
 }
 
@@ -37,21 +38,33 @@ pub(super) struct Slot {
 impl InFlight {
     pub(super) fn new(all: usize, of_client: usize) -> InFlight {
         InFlight {
-            all,
-            of_client,
+            all: AtomicUsize::new(all),
+            of_client: AtomicUsize::new(of_client),
             counts: Arc::default(),
         }
+    }
+
+    /// How many there may be from now on. Those that are there stay.
+    pub(super) fn bound(&self, all: usize, of_client: usize) {
+        self.all.store(all, Ordering::Relaxed);
+        self.of_client.store(of_client, Ordering::Relaxed);
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        lock(&self.counts).values().sum()
     }
 
     /// Takes a slot for a client's request.
     pub(super) fn take(&self, client: &str) -> Result<Slot, Full> {
         let mut counts = lock(&self.counts);
-        let free = self.all.saturating_sub(counts.values().sum());
+        let all = self.all.load(Ordering::Relaxed);
+        let free = all.saturating_sub(counts.values().sum());
         if free == 0 {
             return Err(Full::Server);
         }
         let count = counts.entry(client.to_owned()).or_default();
-        if *count >= self.of_client {
+        if *count >= self.of_client.load(Ordering::Relaxed) {
             return Err(Full::Client);
         }
         // So that others find room before anybody is done.
@@ -159,6 +172,19 @@ mod tests {
         assert_eq!(in_flight.take("e").unwrap_err(), Full::Server);
         drop(slots);
         assert!(lock(&in_flight.counts).is_empty());
+    }
+
+    #[test]
+    fn other_bounds_hold_for_requests_that_come_from_now_on() {
+        let in_flight = InFlight::new(8, 4);
+        let slots = [in_flight.take("a").unwrap(), in_flight.take("a").unwrap()];
+        in_flight.bound(8, 1);
+        assert_eq!(in_flight.take("a").unwrap_err(), Full::Client);
+        assert_eq!(in_flight.count(), 2, "those that are there stay");
+        drop(slots);
+        let _one = in_flight.take("a").unwrap();
+        in_flight.bound(1, 1);
+        assert_eq!(in_flight.take("b").unwrap_err(), Full::Server);
     }
 
     #[test]

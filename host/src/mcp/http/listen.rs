@@ -44,15 +44,16 @@ pub(super) async fn until_stopped(
 ) {
     let graceful = GracefulShutdown::new();
     let sweeping = sweep(&door);
+    let revoking = door.end_revoked();
     let seats = Seats::new(caps, door.keeper.is_open());
-    let accepting = accept(listener, app, caps, &seats, &graceful);
+    let accepting = accept(listener, app, caps, (&seats, &door), &graceful);
     let stopping = async {
         asked_to_stop().await;
         tracing::info!("stopping: what was admitted is finished first");
         door.stop();
         tokio::select! {
             () = door.answered() => {}
-            () = tokio::time::sleep(caps.drain) => {
+            () = tokio::time::sleep(door.caps().drain) => {
                 tracing::warn!("calls that are not finished in time are cancelled");
             }
             () = asked_to_stop() => {}
@@ -62,6 +63,7 @@ pub(super) async fn until_stopped(
     tokio::select! {
         () = accepting => {}
         () = sweeping => {}
+        () = revoking => {}
         () = stopping => {}
     }
     stop.cancel();
@@ -87,7 +89,7 @@ async fn accept(
     listener: TcpListener,
     app: Router,
     caps: &Caps,
-    seats: &Arc<Seats>,
+    (seats, door): (&Arc<Seats>, &Door),
     graceful: &GracefulShutdown,
 ) {
     let told = Arc::new(Semaphore::new(TOLD));
@@ -111,6 +113,7 @@ async fn accept(
         match seats.take(peer, local.ip().to_canonical()) {
             Ok(place) => serve(connection, place, app.clone(), caps, graceful),
             Err(limit) => {
+                door.count(StatusCode::SERVICE_UNAVAILABLE);
                 if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
                     let refusing = refuse(connection, caps.clone(), limit);
                     tokio::spawn(async move {

@@ -39,6 +39,7 @@ pub(super) fn challenge(door: &Door, refused: &Refused) -> Response {
     let (status, code, error) = match refused {
         Refused::NoToken => (StatusCode::UNAUTHORIZED, "TOKEN_REQUIRED", None),
         Refused::Invalid(_) => (StatusCode::UNAUTHORIZED, "TOKEN_INVALID", Some("invalid_token")),
+        Refused::Expired => (StatusCode::UNAUTHORIZED, "TOKEN_EXPIRED", Some("invalid_token")),
         Refused::Scope(_) => (StatusCode::FORBIDDEN, "SCOPE_MISSING", Some("insufficient_scope")),
         Refused::NoKeys => (StatusCode::SERVICE_UNAVAILABLE, "ISSUER_UNAVAILABLE", None),
     };
@@ -49,6 +50,9 @@ pub(super) fn challenge(door: &Door, refused: &Refused) -> Response {
     };
     let remediation = match (refused, door.keeper.issuer()) {
         (Refused::NoKeys, _) => "Try again in a moment.".to_owned(),
+        (Refused::Scope(scope), None) => {
+            format!("Ask the operator for another token: tollgate tokens add NAME --scope {scope}.")
+        }
         (_, Some(issuer)) => format!("Get a token from {}.", issuer.settings().issuer),
         (_, None) => "Send `Authorization: Bearer TOKEN` with a token of the operator's.".to_owned(),
     };

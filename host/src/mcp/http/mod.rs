@@ -28,10 +28,11 @@ use axum::routing::get;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
-use crate::auth::{Doorkeeper, Issuer, KeyError, Tokens};
+use crate::auth::{Doorkeeper, Issuer, KeyError, Keyring};
 use crate::config::{Auth, Caps};
 use crate::gate::Gate;
 
@@ -78,11 +79,11 @@ pub struct Serving {
     /// Origins of web pages that may use it.
     pub origins: Vec<String>,
     /// The operator's own tokens.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<Arc<Keyring>>,
     /// The issuer, and what its tokens must say.
     pub auth: Auth,
-    /// How much at once.
-    pub caps: Caps,
+    /// How much at once, now and later.
+    pub caps: watch::Receiver<Caps>,
 }
 
 /// Serves `/mcp`, `/healthz`, `/readyz` and `/metrics` until the process is asked to stop, and then until what was
@@ -101,21 +102,32 @@ pub async fn serve(
     let bind = |source| HttpError::Bind { address, source };
     let listener = TcpListener::bind(address).await.map_err(bind)?;
     let bound = listener.local_addr().map_err(bind)?;
-    let caps = serving.caps.clone();
+    let mut later = serving.caps.clone();
+    let caps = later.borrow_and_update().clone();
     let stop = CancellationToken::new();
-    let door = Arc::new(door(serving, bound, Arc::clone(&gate))?);
-    let app = router(handler, Arc::clone(&door), &stop);
+    let door = Arc::new(door(serving, caps.clone(), bound, Arc::clone(&gate))?);
+    let app = router(handler, Arc::clone(&door), caps.body, &stop);
     ready(bound);
     let fetching = {
         let door = Arc::clone(&door);
         tokio::spawn(async move { door.fetch_keys().await })
     };
+    let bounding = {
+        let door = Arc::clone(&door);
+        tokio::spawn(async move {
+            while later.changed().await.is_ok() {
+                let caps = later.borrow_and_update().clone();
+                door.bound(&caps);
+            }
+        })
+    };
     listen::until_stopped(listener, app, &caps, door, stop).await;
     fetching.abort();
+    bounding.abort();
     Ok(())
 }
 
-fn door(serving: Serving, bound: SocketAddr, gate: Arc<Gate>) -> Result<Door, HttpError> {
+fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Result<Door, HttpError> {
     let resource = serving
         .auth
         .resource
@@ -141,7 +153,7 @@ fn door(serving: Serving, bound: SocketAddr, gate: Arc<Gate>) -> Result<Door, Ht
         resource,
         hosts,
         origins,
-        serving.caps,
+        caps,
         gate,
     ))
 }
@@ -149,13 +161,14 @@ fn door(serving: Serving, bound: SocketAddr, gate: Arc<Gate>) -> Result<Door, Ht
 fn router(
     handler: impl Fn() -> Handler + Send + Sync + 'static,
     door: Arc<Door>,
+    longest_body: usize,
     stop: &CancellationToken,
 ) -> Router {
     let known = Arc::new(Hosts::new(&door.hosts, &door.origins));
     let pulse = Arc::new(Pulse::default());
     let config = StreamableHttpServerConfig::default()
         .with_cancellation_token(stop.clone())
-        .with_max_request_body_bytes(door.caps.body)
+        .with_max_request_body_bytes(longest_body)
         .with_allowed_hosts(door.hosts.clone())
         .with_allowed_origins(door.origins.clone())
         .enforce_origin_validation();
@@ -173,10 +186,11 @@ fn router(
         .route("/metrics", get(metrics))
         .route(metadata::ADDRESS, get(metadata::show))
         .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
-        .with_state(door)
+        .with_state(Arc::clone(&door))
         .merge(mcp)
         // Around everything, what is not there included: no page learns anything by a name that leads here.
         .layer(middleware::from_fn_with_state(known, hosts::check))
+        .layer(middleware::from_fn_with_state(door, door::count))
 }
 
 /// What is counted, for whom may make calls.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use futures::Stream;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
@@ -40,8 +41,13 @@ struct Requester {
 pub(super) struct Sessions {
     local: LocalSessionManager,
     owned: Mutex<HashMap<SessionId, Owned>>,
-    most: usize,
+    bounds: ArcSwap<Bounds>,
     places: Places,
+}
+
+/// What can change while sessions are there.
+struct Bounds {
+    most: usize,
     idle: Duration,
 }
 
@@ -83,6 +89,17 @@ impl Owned {
 pub(super) struct Place {
     share: Share,
     places: Places,
+    /// Cancelled when the token is none any more that the session begins with.
+    revoked: Option<CancellationToken>,
+}
+
+impl Place {
+    /// The place of a session that ends with a token.
+    #[must_use]
+    pub(super) fn until(mut self, revoked: Option<CancellationToken>) -> Place {
+        self.revoked = revoked;
+        self
+    }
 }
 
 impl Drop for Place {
@@ -148,10 +165,19 @@ impl Sessions {
         Sessions {
             local,
             owned: Mutex::default(),
-            most,
+            bounds: ArcSwap::from_pointee(Bounds { most, idle }),
             places: Places::default(),
-            idle,
         }
+    }
+
+    /// How many there may be from now on, and for how long without requests. Those that are there stay.
+    pub(super) fn bound(&self, most: usize, idle: Duration) {
+        self.bounds.store(Arc::new(Bounds { most, idle }));
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.owned().len()
     }
 
     /// A place for one more session. If there is none, a session ends of the share that has the most, unless that has
@@ -175,7 +201,7 @@ impl Sessions {
     /// Takes a place, or says who has most, if that is so many that one of them is due to this share.
     fn take(&self, share: &Share) -> Result<Place, Option<Share>> {
         let mut places = lock(&self.places);
-        if places.values().sum::<usize>() >= self.most {
+        if places.values().sum::<usize>() >= self.bounds.load().most {
             let own = places.get(share).copied().unwrap_or_default();
             let most = places.iter().max_by_key(|(_, count)| **count);
             let holder = most.filter(|(_, count)| **count >= own + 2);
@@ -185,6 +211,7 @@ impl Sessions {
         Ok(Place {
             share: share.clone(),
             places: Arc::clone(&self.places),
+            revoked: None,
         })
     }
 
@@ -195,7 +222,7 @@ impl Sessions {
             let places = lock(&self.places);
             (places.get(holder).copied().unwrap_or_default(), places.len() + 1)
         };
-        let has_more = count * shares > self.most;
+        let has_more = count * shares > self.bounds.load().most;
         let owned = self.owned();
         let theirs = owned.iter().filter(|(_, owned)| {
             let place = owned.place.as_ref().filter(|place| place.share == *holder);
@@ -239,7 +266,8 @@ impl Sessions {
     /// Ends the sessions that nobody used for long. Returns when the next may be due.
     pub(super) async fn end_idle(&self) -> Duration {
         let now = Instant::now();
-        let idle = |owned: &Owned| owned.is_idle() && now.duration_since(owned.last_used) >= self.idle;
+        let longest = self.bounds.load().idle;
+        let idle = |owned: &Owned| owned.is_idle() && now.duration_since(owned.last_used) >= longest;
         let ended: Vec<SessionId> = {
             let owned = self.owned();
             let ended = owned.iter().filter(|(_, owned)| idle(owned));
@@ -251,7 +279,26 @@ impl Sessions {
                 tracing::debug!(%err, "an idle session was over already");
             }
         }
-        (self.idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(15))
+        (longest / 4).clamp(Duration::from_millis(100), Duration::from_secs(15))
+    }
+
+    /// Ends the sessions whose token is none any more.
+    pub(super) async fn end_revoked(&self) {
+        let is_revoked = |owned: &Owned| {
+            let revoked = owned.place.as_ref().and_then(|place| place.revoked.as_ref());
+            revoked.is_some_and(CancellationToken::is_cancelled)
+        };
+        let ended: Vec<SessionId> = {
+            let owned = self.owned();
+            let ended = owned.iter().filter(|(_, owned)| is_revoked(owned));
+            ended.map(|(id, _)| id.clone()).collect()
+        };
+        for id in ended {
+            tracing::info!(session = &*id, "a session ends because its token is gone");
+            if let Err(err) = self.close(&id).await {
+                tracing::debug!(%err, "a session whose token is gone was over already");
+            }
+        }
     }
 
     /// Gives up the calls of a session that nobody uses for so long. The session itself stays.

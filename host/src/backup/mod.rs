@@ -1,0 +1,204 @@
+//! Backups of a data directory: taken beside hosts that run, and put back after they were checked.
+//!
+//! A backup is a folder: the database as of one moment, keys, artifacts, components from elsewhere, what configurations
+//! protect, the signed head of the ledger, and a signed list of all that with sizes and hashes. It is written beside
+//! its place and renamed, so that there is never half of one.
+
+mod list;
+mod restore;
+mod tree;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::Dir;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tollgate_sdk::Timestamp;
+
+use crate::data_dir::{DATABASE, DataDir, DataDirError};
+use crate::ledger::head::{BadHead, ExportedHead};
+use crate::ledger::key::LedgerKey;
+use crate::storage::{CopyError, Database, OpenError, Verified};
+
+pub use list::{Entry, List};
+pub use restore::{Restored, check, restore};
+
+/// The list of files, in a backup.
+const LIST: &str = "backup.json";
+/// The signed head, in a backup. `ledger verify --head` reads it as well.
+const HEAD: &str = "head.json";
+/// Folders that are copied with what is in them. Compiled components are made again, and files of the mirror as well.
+const FOLDERS: [&str; 3] = ["artifacts", "components", "protections"];
+/// The key of the cache, which is not copied either.
+const CACHE_KEY: &str = "cache.key";
+/// Kept by whoever takes artifacts away, and shared by whoever wants them to stay.
+const ARTIFACTS_LOCK: &str = "artifacts/lock";
+
+/// Why there is no backup, or why one is not put back.
+#[derive(Debug, Error)]
+pub enum BackupError {
+    /// There is something where the backup should be.
+    #[error("{0} is there already; name a folder that is not, for example {0}-2")]
+    Exists(String),
+    /// It would be in the data directory.
+    #[error("{0} is in the data directory; name a folder elsewhere, best on another disk")]
+    Inside(String),
+    /// A file or folder cannot be read or written.
+    #[error("{path} cannot be used")]
+    Io {
+        /// Which one.
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The database cannot be copied.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// SQLite failed.
+    #[error("the copy of the database cannot be read")]
+    Sqlite(#[from] rusqlite::Error),
+    /// The folder is not a backup.
+    #[error("{0} is not a backup: it has no {LIST}; name a folder that `tollgate backup` made")]
+    NotABackup(String),
+    /// A file is not what the list says, or is not in it.
+    #[error("the backup is not whole: {0}")]
+    NotWhole(String),
+    /// The signature does not hold.
+    #[error("the backup proves nothing: {0}")]
+    Head(#[from] BadHead),
+    /// The ledger in it is broken.
+    #[error("the ledger does not hold together: {0}")]
+    Broken(String),
+    /// Hosts work on the data directory.
+    #[error("{path} is in use by {hosts} hosts; stop them first (`tollgate doctor` names them)")]
+    InUse {
+        /// The data directory.
+        path: String,
+        /// How many.
+        hosts: usize,
+    },
+    /// There is a data directory already.
+    #[error(
+        "{0} is there already; pass --force to put the backup in its place (what is there is kept beside it), or name another with --data-dir"
+    )]
+    Occupied(String),
+}
+
+impl BackupError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
+        move |source| BackupError::Io {
+            path: path.display().to_string(),
+            source,
+        }
+    }
+}
+
+/// A backup that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Backup {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How many files it has.
+    pub files: usize,
+    /// How many bytes they have.
+    pub bytes: u64,
+    /// Rows of the ledger in it.
+    pub rows: u64,
+    /// The signed head.
+    pub head: ExportedHead,
+}
+
+/// A line of `head.json`, as `ledger export` writes it.
+#[derive(Serialize, Deserialize)]
+struct HeadLine {
+    head: ExportedHead,
+}
+
+/// Copies a data directory to a folder that is not there, beside hosts that run.
+pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, BackupError> {
+    let target = std::path::absolute(target).map_err(BackupError::io(target))?;
+    if target.symlink_metadata().is_ok() {
+        return Err(BackupError::Exists(target.display().to_string()));
+    }
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    let own = data.path().canonicalize().map_err(BackupError::io(data.path()))?;
+    if folder.canonicalize().is_ok_and(|folder| folder.starts_with(&own)) {
+        return Err(BackupError::Inside(target.display().to_string()));
+    }
+    // Made at its first use, which may be this one: it must be there when keys are copied.
+    let key = LedgerKey::open(data)?;
+    let draft = tree::Draft::beside(&target)?;
+    // Nothing is collected that the rows of this moment name, until it is copied.
+    let _kept = data
+        .has("artifacts")
+        .then(|| tree::share(data, ARTIFACTS_LOCK))
+        .transpose()?;
+    Database::existing(&data.database()).copy_to(&draft.path().join(DATABASE))?;
+    let mut list = List::new(now_ms);
+    copy_keys(data.dir(), &draft, &mut list).map_err(BackupError::io(data.path()))?;
+    for name in FOLDERS.into_iter().filter(|name| data.has(name)) {
+        let from = data.private_dir(name)?;
+        tree::copy(&from, &draft, name, &mut list).map_err(BackupError::io(&data.path().join(name)))?;
+    }
+    list.add(
+        DATABASE,
+        tree::entry(draft.dir(), DATABASE).map_err(BackupError::io(draft.path()))?,
+    );
+    let (verified, head) = sign(draft.path(), &key, now_ms)?;
+    let line = serde_json::to_string(&HeadLine { head: head.clone() });
+    let line = line
+        .map_err(io::Error::other)
+        .map_err(BackupError::io(draft.path()))?
+        + "\n";
+    tree::write(draft.dir(), HEAD, line.as_bytes()).map_err(BackupError::io(draft.path()))?;
+    list.add(
+        HEAD,
+        tree::entry(draft.dir(), HEAD).map_err(BackupError::io(draft.path()))?,
+    );
+    let (files, bytes) = (list.files().len(), list.bytes());
+    let signed = list.signed(&key).map_err(BackupError::io(draft.path()))?;
+    tree::write(draft.dir(), LIST, signed.as_bytes()).map_err(BackupError::io(draft.path()))?;
+    draft.put(&target)?;
+    Ok(Backup {
+        path: target,
+        files,
+        bytes,
+        rows: verified.rows,
+        head,
+    })
+}
+
+fn copy_keys(from: &Dir, draft: &tree::Draft, list: &mut List) -> io::Result<()> {
+    for entry in from.entries()? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".key") && name != CACHE_KEY {
+            let copied = tree::copy_file(from, &name, draft.dir(), &name)?;
+            list.add(&name, copied);
+        }
+    }
+    Ok(())
+}
+
+/// Follows the ledger of a copy to its end, and signs that.
+fn sign(copy: &Path, key: &LedgerKey, now_ms: i64) -> Result<(Verified, ExportedHead), BackupError> {
+    let session = Database::existing(&copy.join(DATABASE)).read_session()?;
+    if let Some(fault) = session.faults()?.first() {
+        return Err(BackupError::Broken(format!(
+            "SQLite finds in the database: {fault}"
+        )));
+    }
+    let verified = session.verify(None, &[key.public()])?;
+    if let Some(broken) = &verified.broken {
+        return Err(BackupError::Broken(broken.to_string()));
+    }
+    let now = Timestamp::from_ms(now_ms).to_string();
+    let head = ExportedHead::sign(verified.head.clone(), verified.pruned, now, key);
+    Ok((verified, head))
+}

@@ -1,0 +1,166 @@
+//! Figures of the moment: the door of a server over HTTP, the writer, the ledger, what policies denied.
+
+use super::prometheus::{figure, labelled};
+
+/// Statuses of refusals that are counted each by itself.
+pub const STATUSES: [u16; 12] = [400, 401, 403, 404, 405, 408, 413, 415, 429, 431, 500, 503];
+
+/// What a gate says of itself at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Vitals {
+    /// Calls that policies denied, or that failed to be judged, by policy.
+    pub denials: Vec<(String, u64)>,
+    /// Jobs that wait for the writer.
+    pub writer_queue: u64,
+    /// What the database says, if it could be asked.
+    pub totals: Option<Totals>,
+}
+
+/// Figures of the database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Rows of the ledger.
+    pub ledger_rows: u64,
+    /// Envelopes that are open.
+    pub open_envelopes: u64,
+    /// Bytes of the file.
+    pub database_bytes: u64,
+    /// Bytes of its write-ahead log.
+    pub wal_bytes: u64,
+    /// Bytes of the file that are free.
+    pub free_bytes: u64,
+}
+
+/// What a server over HTTP says of its door at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DoorFigures {
+    /// Sessions.
+    pub sessions: u64,
+    /// Requests that are not answered.
+    pub in_flight: u64,
+    /// Streams that wait for notifications.
+    pub streams: u64,
+    /// Answers that refuse, by status.
+    pub refusals: Vec<(u16, u64)>,
+}
+
+impl Vitals {
+    /// These in Prometheus' text format.
+    pub fn prometheus(&self) -> String {
+        let mut text = String::new();
+        let denials: Vec<(&str, u64)> = self
+            .denials
+            .iter()
+            .map(|(policy, count)| (policy.as_str(), *count))
+            .collect();
+        let denials = labelled("policy", &denials);
+        let help = "Verdicts of policies that refused a call, failures to judge included.";
+        figure(
+            &mut text,
+            "tollgate_policy_denials_total",
+            "counter",
+            help,
+            &denials,
+        );
+        let mut gauge = |name: &str, help: &str, value: u64| {
+            figure(&mut text, name, "gauge", help, &[(String::new(), value)]);
+        };
+        gauge(
+            "tollgate_writer_queue_jobs",
+            "Jobs that wait for the writer.",
+            self.writer_queue,
+        );
+        if let Some(totals) = &self.totals {
+            gauge(
+                "tollgate_envelopes_open",
+                "Envelopes that are open.",
+                totals.open_envelopes,
+            );
+            gauge("tollgate_ledger_rows", "Rows of the ledger.", totals.ledger_rows);
+            gauge(
+                "tollgate_database_bytes",
+                "Bytes of the database.",
+                totals.database_bytes,
+            );
+            gauge(
+                "tollgate_database_wal_bytes",
+                "Bytes of the database's write-ahead log.",
+                totals.wal_bytes,
+            );
+            gauge(
+                "tollgate_database_free_bytes",
+                "Bytes of the database that `tollgate ledger compact` gives back.",
+                totals.free_bytes,
+            );
+        }
+        text
+    }
+}
+
+impl DoorFigures {
+    /// These in Prometheus' text format.
+    pub fn prometheus(&self) -> String {
+        let mut text = String::new();
+        let mut gauge = |name: &str, help: &str, value: u64| {
+            figure(&mut text, name, "gauge", help, &[(String::new(), value)]);
+        };
+        gauge("tollgate_sessions", "Sessions over HTTP.", self.sessions);
+        gauge(
+            "tollgate_http_requests_in_flight",
+            "Requests that are not answered yet.",
+            self.in_flight,
+        );
+        gauge(
+            "tollgate_http_streams",
+            "Streams that wait for notifications.",
+            self.streams,
+        );
+        let refusals: Vec<(String, u64)> = self
+            .refusals
+            .iter()
+            .map(|(status, count)| (format!("{{status=\"{status}\"}}"), *count))
+            .collect();
+        let help = "Answers over HTTP that refuse a request, by status.";
+        figure(
+            &mut text,
+            "tollgate_http_refusals_total",
+            "counter",
+            help,
+            &refusals,
+        );
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_its_help_and_type() {
+        let vitals = Vitals {
+            denials: vec![("rate-limit".to_owned(), 3)],
+            writer_queue: 2,
+            totals: Some(Totals::default()),
+        };
+        let door = DoorFigures {
+            sessions: 1,
+            refusals: vec![(401, 7)],
+            ..DoorFigures::default()
+        };
+        let text = vitals.prometheus() + &door.prometheus();
+        for line in [
+            "tollgate_policy_denials_total{policy=\"rate-limit\"} 3",
+            "tollgate_writer_queue_jobs 2",
+            "tollgate_sessions 1",
+            "tollgate_http_refusals_total{status=\"401\"} 7",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        for sample in samples {
+            let name = sample.split(['{', ' ']).next().unwrap();
+            assert!(text.contains(&format!("# TYPE {name} ")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The database as a whole: copied while others write, and written anew without its free pages.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use serde::Serialize;
+use thiserror::Error;
+
+use super::session::{OpenError, PAGE, Session};
+use super::{Database, memory};
+
+/// Time between attempts to begin a copy while another process keeps the file for itself.
+const BUSY_INTERVAL: Duration = Duration::from_millis(50);
+/// Longest time for such attempts.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+/// SQLite instructions between two looks whether compacting took too long.
+const PROGRESS_INTERVAL: i32 = 1_000;
+
+/// Why the database was not copied or compacted.
+#[derive(Debug, Error)]
+pub enum CopyError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// SQLite failed.
+    #[error("the database could not be copied")]
+    Sqlite(#[from] rusqlite::Error),
+    /// Others keep it busy.
+    #[error("another process kept the database to itself for {} s; try again", BUSY_TIMEOUT.as_secs())]
+    Busy,
+    /// Compacting would keep others waiting for too long.
+    #[error("writing the database anew takes longer than {0:?}, and hosts would wait; nothing was changed")]
+    TooLong(Duration),
+}
+
+/// Sizes of a database before and after it was written anew, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    /// The file before.
+    pub before: u64,
+    /// The file now.
+    pub after: u64,
+}
+
+impl Database {
+    /// Copies everything that is committed at one moment into a new file, beside whoever writes. The copy needs no
+    /// other file beside it.
+    pub fn copy_to(&self, file: &Path) -> Result<(), CopyError> {
+        let source = self.read_session()?;
+        let mut copy = open(file, OpenFlags::SQLITE_OPEN_CREATE)?;
+        {
+            let backup = Backup::new(&source.db, &mut copy)?;
+            let started = Instant::now();
+            // All at once is one snapshot: a copy in steps begins again whenever somebody writes in between.
+            while backup.step(-1)? != StepResult::Done {
+                if started.elapsed() > BUSY_TIMEOUT {
+                    return Err(CopyError::Busy);
+                }
+                std::thread::sleep(BUSY_INTERVAL);
+            }
+        }
+        copy.pragma_update(None, "synchronous", "FULL")?;
+        // The mode is written into the file, and a read-only session makes no files for a log.
+        copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+        Ok(())
+    }
+
+    /// Writes the database anew without its free pages. Writers wait; `patience` bounds that if others work with it.
+    pub fn compact(&self, patience: Option<Duration>) -> Result<Compacted, CopyError> {
+        let line = self.write_session()?;
+        let before = size(&line)?;
+        line.checkpoint()?;
+        let mut db = open(&self.path, OpenFlags::empty())?;
+        db.busy_timeout(patience.unwrap_or(BUSY_TIMEOUT))?;
+        db.pragma_update(None, "synchronous", "FULL")?;
+        if let Some(patience) = patience {
+            let end = Instant::now() + patience;
+            db.progress_handler(PROGRESS_INTERVAL, Some(move || Instant::now() >= end))?;
+        }
+        let written = line.in_turn(|| db.execute_batch("VACUUM"));
+        written.map_err(|err| match (err.sqlite_error_code(), patience) {
+            (Some(ErrorCode::OperationInterrupted | ErrorCode::DatabaseBusy), Some(patience)) => {
+                CopyError::TooLong(patience)
+            }
+            _ => CopyError::Sqlite(err),
+        })?;
+        db.progress_handler(0, None::<fn() -> bool>)?;
+        // The file becomes shorter when everything is out of the log. A reader may keep that for later.
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        Ok(Compacted {
+            before,
+            after: size(&line)?,
+        })
+    }
+}
+
+impl Session {
+    /// Rows of the ledger and envelopes that are open.
+    pub fn totals(&self) -> rusqlite::Result<(u64, u64)> {
+        let count = |sql: &str| {
+            let count: i64 = self.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+            Ok::<u64, rusqlite::Error>(u64::try_from(count).unwrap_or_default())
+        };
+        Ok((
+            count("SELECT count(*) FROM core_operations")?,
+            count("SELECT count(*) FROM core_envelopes WHERE state = 'OPEN'")?,
+        ))
+    }
+
+    /// Bytes of free pages, which compacting gives back.
+    pub fn free_bytes(&self) -> rusqlite::Result<u64> {
+        let pages: i64 = self.db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+        Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
+    }
+}
+
+fn open(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
+    memory::install()?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+    Connection::open_with_flags(file, flags)
+}
+
+fn size(session: &Session) -> rusqlite::Result<u64> {
+    let pages: i64 = session.db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// A connection that may do everything, as nobody in the host has one.
+    fn plain(file: &Path) -> Connection {
+        let db = open(file, OpenFlags::empty()).unwrap();
+        db.busy_timeout(BUSY_TIMEOUT).unwrap();
+        db
+    }
+
+    fn filled(place: &tempfile::TempDir, rows: u32) -> Database {
+        let database = Database::open(&place.path().join("tollgate.db")).unwrap();
+        let db = plain(&database.path);
+        db.execute_batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT); BEGIN")
+            .unwrap();
+        for _ in 0..rows {
+            db.execute("INSERT INTO notes (text) VALUES (?1)", ["x".repeat(2_000)])
+                .unwrap();
+        }
+        db.execute_batch("COMMIT").unwrap();
+        database
+    }
+
+    #[test]
+    fn a_copy_is_one_moment_whoever_writes() {
+        let place = tempfile::tempdir().unwrap();
+        let database = filled(&place, 500);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let db = plain(&database.path);
+                while !stop.load(Ordering::Relaxed) {
+                    // Two rows at once, so that half of a commit would be an odd number.
+                    let both = "BEGIN IMMEDIATE; INSERT INTO notes (text) VALUES ('y'); INSERT INTO notes (text) VALUES ('y'); COMMIT";
+                    db.execute_batch(both).unwrap();
+                }
+            });
+            for number in 0..5 {
+                let file = place.path().join(format!("copy-{number}.db"));
+                database.copy_to(&file).unwrap();
+                assert!(
+                    Database::existing(&file)
+                        .read_session()
+                        .unwrap()
+                        .faults()
+                        .unwrap()
+                        .is_empty()
+                );
+                assert!(!place.path().join(format!("copy-{number}.db-wal")).exists());
+                let rows: i64 = plain(&file)
+                    .query_row("SELECT count(*) FROM notes", [], |row| row.get(0))
+                    .unwrap();
+                assert!(rows >= 500 && rows % 2 == 0, "{rows}");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn compacting_gives_free_pages_back_beside_sessions_that_are_open() {
+        let place = tempfile::tempdir().unwrap();
+        let database = filled(&place, 1_000);
+        let other = database.write_session().unwrap();
+        plain(&database.path)
+            .execute_batch("DELETE FROM notes WHERE id % 10 > 0")
+            .unwrap();
+        assert!(other.free_bytes().unwrap() > 1 << 20);
+        let compacted = database.compact(Some(Duration::from_secs(60))).unwrap();
+        assert!(compacted.after < compacted.before / 2, "{compacted:?}");
+        let file = std::fs::metadata(&database.path).unwrap().len();
+        assert_eq!(file, compacted.after);
+        assert_eq!(other.free_bytes().unwrap(), 0);
+        other.begin_write().unwrap();
+        other.commit().unwrap();
+        assert!(database.read_session().unwrap().faults().unwrap().is_empty());
+    }
+
+    #[test]
+    fn compacting_that_takes_too_long_changes_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let database = filled(&place, 2_000);
+        let refused = database.compact(Some(Duration::ZERO));
+        assert!(matches!(refused, Err(CopyError::TooLong(_))), "{refused:?}");
+        let session = database.write_session().unwrap();
+        assert!(session.faults().unwrap().is_empty());
+        session.begin_write().unwrap();
+        session.commit().unwrap();
+    }
+}
