@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     fn protections(text: &str) -> BTreeSet<String> {
-        find(&text.parse().unwrap())
+        lasting(find(&text.parse().unwrap())).collect()
     }
 
     const WHOLE: &str = r#"
@@ -472,11 +472,22 @@ mod tests {
             // Some parts are no TOML, and refused as that.
             if let Ok(table) = lines[..end].join("\n").parse::<Table>() {
                 read += 1;
-                let part = find(&table);
+                let part: BTreeSet<String> = lasting(find(&table)).collect();
                 assert!(part.is_subset(&whole) && part != whole, "{end}: {part:?}");
             }
         }
         assert!(read > 10, "{read}");
+    }
+
+    #[test]
+    fn another_file_says_the_same_of_a_policy_and_an_edit_need_not() {
+        let read = |text: &str| find(&text.parse().unwrap());
+        let one = read("[policies.a]\ntools = [\"x\"]\n");
+        let other = read("[policies.a]\ntools = [\"y\"]\n");
+        assert!(!one.is_subset(&other));
+        assert_eq!(lost(&one, &other), BTreeSet::new());
+        assert_eq!(describe(one.difference(&other)), "what policies.a says");
+        assert!(read("[server]\nread_only = false\n").is_empty());
     }
 
     #[test]

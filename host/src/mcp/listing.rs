@@ -19,7 +19,7 @@ const MAX_INSTRUCTIONS: usize = 1_600;
 /// How much of schemas a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schemas {
-    /// [In short](super::brief).
+    /// In short: names, types, and what those do not tell.
     Brief,
     /// As packs wrote them.
     Whole,
