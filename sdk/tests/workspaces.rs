@@ -151,7 +151,7 @@ fn a_native_session_keeps_the_hosts_rules() {
         ok {"ending":"Exited(0)","output":"tested\n"}
         err PROCESS_FAILED: a transaction is open, and nothing slow may hold it
         err PROCESS_DENIED: not allowed: the pack may not run `sh` in `main`
-        err PROCESS_DENIED: not allowed: `git commit` writes; the workspace's `git` would have to be "write", and the pack ask for it
+        err PROCESS_DENIED: not allowed: `git commit` writes, and git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that asks for it
     "#]].assert_eq(&log);
     assert_eq!(
         std::fs::read_to_string(place.path().join("notes/a")).unwrap(),
