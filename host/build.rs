@@ -99,7 +99,7 @@ fn code(file: &Path, hash: &str) -> Option<String> {
     })
 }
 
-/// What a pack with a hash says of itself, as an expression.
+/// The manifest of the pack with a hash, as an expression.
 fn manifest(file: &Path, hash: &str) -> Option<String> {
     println!("cargo::rerun-if-changed={}", file.display());
     let bytes = read(file)?;

@@ -20,9 +20,9 @@ pub(crate) struct Embedded {
 pub(crate) struct Ahead {
     /// What it was compiled for, as [`tollgate_engine::settings`] says it.
     pub(crate) settings: &'static str,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub(crate) length: u64,
-    /// Where it starts in the file.
+    /// Its offset in the file.
     start: usize,
     file: &'static [u8],
 }
@@ -83,7 +83,7 @@ pub(crate) fn name(sha256: &str) -> Option<&'static str> {
     all().find(|known| known.sha256 == sha256).map(|known| known.name)
 }
 
-/// What the component with a SHA-256 is, if it is part of this binary.
+/// The component with a SHA-256, if it is part of this binary.
 pub(crate) fn world(sha256: &str) -> Option<World> {
     let has = |of: &[Embedded]| of.iter().any(|known| known.sha256 == sha256);
     let pack = has(COMPONENTS).then_some(World::ToolPack);
@@ -95,7 +95,7 @@ pub(crate) fn ahead(sha256: &str) -> Option<&'static Ahead> {
     all().find(|known| known.sha256 == sha256)?.code.as_ref()
 }
 
-/// What the pack with a SHA-256 says of itself, as JSON.
+/// The manifest of the pack with a SHA-256, as JSON.
 pub(crate) fn manifest(sha256: &str) -> Option<&'static str> {
     let (_, manifest) = all()
         .find(|known| known.sha256 == sha256)?

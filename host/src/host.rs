@@ -40,7 +40,7 @@ pub struct Authority {
     pub environment: Option<Environment>,
     /// The user's own umask, for what programs and packs create in workspaces.
     pub umask: u32,
-    /// Where compiled components are kept, if not in the data directory.
+    /// The folder of compiled components, if not the data directory.
     pub cache_dir: Option<PathBuf>,
 }
 

@@ -257,7 +257,7 @@ fn run_all(place: &Place, session: &Session) -> Vec<String> {
         .collect()
 }
 
-/// What is done to a file of a repository.
+/// A change of a file of a repository.
 type Change = fn(&Path);
 /// The same, with something that it holds.
 type BoxedChange = Box<dyn Fn(&Path)>;

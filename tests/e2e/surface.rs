@@ -135,7 +135,7 @@ async fn a_cursor_that_was_never_given_is_a_protocol_error() {
     session.close().await;
 }
 
-/// How many characters something has as JSON.
+/// The number of characters of something as JSON.
 fn size(value: &impl serde::Serialize) -> usize {
     serde_json::to_string(value).unwrap().chars().count()
 }

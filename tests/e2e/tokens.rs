@@ -59,7 +59,7 @@ async fn listen(server: &HttpServer, token: &str) -> reqwest::Response {
     stream
 }
 
-/// How many sessions a server has.
+/// The number of a server's sessions.
 async fn sessions(server: &HttpServer, token: &str) -> usize {
     let request = reqwest::Client::new().get(server.at("/metrics"));
     let response = request

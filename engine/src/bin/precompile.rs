@@ -26,7 +26,7 @@ mod bindings {
     });
 }
 
-/// How hard the code is compressed. It is made once and read often.
+/// The level of compression: code is made once and read often.
 const LEVEL: i32 = 19;
 
 fn main() -> anyhow::Result<()> {
@@ -83,7 +83,7 @@ fn starts_with(file: &Path, text: &str) -> bool {
     std::fs::read(file).is_ok_and(|there| there.starts_with(text.as_bytes()))
 }
 
-/// What a pack says of itself. It has no host to talk to, as when it is loaded.
+/// Asks a pack for its manifest, without a host to talk to, as when it is loaded.
 fn describe(
     engine: &Engine,
     component: &Component,

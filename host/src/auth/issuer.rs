@@ -255,7 +255,7 @@ fn check_header(header: &Header, said: &Part) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Whether a media type is one of these, with or without `application/`.
+/// True for a media type that is one of these, with or without `application/`.
 fn is_media_type(said: &str, known: &[&str]) -> bool {
     let said = said.to_ascii_lowercase();
     known.contains(&said.strip_prefix("application/").unwrap_or(&said))

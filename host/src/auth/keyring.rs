@@ -58,14 +58,14 @@ impl Entry {
         }
     }
 
-    /// Whether sessions of this token go on under a line: the same token with the same scopes.
+    /// True if sessions of this token go on under a line: the same token with the same scopes.
     fn is_still(&self, line: &TokenLine) -> bool {
         let known = &self.line;
         (&known.name, known.hash, &known.scopes) == (&line.name, line.hash, &line.scopes)
     }
 }
 
-/// What a token that was presented is.
+/// The state of a token that was presented.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Somebody's.
@@ -76,12 +76,12 @@ pub(super) enum Found {
     Unknown,
 }
 
-/// What reading the file again changed.
+/// The changes that reading the file again found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Refreshed {
-    /// Who has a token now that was not there before, or another one.
+    /// Names with a token that was not there before, or with another one.
     pub added: Vec<String>,
-    /// Whose token is gone, or another one.
+    /// Names whose token is gone, or another one.
     pub removed: Vec<String>,
 }
 
@@ -221,7 +221,7 @@ impl Keyring {
         self.changed.notified().await;
     }
 
-    /// Whose token this is. Takes as long whichever it is and whatever is like it.
+    /// Finds the owner of a token. Takes as long whichever it is and whatever is like it.
     pub(super) fn find(&self, token: &str, now_ms: i64) -> Found {
         let presented = TokenHash::of(token);
         let filed = self.filed.load();

@@ -76,7 +76,7 @@ impl Identity {
         }
     }
 
-    /// What it may do.
+    /// Its scopes.
     pub fn rights(&self) -> Rights {
         self.rights
     }
@@ -127,10 +127,10 @@ pub enum Refused {
     NoKeys,
 }
 
-/// Who brought a token.
+/// The bearer of a token.
 #[derive(Debug, Clone)]
 pub struct Bearer {
-    /// Whose it is.
+    /// The identity that brought it.
     pub identity: Identity,
     /// Cancelled when the token is none any more. Tokens of an issuer end by themselves.
     pub revoked: Option<CancellationToken>,

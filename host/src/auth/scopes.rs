@@ -112,12 +112,12 @@ pub enum Calls {
     All,
 }
 
-/// What an identity may do beyond being let in. Everybody who is let in may read `/metrics`.
+/// The rights of an identity beyond being let in. Everybody who is let in may read `/metrics`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
     /// Calls it may make.
     pub calls: Calls,
-    /// Whether it sees operations, envelopes and reports of everybody.
+    /// True if it sees operations, envelopes and reports of everybody.
     pub sees_all: bool,
 }
 

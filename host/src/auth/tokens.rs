@@ -18,7 +18,7 @@ const UNNAMED: &str = "default";
 const SHORTEST: usize = 32;
 /// Longest token, in bytes.
 const LONGEST: usize = 512;
-/// What a hash starts with.
+/// The start of a hash.
 const HASHED: &str = "sha256:";
 
 /// SHA-256 of a token.
@@ -51,13 +51,13 @@ impl fmt::Display for TokenHash {
 /// One line that names a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenLine {
-    /// Whose it is.
+    /// The owner's name.
     pub name: String,
     /// Its hash.
     pub hash: TokenHash,
-    /// Whether the file holds the token itself.
+    /// True if the file holds the token itself.
     pub is_plain: bool,
-    /// What it may do.
+    /// Its scopes.
     pub scopes: Scopes,
     /// When it stops, in milliseconds since 1970.
     pub expires_ms: Option<i64>,
@@ -105,7 +105,7 @@ impl TokenLine {
         Ok(())
     }
 
-    /// Whether it is over.
+    /// True once it is over.
     pub fn is_over(&self, now_ms: i64) -> bool {
         self.expires_ms.is_some_and(|end| end <= now_ms)
     }
@@ -141,12 +141,12 @@ fn secret(word: &str) -> Result<(TokenHash, bool), String> {
     Ok((TokenHash::of(word), true))
 }
 
-/// What a token file says: the lines that are right, and what is wrong with the others.
+/// The lines of a token file that are right, and the mistakes of the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenLines {
     /// Lines that are right.
     pub lines: Vec<TokenLine>,
-    /// What is wrong with each other line, by its number.
+    /// The mistake of each other line, by its number.
     pub problems: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
     /// The SHA-256 of its content.
     pub sha256: String,
@@ -135,7 +135,7 @@ pub(super) enum Unlisted {
     Head(BadHead),
 }
 
-/// Whether a path leads to a file in the folder, or in one folder of it.
+/// True if a path leads to a file in the folder, or in one folder of it.
 fn is_plain(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     parts.len() <= 2

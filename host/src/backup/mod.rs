@@ -41,7 +41,7 @@ pub enum BackupError {
     /// There is something where the backup should be.
     #[error("{0} is there already; name a folder that is not, for example {0}-2")]
     Exists(String),
-    /// It would be in the data directory.
+    /// The place would be in the data directory.
     #[error("{0} is in the data directory; name a folder elsewhere, best on another disk")]
     Inside(String),
     /// A file or folder cannot be read or written.
@@ -81,7 +81,7 @@ pub enum BackupError {
     InUse {
         /// The data directory.
         path: String,
-        /// How many.
+        /// The number of hosts.
         hosts: usize,
     },
     /// There is a data directory already.
@@ -103,11 +103,11 @@ impl BackupError {
 /// A backup that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Backup {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// How many files it has.
+    /// The number of its files.
     pub files: usize,
-    /// How many bytes they have.
+    /// Their size in bytes.
     pub bytes: u64,
     /// Rows of the ledger in it.
     pub rows: u64,

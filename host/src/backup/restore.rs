@@ -20,7 +20,7 @@ use crate::storage::Database;
 /// A data directory that was made of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Restored {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// When the backup was made.
     pub made_at: String,
@@ -28,7 +28,7 @@ pub struct Restored {
     pub rows: u64,
     /// The signed head, up to which the ledger was checked.
     pub head: ExportedHead,
-    /// Where the data directory is that was there before.
+    /// The path of the data directory that was there before.
     pub before: Option<PathBuf>,
 }
 
@@ -48,7 +48,7 @@ pub fn check(target: &Path, replaces: bool) -> Result<(), BackupError> {
     }
 }
 
-/// Whether there is nothing at a path, or an empty folder.
+/// True if there is nothing at a path, or an empty folder.
 fn is_free(target: &Path) -> Result<bool, BackupError> {
     match target.symlink_metadata() {
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(true),

@@ -123,7 +123,7 @@ pub(super) fn copy(from: &Dir, draft: &Draft, name: &str, list: &mut List) -> io
     sync(&to)
 }
 
-/// Whether a file is somebody's at work.
+/// True for a file that is there only while a host works.
 fn is_passing(name: &str) -> bool {
     name == "lock" || name.ends_with(".lock") || name.starts_with("new-") || name.starts_with('.')
 }

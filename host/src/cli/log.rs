@@ -18,7 +18,7 @@ const CONTENT: &str = "TOLLGATE_LOG_CONTENT";
 
 /// Under this name a server tells what it does of its own, such as where it listens.
 const NOTICE: &str = "tollgate::notice";
-/// What is logged when nothing is said.
+/// The filter when nothing is said.
 const DEFAULT: &str = "warn,tollgate::notice=info";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 

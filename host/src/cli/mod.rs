@@ -183,7 +183,7 @@ struct Filters {
 }
 
 impl Filters {
-    /// How much of schemas is listed.
+    /// The detail of listed schemas.
     fn schemas(&self, config: &Config) -> Schemas {
         if self.output_schemas || config.server.output_schemas {
             Schemas::Whole

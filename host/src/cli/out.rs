@@ -53,7 +53,7 @@ pub(super) fn print_text(text: &str) {
     is_written(write!(std::io::stdout().lock(), "{text}"));
 }
 
-/// Whether something was written, and if not, keeps the reason.
+/// True if something was written. If not, keeps the reason.
 pub(super) fn is_written(result: std::io::Result<()>) -> bool {
     match result {
         Ok(()) => true,

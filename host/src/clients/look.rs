@@ -23,10 +23,10 @@ const STDERR_LIMIT: u64 = 4 << 10;
 /// Pages of a list of tools.
 const PAGE_LIMIT: usize = 100;
 
-/// What was seen.
+/// The outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// How many tools are listed.
+    /// The number of tools listed.
     pub tools: usize,
     /// Until they were.
     pub took: Duration,
@@ -48,39 +48,39 @@ pub enum LookError {
     Ended {
         /// The program.
         command: String,
-        /// What it said on standard error.
+        /// Its standard error.
         said: String,
     },
     /// There was no answer in time.
     #[error("no answer within {seconds} s, which is as long as this client waits")]
     TooLate {
-        /// How long the client waits.
+        /// The client's patience.
         seconds: u64,
     },
     /// The answer is not one of MCP.
     #[error("the answer to {method} is not one: {answer}")]
     Answer {
-        /// What was asked.
+        /// The question.
         method: &'static str,
-        /// What came.
+        /// The answer.
         answer: String,
     },
     /// The server was not reached.
     #[error("{url} was not reached; `tollgate serve` must run there: {why}")]
     NotReached {
-        /// Where.
+        /// The address.
         url: String,
-        /// What happened.
+        /// The fault.
         why: String,
     },
     /// The server wants a token.
     #[error("{url} answers {status}: {remedy}")]
     Refused {
-        /// Where.
+        /// The address.
         url: String,
         /// The status.
         status: u16,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// The variable that the token is in is not set.

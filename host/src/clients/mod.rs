@@ -94,14 +94,14 @@ pub enum Server {
     },
     /// It connects to one that runs.
     Http {
-        /// Where.
+        /// The address.
         url: String,
         /// The token it sends, if it sends one.
         token: Option<Token>,
     },
 }
 
-/// Where a client gets its token from.
+/// The source of a client's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Token {
     /// An environment variable.

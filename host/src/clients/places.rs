@@ -64,7 +64,7 @@ impl Places {
     }
 }
 
-/// Whether a path is that of a file that may be run.
+/// True for the path of a file that may be run.
 pub(crate) fn is_program(file: &FilePath) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -44,7 +44,7 @@ fn each_client_has_its_own_files_and_shape() {
     for client in all() {
         shapes += &format!("# {}\n", client.title());
         for (scope, name) in [(Scope::User, "user"), (Scope::Project, "project")] {
-            if let Some(file) = client.file(scope, &places("/work")) {
+            if let Some(file) = client.file(scope, &places("/project")) {
                 shapes += &format!("{name}: {}\n", file.display());
             }
         }
@@ -366,7 +366,7 @@ fn own_commands_of_clients_say_the_same() {
 
 #[test]
 fn variables_move_files_as_they_move_the_clients() {
-    let places = Places::new("/work".into(), "/home/ada".into(), |name| match name {
+    let places = Places::new("/project".into(), "/home/ada".into(), |name| match name {
         "CODEX_HOME" => Some("/codex".into()),
         "XDG_CONFIG_HOME" => Some("/xdg".into()),
         "CLAUDE_CONFIG_DIR" => Some("relative".into()),

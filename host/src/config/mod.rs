@@ -93,7 +93,7 @@ pub enum ConfigError {
 pub struct Config {
     /// Where everything lives.
     pub data_dir: Option<PathBuf>,
-    /// Where compiled components are kept, if not in the data directory.
+    /// The folder of compiled components, if not the data directory.
     pub cache_dir: Option<PathBuf>,
     /// How clients are served.
     pub server: Server,
@@ -179,7 +179,7 @@ impl EnvelopeConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkspaceConfig {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Below these, packs that ask for it may write.
     pub write: Vec<String>,

@@ -373,10 +373,10 @@ impl<'a> Records<'a> {
     }
 }
 
-/// What a configuration lacks of what others protect.
+/// Protections of others that a configuration lacks.
 #[derive(Debug, Default)]
 pub struct Missing {
-    /// What it lacks, by key.
+    /// The missing protections, by key.
     pub protections: BTreeSet<String>,
     /// The configurations that have it.
     pub configs: BTreeSet<PathBuf>,
@@ -398,7 +398,7 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// Whether a record is of a configuration file.
+/// True if a record is of a configuration file.
 fn is_of(record: &Record, config: &Path) -> bool {
     record.config == config || canonical(&record.config) == canonical(config)
 }

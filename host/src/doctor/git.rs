@@ -55,7 +55,7 @@ fn workspace(workspace: &Registration) -> Vec<Finding> {
     found
 }
 
-/// Whether a prefix is a git directory or below one.
+/// True for a prefix that is a git directory or below one.
 fn names_git(prefix: &str) -> bool {
     prefix.split('/').any(permit::is_git_name)
 }
@@ -73,7 +73,7 @@ fn unfit(pattern: &str) -> Option<&'static str> {
     (!is_setting || small.contains(['=', ' '])).then_some("is not the name of a setting")
 }
 
-/// Whether git could be run now.
+/// True if git could be run now.
 fn repository(workspace: &Registration, access: GitAccess) -> Option<Finding> {
     let name = &workspace.info.name;
     let about = format!("workspace {name}");

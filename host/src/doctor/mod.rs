@@ -56,7 +56,7 @@ pub struct Finding {
     pub about: String,
     /// What was found.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

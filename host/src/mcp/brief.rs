@@ -15,7 +15,7 @@ const LONG_OBJECT: usize = 160;
 /// Longest description of an argument in a long schema, in characters.
 const LONG_DESCRIPTION: usize = 100;
 
-/// What the host checks, and says when it does not hold.
+/// Keys that the host checks, and names when they do not hold.
 const CHECKS: &[&str] = &[
     "$schema",
     "title",

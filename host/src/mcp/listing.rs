@@ -16,7 +16,7 @@ const PAGE: usize = 50;
 /// Longest instructions, in bytes: clients show them to the model in every session.
 const MAX_INSTRUCTIONS: usize = 1_600;
 
-/// How much of schemas a list shows.
+/// The detail of schemas in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schemas {
     /// In short: names, types, and what those do not tell.

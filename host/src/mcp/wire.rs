@@ -71,7 +71,7 @@ struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Whether it asks, tells or answers something, under an id that a library can keep.
+    /// True if it asks, tells or answers something, under an id that a library can keep.
     fn is_message(&self) -> bool {
         let is_plain = |id: &RawValue| id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
         let says = self.method.is_some() || self.result.is_some() || self.error.is_some();
@@ -224,7 +224,7 @@ pub struct Repaired<R> {
     unreadable: Refusing,
 }
 
-/// What becomes of lines that are no messages.
+/// Gets lines that are no messages.
 type Refusing = Box<dyn FnMut(&[u8]) + Send>;
 
 impl<R> Repaired<R> {

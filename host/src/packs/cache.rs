@@ -47,7 +47,7 @@ struct Place {
     key: [u8; 32],
 }
 
-/// Where a component's code came from.
+/// The origin of a component's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {

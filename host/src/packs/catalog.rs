@@ -89,7 +89,7 @@ pub enum Body {
 }
 
 impl ToolEntry {
-    /// Whose it is.
+    /// The name of its pack.
     pub fn pack_name(&self) -> &str {
         match &self.body {
             Body::Guest(pack) => &pack.manifest.name,
@@ -113,7 +113,7 @@ pub struct Preparing {
 }
 
 impl Preparing {
-    /// Whether nothing is missing.
+    /// True if nothing is missing.
     pub fn is_over(&self) -> bool {
         self.packs.is_empty() && self.policies.is_empty()
     }
@@ -239,7 +239,7 @@ impl Catalog {
         &self.failures
     }
 
-    /// What is missing for now.
+    /// The parts that are missing for now.
     pub fn preparing(&self) -> &Preparing {
         &self.preparing
     }

@@ -71,7 +71,7 @@ pub struct Pack {
     pub origin: String,
     /// SHA-256 of its bytes, in hex.
     pub hash: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: usize,
     /// What its calls may use.
     pub limits: Limits,
@@ -144,7 +144,7 @@ pub(crate) struct Prepared {
     pub(crate) code: Code,
     /// SHA-256 of its bytes, in hex.
     pub(crate) hash: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub(crate) size: usize,
 }
 
@@ -176,7 +176,7 @@ impl Tables {
     }
 }
 
-/// How much of components is loaded before their tools can be listed.
+/// The part of loading that is done before tools can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Haste {
     /// What needs neither the compiler nor another machine. The rest is left out for now.

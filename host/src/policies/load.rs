@@ -67,7 +67,7 @@ pub struct Policy {
     pub origin: String,
     /// SHA-256 of its bytes, in hex.
     pub hash: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: usize,
     /// What judging may use.
     pub limits: Limits,

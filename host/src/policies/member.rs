@@ -60,7 +60,7 @@ pub struct Member<P = Policy> {
     pub tools: Option<GlobSet>,
     /// The policy, or why it was not loaded. One that was not loaded can judge nothing.
     pub policy: Result<Arc<P>, Unloaded>,
-    /// How often it refused since the host started.
+    /// The number of its refusals since the host started.
     pub denials: Arc<AtomicU64>,
 }
 

@@ -15,7 +15,7 @@ const MAX_KEYS: usize = 16;
 pub struct Permit {
     /// Whose key it is, by the name of its component.
     pub policy: String,
-    /// What is taken.
+    /// The key.
     pub key: String,
     /// Until when, in milliseconds since 1970 UTC.
     pub until_ms: i64,
@@ -28,7 +28,7 @@ pub struct Permit {
 /// A key that nobody can take.
 #[derive(Debug, thiserror::Error)]
 pub enum BadPermit {
-    /// It is empty or too long.
+    /// A key that is empty or too long.
     #[error("a key has 1 to {MAX_KEY} bytes, and this one has {0}")]
     Key(usize),
     /// There are too many.

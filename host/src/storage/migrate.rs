@@ -98,7 +98,7 @@ pub enum MigrationError {
          that refer to nothing but each other"
     )]
     Misplaced {
-        /// Whose it is.
+        /// The pack it belongs to.
         pack: String,
         /// What its names start with.
         prefix: String,

@@ -299,12 +299,12 @@ pub(super) enum Rows {
 }
 
 impl OperationFilter {
-    /// Whether the oldest come first.
+    /// True if the oldest come first.
     pub(super) fn is_oldest_first(&self) -> bool {
         self.after.is_some() && !self.newest_first
     }
 
-    /// Whether an operation fits, wherever it is in the ledger.
+    /// True for an operation that fits, wherever it is in the ledger.
     pub fn fits(&self, operation: &StoredOperation) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))

@@ -6,7 +6,7 @@ use super::session::Session;
 const EXPIRED_BATCH: u32 = 16;
 
 impl Session {
-    /// Whether nobody has a policy's key now.
+    /// True if nobody has a policy's key now.
     pub fn is_permit_free(&self, policy: &str, key: &str, now_ms: i64) -> rusqlite::Result<bool> {
         let mut statement = self.db.prepare_cached(
             "SELECT 1 FROM core_permits WHERE policy = ?1 AND key = ?2 AND expires_at > ?3",

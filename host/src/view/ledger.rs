@@ -28,7 +28,7 @@ pub enum LedgerError {
     /// Its event is not recorded.
     #[error(transparent)]
     Event(#[from] BadEvent),
-    /// What it would take is no key.
+    /// A key that is none.
     #[error(transparent)]
     Permit(#[from] BadPermit),
     /// The host's own storage failed.

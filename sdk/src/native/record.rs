@@ -185,7 +185,7 @@ impl Record {
         found
     }
 
-    /// Whether no other call has what counts once.
+    /// True if no other call has what counts once.
     pub(super) fn is_free(&self, key: &str) -> bool {
         !self.taken.borrow().iter().any(|taken| taken == key)
     }

@@ -83,7 +83,7 @@ impl Platform {
         PLATFORMS.iter().find(is_it).unwrap_or(&PLATFORMS[0])
     }
 
-    /// Whether this process runs on such a platform.
+    /// True if this process runs on such a platform.
     pub(crate) fn is_here(&self) -> bool {
         let os = if self.os == "darwin" { "macos" } else { self.os };
         let cpu = if self.cpu == "x64" { "x86_64" } else { "aarch64" };

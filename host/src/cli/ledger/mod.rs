@@ -97,7 +97,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// What policies said of an operation, as far as it is shown.
+    /// The verdicts on an operation, as far as they are shown.
     fn verdicts(&self, operation: &StoredOperation) -> String {
         let is_shown = |said: &&SaidByPolicy| match &self.policy {
             Some(policy) => said.policy == *policy,

@@ -92,7 +92,7 @@ impl Door {
         }
     }
 
-    /// How much may be at once.
+    /// The limits of what may be at once.
     pub(super) fn caps(&self) -> Arc<Caps> {
         self.caps.load_full()
     }

@@ -37,12 +37,12 @@ impl<'a> Outline<'a> {
         serde_json::from_slice(message).ok()
     }
 
-    /// Whether the message is `initialize`.
+    /// True for `initialize`.
     pub(super) fn begins_session(&self) -> bool {
         self.method.as_deref() == Some("initialize")
     }
 
-    /// Whether the id is none that a request may have.
+    /// True for an id that no request may have.
     pub(super) fn has_odd_id(&self) -> bool {
         let is_plain = |id: &RawValue| id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
         self.id.is_some_and(|id| !is_plain(id))

@@ -50,7 +50,7 @@ impl InFlight {
         self.of_client.store(of_client, Ordering::Relaxed);
     }
 
-    /// How many there are.
+    /// The number there is.
     pub(super) fn count(&self) -> usize {
         lock(&self.counts).values().sum()
     }

@@ -72,7 +72,7 @@ pub enum HttpError {
 
 /// What is served, and to whom.
 pub struct Serving {
-    /// Where.
+    /// The address.
     pub address: SocketAddr,
     /// Names under which clients reach it, beside those of this machine.
     pub hosts: Vec<String>,
@@ -82,7 +82,7 @@ pub struct Serving {
     pub tokens: Option<Arc<Keyring>>,
     /// The issuer, and what its tokens must say.
     pub auth: Auth,
-    /// How much at once, now and later.
+    /// The limits, now and later.
     pub caps: watch::Receiver<Caps>,
 }
 

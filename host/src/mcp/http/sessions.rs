@@ -175,7 +175,7 @@ impl Sessions {
         self.bounds.store(Arc::new(Bounds { most, idle }));
     }
 
-    /// How many there are.
+    /// The number there is.
     pub(super) fn count(&self) -> usize {
         self.owned().len()
     }

@@ -86,7 +86,7 @@ impl GitCommand {
         }
     }
 
-    /// Whether there is nothing to look at.
+    /// True if there is nothing to look at.
     fn is_free(&self, bounds: Bounds<'_>) -> bool {
         let all = bounds.prefixes.iter().any(|prefix| covers(prefix, "any/path"));
         self.writes == TreeWrites::Nothing || (all && bounds.top.is_empty())
@@ -311,7 +311,7 @@ fn plain(path: &str) -> String {
     names.join("/")
 }
 
-/// Whether everything at a path, or below it, is below a prefix.
+/// True if everything at a path, or below it, is below a prefix.
 fn is_below(path: &str, prefixes: &[String]) -> bool {
     let inside = format!("{path}/any");
     let all = prefixes.iter().any(|prefix| covers(prefix, "any/path"));

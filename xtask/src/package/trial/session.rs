@@ -13,7 +13,7 @@ use crate::run::run;
 /// Time for each answer and for the end. A first start compiles.
 const LIMIT: Duration = Duration::from_mins(3);
 
-/// How a session is ended.
+/// A way to end a session.
 #[derive(Debug)]
 pub(crate) enum End {
     /// The client closes the server's standard input.
