@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::components::{self, Profile};
-use crate::run::{npm_packages, root, say};
+use crate::run::{npm_packages, root, run, say};
 use crate::{python, test};
 
 /// Revisions of the protocol whose requirements are checked.
@@ -157,6 +157,10 @@ impl Server {
     fn start(tollgate: &Path, work: &Path) -> anyhow::Result<Server> {
         let config = config(work);
         std::fs::write(&config, configuration(work))?;
+        // The suite lists once, at once: a pack that is compiled meanwhile would come too late.
+        let mut prepare = Command::new(tollgate);
+        prepare.arg("--config").arg(&config).args(["packs", "prepare"]);
+        run(&mut prepare)?;
         let mut child = Command::new(tollgate)
             .arg("--config")
             .arg(config)

@@ -72,8 +72,9 @@ impl Reload {
         if listing.tools().is_empty() {
             out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
         }
-        self.gate.complete(whole);
+        // A list that waited for this is made of what it says.
         self.listings.replace(listing);
+        self.gate.complete(whole);
         Ok(())
     }
 

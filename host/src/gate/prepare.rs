@@ -10,6 +10,8 @@ use crate::core_tools::RELAY;
 use crate::packs::{Body, Catalog, ToolEntry};
 use crate::sandbox::Limits;
 
+/// Time a list waits for packs that nobody has asked before. Clients ask for lists once and give a start 10 s and more.
+const LISTING: Duration = Duration::from_secs(5);
 /// Time between two looks if the caller still waits.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time between two notes to the caller.
@@ -41,6 +43,20 @@ impl Gate {
             return generation;
         }
         self.prepared_in(call, Limits::default().run).await
+    }
+
+    /// Waits for packs of which nobody knows yet what they offer, but not for long: whoever listens is told of those
+    /// that come later.
+    pub async fn introduced(&self) {
+        let mut replaced = self.replaced.subscribe();
+        let introduced = async {
+            while !self.generation().catalog.preparing().packs.is_empty() {
+                if replaced.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LISTING, introduced).await;
     }
 }
 

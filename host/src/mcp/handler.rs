@@ -154,6 +154,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        self.gate.introduced().await;
         let cursor = request.and_then(|request| request.cursor);
         let (tools, next_cursor) = self
             .listings
@@ -180,6 +181,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.gate.introduced().await;
         let templates = resources::templates(&self.gate.catalog());
         Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
@@ -206,6 +208,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        self.gate.introduced().await;
         let listing = self.listings.current();
         Ok(ListPromptsResult::with_all_items(listing.prompts().to_vec()))
     }

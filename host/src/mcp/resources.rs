@@ -42,6 +42,7 @@ pub(super) fn templates(catalog: &Catalog) -> Vec<ResourceTemplate> {
 impl Handler {
     /// The latest of each kind that is listed.
     pub(super) async fn resources(&self, context: &RequestContext<RoleServer>) -> Vec<Listed> {
+        self.gate.introduced().await;
         let catalog = self.gate.catalog();
         let mut all = Vec::new();
         for resource in catalog.resources().iter().filter(|resource| resource.listed) {
@@ -66,6 +67,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
         answered: (Option<InputResponses>, Option<String>),
     ) -> Result<ReadResourceResponse, ErrorData> {
+        self.gate.introduced().await;
         let catalog = self.gate.catalog();
         let found = catalog
             .resources()
@@ -94,6 +96,7 @@ impl Handler {
         request: &CompleteRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CompletionInfo, ErrorData> {
+        self.gate.introduced().await;
         let catalog = self.gate.catalog();
         let pack = match &request.r#ref {
             Reference::Prompt(prompt) => catalog

@@ -71,6 +71,14 @@ pub(super) fn too_large(limit: usize) -> Response {
     refusal(StatusCode::PAYLOAD_TOO_LARGE, &err)
 }
 
+/// The head is longer than it may be.
+pub(super) fn head_too_large(limit: usize) -> Response {
+    let err = ToolError::new("HEAD_TOO_LARGE", format!("the head is longer than {limit} bytes"))
+        .remediation("Send fewer or shorter headers; the operator can raise server.limits.header_kib.")
+        .context("limit_bytes", limit);
+    refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &err)
+}
+
 /// The body did not come in time.
 pub(super) fn too_slow(limit: Duration) -> Response {
     let err = ToolError::new(

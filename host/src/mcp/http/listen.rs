@@ -161,8 +161,8 @@ fn builder(caps: &Caps) -> http1::Builder {
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(caps.request)
-        // A body is read in pieces, so that this limits the head alone; hyper wants 8 KiB at least.
-        .max_buf_size(caps.header.max(8 << 10));
+        // A body is read in pieces, so that this limits the head alone.
+        .max_buf_size(caps.header.max(super::MIN_HEAD));
     builder
 }
 

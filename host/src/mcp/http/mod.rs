@@ -4,6 +4,7 @@ mod answer;
 mod bodies;
 mod door;
 pub(super) mod faults;
+mod head;
 mod hosts;
 mod limits;
 mod linger;
@@ -45,6 +46,8 @@ use pulse::Pulse;
 
 /// What the text under `/metrics` is.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Bytes that the head of any request may have, because the connection's buffer cannot be smaller.
+const MIN_HEAD: usize = 8 << 10;
 /// Where MCP is served.
 const PATH: &str = "/mcp";
 
@@ -106,7 +109,7 @@ pub async fn serve(
     let caps = later.borrow_and_update().clone();
     let stop = CancellationToken::new();
     let door = Arc::new(door(serving, caps.clone(), bound, Arc::clone(&gate))?);
-    let app = router(handler, Arc::clone(&door), caps.body, &stop);
+    let app = router(handler, Arc::clone(&door), (caps.header.max(MIN_HEAD), caps.body), &stop);
     ready(bound);
     let fetching = {
         let door = Arc::clone(&door);
@@ -161,7 +164,7 @@ fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Res
 fn router(
     handler: impl Fn() -> Handler + Send + Sync + 'static,
     door: Arc<Door>,
-    longest_body: usize,
+    (longest_head, longest_body): (usize, usize),
     stop: &CancellationToken,
 ) -> Router {
     let known = Arc::new(Hosts::new(&door.hosts, &door.origins));
@@ -190,6 +193,7 @@ fn router(
         .merge(mcp)
         // Around everything, what is not there included: no page learns anything by a name that leads here.
         .layer(middleware::from_fn_with_state(known, hosts::check))
+        .layer(middleware::from_fn_with_state(longest_head, head::check))
         .layer(middleware::from_fn_with_state(door, door::count))
 }
 

@@ -1,0 +1,43 @@
+//! The size of a request's head. The connection's buffer bounds what is read of one that never ends, and takes more than the
+//! limit if it comes at once, so that what was read is measured.
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::answer;
+
+/// Bytes that a line of a head has beside its name and its value: a colon, a space, and the line's end.
+const LINE: usize = 4;
+
+/// Refuses a request whose head is longer than so many bytes.
+pub(super) async fn check(State(limit): State<usize>, request: Request, next: Next) -> Response {
+    if size(&request) > limit {
+        return answer::head_too_large(limit);
+    }
+    next.run(request).await
+}
+
+fn size(request: &Request) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let lines = request.headers().iter();
+    let lines = lines.map(|(name, value)| name.as_str().len() + value.len() + LINE);
+    target + lines.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn names_values_and_the_target_count() {
+        let request = Request::builder()
+            .uri("/mcp?x=1")
+            .header("a", "12345")
+            .header("a", "1");
+        let request = request.body(Body::empty()).unwrap();
+        assert_eq!(size(&request), "/mcp?x=1".len() + "a: 12345\r\n".len() + "a: 1\r\n".len());
+    }
+}
