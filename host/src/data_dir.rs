@@ -19,70 +19,76 @@ pub const DATABASE: &str = "tollgate.db";
 /// Why the data directory cannot be used.
 #[derive(Debug, Error)]
 pub enum DataDirError {
-    /// Making or opening something failed.
-    #[error("{what} in the data directory {path} cannot be used")]
+    /// The directory cannot be made or opened.
+    #[error("the directory {path} cannot be used; --data-dir and --cache-dir name others")]
+    Itself {
+        /// The directory.
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// Making or opening something in it failed.
+    #[error("{what} in {path} cannot be used")]
     Io {
         /// What was touched.
         what: String,
-        /// The data directory.
+        /// The directory.
         path: String,
         #[source]
         source: std::io::Error,
     },
     /// Somebody else could replace it, or what is in it.
-    #[error(
-        "others can write in {at}, and so replace the data directory {path}; stop that: chmod {fix} {at}"
-    )]
+    #[error("others can write in {at}, and so replace {path}; stop that: chmod {fix} {at}")]
     Writable {
         /// Which folder.
         at: String,
-        /// The data directory.
+        /// The directory.
         path: String,
         /// What helps.
         fix: &'static str,
     },
     /// A file of the host's own leads elsewhere.
     #[error(
-        "{what} in the data directory {path} is a symbolic link or not a regular file; stop all hosts and move what is \
+        "{what} in {path} is a symbolic link or not a regular file; stop all hosts and move what is \
          meant to {path}/{what}; to keep data elsewhere, set data_dir or --data-dir"
     )]
     NotAFile {
         /// Which file.
         what: String,
-        /// The data directory.
+        /// The directory.
         path: String,
     },
     /// A folder of the host's own leads elsewhere.
     #[error(
-        "{what} in the data directory {path} is a symbolic link or not a folder; stop all hosts and move what is meant to \
+        "{what} in {path} is a symbolic link or not a folder; stop all hosts and move what is meant to \
          {path}/{what}"
     )]
     NotAFolder {
         /// Which folder.
         what: String,
-        /// The data directory.
+        /// The directory.
         path: String,
     },
     /// A file of the host's own is another user's.
     #[error(
-        "{what} in the data directory {path} belongs to another user; make it yours: chown $USER {path}/{what}, \
+        "{what} in {path} belongs to another user; make it yours: chown $USER {path}/{what}, \
          then chmod go-rwx {path}/{what}"
     )]
     Foreign {
         /// Which file.
         what: String,
-        /// The data directory.
+        /// The directory.
         path: String,
     },
     /// Somebody else could have changed a file of the host's own.
     #[error(
-        "others can write to {what} in the data directory {path}; check it with `tollgate ledger verify` after: chmod \
+        "others can write to {what} in {path}; check it with `tollgate ledger verify` after: chmod \
          go-rwx {path}/{what}"
     )]
     WritableFile {
         /// Which file.
         what: String,
-        /// The data directory.
+        /// The directory.
         path: String,
     },
     /// Somebody else could change what is in it.
@@ -92,7 +98,7 @@ pub enum DataDirError {
     Exposed {
         /// What is exposed.
         what: String,
-        /// The data directory.
+        /// The directory.
         path: String,
     },
 }
@@ -105,8 +111,12 @@ fn check_files(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
         path: path.display().to_string(),
         source,
     };
-    for entry in dir.entries().map_err(|err| failed("the directory itself", err))? {
-        let entry = entry.map_err(|err| failed("the directory itself", err))?;
+    let unread = |source| DataDirError::Itself {
+        path: path.display().to_string(),
+        source,
+    };
+    for entry in dir.entries().map_err(unread)? {
+        let entry = entry.map_err(unread)?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if !is_ours(&name) {
@@ -153,8 +163,7 @@ fn is_ours(name: &str) -> bool {
 
 /// Why somebody else could put another data directory in the place of this one, or add to it.
 fn check_place(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
-    let failed = |source| DataDirError::Io {
-        what: "the directory itself".to_owned(),
+    let failed = |source| DataDirError::Itself {
         path: path.display().to_string(),
         source,
     };
@@ -166,7 +175,7 @@ fn check_place(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
     let own = dir.dir_metadata().map_err(failed)?;
     if own.uid() != rustix::process::geteuid().as_raw() {
         return Err(DataDirError::Exposed {
-            what: "the directory itself".to_owned(),
+            what: path.display().to_string(),
             path: path.display().to_string(),
         });
     }
@@ -205,8 +214,7 @@ pub struct DataDir {
 impl DataDir {
     /// Opens the directory, making it when missing.
     pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
-        let failed = |source| DataDirError::Io {
-            what: "the directory itself".to_owned(),
+        let failed = |source| DataDirError::Itself {
             path: path.display().to_string(),
             source,
         };
@@ -227,11 +235,11 @@ impl DataDir {
 
     /// Opens a directory that is there.
     pub fn existing(path: &Path) -> Result<DataDir, DataDirError> {
-        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Io {
-            what: "the directory itself".to_owned(),
-            path: path.display().to_string(),
-            source,
-        })?;
+        let dir =
+            Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Itself {
+                path: path.display().to_string(),
+                source,
+            })?;
         check_place(path, &dir)?;
         check_files(path, &dir)?;
         Ok(DataDir {

@@ -230,6 +230,12 @@ async fn what_does_not_exist_is_neither_found_nor_called() {
         assert!(!found.contains(&tool), "{found:?}");
     }
     session.close().await;
+    // Whoever names one of the three can do without it.
+    let session = place.serve(&["--compact", "--exclude-tools", "tool_call"]).await;
+    let tools = session.client().list_all_tools().await.unwrap();
+    let tools: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(tools, ["tool_describe", "tool_search"]);
+    session.close().await;
     // Where all tools are listed the three do not exist.
     let session = place.serve(&["--tier", "full"]).await;
     assert!(

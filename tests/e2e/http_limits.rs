@@ -86,7 +86,12 @@ async fn a_head_beyond_the_limit_is_refused() {
 async fn a_head_that_comes_at_once_is_held_to_the_same_limit() {
     let place = Place::with("");
     let server = place.serve_http(&[]);
-    for (length, status) in [(31 << 10, "200"), (33 << 10, "431"), (40_000, "431"), (60_000, "431")] {
+    for (length, status) in [
+        (31 << 10, "200"),
+        (33 << 10, "431"),
+        (40_000, "431"),
+        (60_000, "431"),
+    ] {
         let mut connection = TcpStream::connect(address(&server)).unwrap();
         let head = format!(
             "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: {}\r\n\r\n",
@@ -96,7 +101,10 @@ async fn a_head_that_comes_at_once_is_held_to_the_same_limit() {
         let _ = connection.write_all(head.as_bytes());
         let mut answer = String::new();
         let _ = connection.read_to_string(&mut answer);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{length}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{length}: {answer}"
+        );
     }
 }
 

@@ -60,6 +60,7 @@ mod sleepers;
 mod sql_limits;
 mod start;
 mod stdio;
+mod stories;
 mod surface;
 mod tasks;
 mod tasks_tools;

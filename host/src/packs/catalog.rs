@@ -167,8 +167,13 @@ impl Catalog {
             index: OnceLock::new(),
         };
         let hides_some = selection.compact || catalog.tier < Tier::Full;
+        // They lead to what is selected, so only whoever names them can do without.
+        let named = Selection {
+            exclude: selection.exclude.clone(),
+            ..Selection::default()
+        };
         for tool in core_tools::discovery().iter().filter(|_| hides_some) {
-            catalog.add_tool(Body::Core(tool), (tool.spec)(), &Selection::default());
+            catalog.add_tool(Body::Core(tool), (tool.spec)(), &named);
         }
         let core = core_tools::all().iter().filter(|_| selection.core);
         for tool in core {

@@ -78,7 +78,10 @@ fn not_allowed(path: &str, offered: &WorkspaceInfo, asked: &[String]) -> String 
         ("" | ".", None) => path.to_owned(),
         (prefix, _) => prefix.to_owned(),
     };
-    let all = offered.write_prefixes.iter().chain([&least]);
+    // A prefix that means a file is put right instead of kept beside the folder.
+    let kept = offered.write_prefixes.iter();
+    let kept = kept.filter(|prefix| format!("{prefix}/") != least);
+    let all = kept.chain([&least]);
     let all: Vec<String> = all.map(|prefix| format!("{prefix:?}")).collect();
     format!(
         "`{shown}` may not be written; to allow it, set `write = [{}]` in [workspaces.{}]",

@@ -120,7 +120,9 @@ impl Reason {
                 "Look the attempt up with task_get."
             }
             Reason::ApprovalNotFound { .. } => "Look the approval up with task_get.",
-            Reason::PhaseConflict { .. } => "Look at the task again and decide from its actual phase.",
+            Reason::PhaseConflict { .. } => {
+                "Look at the task again with task_recover and decide from its actual phase."
+            }
             Reason::IllegalTransition { .. } => "Choose one of the legal transitions.",
             Reason::WrongPhase { .. } => "Bring the task into an allowed phase first.",
             Reason::AttemptFinished { .. } => "Start another attempt instead of ending this one again.",

@@ -110,11 +110,15 @@ impl Condition {
             Condition::AcceptanceMissing => {
                 "Move the task back to spec_draft and give the spec acceptance criteria with task_update_spec."
             }
-            Condition::SpecNotApproved(_) => "A spec_reviewer appends an approving spec review.",
-            Condition::QualityNotApproved(_) => "A quality_reviewer appends an approving quality review.",
+            Condition::SpecNotApproved(_) => {
+                "A spec_reviewer appends an approving spec review with task_append_review."
+            }
+            Condition::QualityNotApproved(_) => {
+                "A quality_reviewer appends an approving quality review with task_append_review."
+            }
             Condition::NoRunningAttempt => "Start an attempt with task_start_attempt.",
             Condition::CircuitOpen => {
-                "Open the circuit, look into the failures, then move the task on to execution_ready, which counts \
+                "Open the circuit with task_open_circuit, look into the failures, then move the task on to execution_ready, which counts \
                  retries anew."
             }
             Condition::ApprovalPending => "A gateway or a human answers it with task_resolve_approval.",

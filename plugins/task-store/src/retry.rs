@@ -115,7 +115,7 @@ impl Hold {
                 "Look into the failures, then move the task from circuit_open to execution_ready, which counts \
                  retries anew."
             }
-            Hold::WrongPhase(_) => "Move the task to execution_ready first.",
+            Hold::WrongPhase(_) => "Move the task to execution_ready with task_transition first.",
             Hold::AttemptRunning(_) => {
                 "Go on with the running attempt, or end it with task_finish_attempt if nobody works on it."
             }

@@ -19,7 +19,10 @@ pub(super) async fn check(State(limit): State<usize>, request: Request, next: Ne
 }
 
 fn size(request: &Request) -> usize {
-    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
     let lines = request.headers().iter();
     let lines = lines.map(|(name, value)| name.as_str().len() + value.len() + LINE);
     target + lines.sum::<usize>()
@@ -38,6 +41,9 @@ mod tests {
             .header("a", "12345")
             .header("a", "1");
         let request = request.body(Body::empty()).unwrap();
-        assert_eq!(size(&request), "/mcp?x=1".len() + "a: 12345\r\n".len() + "a: 1\r\n".len());
+        assert_eq!(
+            size(&request),
+            "/mcp?x=1".len() + "a: 12345\r\n".len() + "a: 1\r\n".len()
+        );
     }
 }

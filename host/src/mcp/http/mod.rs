@@ -109,7 +109,12 @@ pub async fn serve(
     let caps = later.borrow_and_update().clone();
     let stop = CancellationToken::new();
     let door = Arc::new(door(serving, caps.clone(), bound, Arc::clone(&gate))?);
-    let app = router(handler, Arc::clone(&door), (caps.header.max(MIN_HEAD), caps.body), &stop);
+    let app = router(
+        handler,
+        Arc::clone(&door),
+        (caps.header.max(MIN_HEAD), caps.body),
+        &stop,
+    );
     ready(bound);
     let fetching = {
         let door = Arc::clone(&door);
