@@ -74,6 +74,7 @@ async fn sessions_refusals_envelopes_denials_and_the_database_are_counted() {
         ("tollgate_http_refusals_total{status=\"401\"}", 2.0, 2.0),
         ("tollgate_http_refusals_total{status=\"403\"}", 1.0, 1.0),
         ("tollgate_policy_denials_total{policy=\"closed\"}", 2.0, 2.0),
+        ("tollgate_policy_instances_ready{policy=\"closed\"}", 0.0, 2.0),
         ("tollgate_envelopes_open", 1.0, 1.0),
         ("tollgate_ledger_rows", 3.0, 3.0),
         ("tollgate_database_bytes", 4096.0, 1e9),

@@ -192,8 +192,16 @@ impl Gate {
 
     /// Figures of the moment.
     pub async fn vitals(&self) -> Vitals {
+        let catalog = self.catalog();
+        let policies = catalog.policies();
+        let ready = policies.members().iter().filter_map(|member| {
+            let policy = member.policy.as_ref().ok()?;
+            let ready = u64::try_from(policy.spares().ready()).unwrap_or(u64::MAX);
+            Some((member.name.clone(), ready))
+        });
         Vitals {
-            denials: self.current.load().catalog.policies().denials(),
+            denials: policies.denials(),
+            instances: ready.collect(),
             writer_queue: u64::try_from(self.lanes.queued()).unwrap_or(u64::MAX),
             totals: self.lanes.totals().await,
         }

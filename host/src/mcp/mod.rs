@@ -23,13 +23,8 @@ pub use listing::{Listing, Schemas};
 pub use listings::Listings;
 pub use stdio::serve as serve_stdio;
 
-/// Resolves when the process is asked to stop.
-async fn stop_requested() -> std::io::Result<()> {
-    stop_signals()?.await;
-    Ok(())
-}
-
-/// The same, with signals noticed from this call on, and not only once the future is polled.
+/// Resolves when the process is asked to stop. Signals are noticed from this call on, and not only once the future is
+/// polled.
 fn stop_signals() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;

@@ -10,6 +10,8 @@ pub const STATUSES: [u16; 12] = [400, 401, 403, 404, 405, 408, 413, 415, 429, 43
 pub struct Vitals {
     /// Calls that policies denied, or that failed to be judged, by policy.
     pub denials: Vec<(String, u64)>,
+    /// Instances that wait for calls to judge, by policy.
+    pub instances: Vec<(String, u64)>,
     /// Jobs that wait for the writer.
     pub writer_queue: u64,
     /// What the database says, if it could be asked.
@@ -48,12 +50,7 @@ impl Vitals {
     /// These in Prometheus' text format.
     pub fn prometheus(&self) -> String {
         let mut text = String::new();
-        let denials: Vec<(&str, u64)> = self
-            .denials
-            .iter()
-            .map(|(policy, count)| (policy.as_str(), *count))
-            .collect();
-        let denials = labelled("policy", &denials);
+        let denials = by_policy(&self.denials);
         let help = "Verdicts of policies that refused a call, failures to judge included.";
         figure(
             &mut text,
@@ -61,6 +58,15 @@ impl Vitals {
             "counter",
             help,
             &denials,
+        );
+        let instances = by_policy(&self.instances);
+        let help = "Instances of policies that were made in advance and wait for calls.";
+        figure(
+            &mut text,
+            "tollgate_policy_instances_ready",
+            "gauge",
+            help,
+            &instances,
         );
         let mut gauge = |name: &str, help: &str, value: u64| {
             figure(&mut text, name, "gauge", help, &[(String::new(), value)]);
@@ -95,6 +101,11 @@ impl Vitals {
         }
         text
     }
+}
+
+fn by_policy(counts: &[(String, u64)]) -> Vec<(String, u64)> {
+    let counts = counts.iter().map(|(policy, count)| (policy.as_str(), *count));
+    labelled("policy", &counts.collect::<Vec<_>>())
 }
 
 impl DoorFigures {
@@ -140,6 +151,7 @@ mod tests {
     fn every_figure_has_its_help_and_type() {
         let vitals = Vitals {
             denials: vec![("rate-limit".to_owned(), 3)],
+            instances: vec![("cel".to_owned(), 1)],
             writer_queue: 2,
             totals: Some(Totals::default()),
         };
@@ -151,6 +163,7 @@ mod tests {
         let text = vitals.prometheus() + &door.prometheus();
         for line in [
             "tollgate_policy_denials_total{policy=\"rate-limit\"} 3",
+            "tollgate_policy_instances_ready{policy=\"cel\"} 1",
             "tollgate_writer_queue_jobs 2",
             "tollgate_sessions 1",
             "tollgate_http_refusals_total{status=\"401\"} 7",

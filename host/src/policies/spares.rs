@@ -84,6 +84,11 @@ impl Spares {
         }
     }
 
+    /// How many are ready.
+    pub(crate) fn ready(&self) -> usize {
+        self.stock().ready.len()
+    }
+
     /// Makes no more.
     pub(crate) fn give_up(&self) {
         self.stock().is_given_up = true;

@@ -40,7 +40,7 @@ pub(super) async fn until_stopped(
     app: Router,
     caps: &Caps,
     door: Arc<Door>,
-    stop: CancellationToken,
+    (asked, stop): (impl Future<Output = ()>, CancellationToken),
 ) {
     let graceful = GracefulShutdown::new();
     let sweeping = sweep(&door);
@@ -48,7 +48,7 @@ pub(super) async fn until_stopped(
     let seats = Seats::new(caps, door.keeper.is_open());
     let accepting = accept(listener, app, caps, (&seats, &door), &graceful);
     let stopping = async {
-        asked_to_stop().await;
+        asked.await;
         tracing::info!("stopping: what was admitted is finished first");
         door.stop();
         tokio::select! {
@@ -70,9 +70,14 @@ pub(super) async fn until_stopped(
     let _ = tokio::time::timeout(FAREWELL, graceful.shutdown()).await;
 }
 
-async fn asked_to_stop() {
-    if crate::mcp::stop_requested().await.is_err() {
-        std::future::pending::<()>().await;
+/// Resolves when the process is asked to stop, from this call on. Where signals cannot be had it never does.
+pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
+    let signals = crate::mcp::stop_signals();
+    async {
+        match signals {
+            Ok(signals) => signals.await,
+            Err(_) => std::future::pending().await,
+        }
     }
 }
 

@@ -115,6 +115,8 @@ pub async fn serve(
         (caps.header.max(MIN_HEAD), caps.body),
         &stop,
     );
+    // A signal that comes as soon as somebody reads that this serves is not lost.
+    let asked = listen::asked_to_stop();
     ready(bound);
     let fetching = {
         let door = Arc::clone(&door);
@@ -129,7 +131,7 @@ pub async fn serve(
             }
         })
     };
-    listen::until_stopped(listener, app, &caps, door, stop).await;
+    listen::until_stopped(listener, app, &caps, door, (asked, stop)).await;
     fetching.abort();
     bounding.abort();
     Ok(())
