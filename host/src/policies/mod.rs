@@ -21,6 +21,6 @@ pub(crate) use load::Described;
 pub use load::{LIMITS, Policy, Source, Unloaded};
 pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
-pub use sitting::{BadPermit, Permit, Sitting};
+pub use sitting::{BadPermit, Permit, Sitting, Slot, Terms};
 pub(crate) use spares::{Spare, Used};
 pub use verdict::{Answer, Cause, Fault, Verdict};

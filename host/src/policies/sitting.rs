@@ -9,6 +9,12 @@ use crate::storage::{Operation, OperationFilter, StoredOperation};
 const MAX_KEY: usize = 200;
 /// Most keys that a policy takes for one call.
 const MAX_KEYS: usize = 16;
+/// Longest key of slots, in bytes.
+const MAX_SLOT_KEY: usize = 4_000;
+/// Most slots of one key.
+const MAX_SLOTS: u32 = 1_000;
+/// Longest time that a slot is held, in milliseconds: about a year.
+const MAX_HELD_MS: i64 = 366 * 24 * 3_600_000;
 
 /// What a call takes in its own commit, because a policy lets it count once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +23,74 @@ pub struct Permit {
     pub policy: String,
     /// The key.
     pub key: String,
-    /// Until when, in milliseconds since 1970 UTC.
-    pub until_ms: i64,
-    /// The call is refused if another has it. Otherwise the policy only looks on.
-    pub is_needed: bool,
+    /// How long, and how many calls may have it.
+    pub terms: Terms,
+    /// The operator's name for the policy that refuses the call without it. Without a name the policy only looks on.
+    pub needed_by: Option<String>,
     /// Which call of the request it is for.
     place: usize,
+}
+
+/// How many calls may have a key at a time, and how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Terms {
+    /// One call.
+    Once {
+        /// Until when, in milliseconds since 1970 UTC.
+        until_ms: i64,
+    },
+    /// A number of calls.
+    Slot(Slot),
+}
+
+/// A slot that a call wants, and its refusal if all are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// At most so many calls have one at a time.
+    pub slots: u32,
+    /// How long the call has it, from its admission on.
+    pub held_ms: i64,
+    /// A call that fails keeps it.
+    pub kept_by_failed: bool,
+    /// Calls that read are counted by this host alone.
+    pub reads_by_host: bool,
+    /// The refusal's code.
+    pub code: String,
+    /// Its reason.
+    pub reason: String,
+    /// What the caller can do, unless that is to wait.
+    pub remediation: Option<String>,
+}
+
+impl Slot {
+    fn check(&self, key: &str) -> Result<(), BadPermit> {
+        if key.is_empty() || key.len() > MAX_SLOT_KEY {
+            return Err(BadPermit::SlotKey(key.len()));
+        }
+        if !(1..=MAX_SLOTS).contains(&self.slots) {
+            return Err(BadPermit::Slots(self.slots));
+        }
+        if !(1..=MAX_HELD_MS).contains(&self.held_ms) {
+            return Err(BadPermit::Held(self.held_ms));
+        }
+        Ok(())
+    }
+}
+
+impl Terms {
+    fn is_slot(&self) -> bool {
+        matches!(self, Terms::Slot(_))
+    }
+}
+
+impl Permit {
+    /// The slot, if it is one.
+    pub fn slot(&self) -> Option<&Slot> {
+        match &self.terms {
+            Terms::Slot(slot) => Some(slot),
+            Terms::Once { .. } => None,
+        }
+    }
 }
 
 /// A key that nobody can take.
@@ -34,6 +102,15 @@ pub enum BadPermit {
     /// There are too many.
     #[error("at most {MAX_KEYS} keys are taken for one call")]
     TooMany,
+    /// A key of slots that is empty or too long.
+    #[error("a key of slots has 1 to {MAX_SLOT_KEY} bytes, and this one has {0}")]
+    SlotKey(usize),
+    /// None, or too many.
+    #[error("a key has 1 to {MAX_SLOTS} slots, and not {0}")]
+    Slots(u32),
+    /// No time, or too long.
+    #[error("a slot is held from 1 to {MAX_HELD_MS} milliseconds, and not {0}")]
+    Held(i64),
 }
 
 /// What was judged of one request so far. Clones are about the same request.
@@ -50,7 +127,7 @@ struct SoFar {
     calls: Vec<StoredOperation>,
     taken: Vec<Permit>,
     /// What the policy that is asked takes, if it lets the call through.
-    wanted: Vec<(String, i64)>,
+    wanted: Vec<(String, Terms)>,
 }
 
 impl Sitting {
@@ -99,27 +176,33 @@ impl Sitting {
         self.so_far().wanted.clear();
     }
 
-    /// A policy did not deny the call: what it took for it is the call's.
-    pub(crate) fn keep(&self, policy: &str, is_needed: bool) {
+    /// A policy did not deny the call: what it took for it is the call's. `needed_by` is its name where it is enforced.
+    pub(crate) fn keep(&self, policy: &str, needed_by: Option<&str>) {
         let mut so_far = self.so_far();
         let place = so_far.calls.len();
-        for (key, until_ms) in std::mem::take(&mut so_far.wanted) {
-            let same = so_far
-                .taken
-                .iter_mut()
-                .find(|permit| permit.policy == policy && permit.key == key);
-            match same {
-                Some(permit) => {
-                    permit.until_ms = permit.until_ms.max(until_ms);
-                    permit.is_needed |= is_needed;
-                }
-                None => so_far.taken.push(Permit {
+        for (key, terms) in std::mem::take(&mut so_far.wanted) {
+            // A slot is one call's, so another call of the request takes another of the same key.
+            let same = so_far.taken.iter_mut().find(|permit| {
+                permit.policy == policy
+                    && permit.key == key
+                    && permit.terms.is_slot() == terms.is_slot()
+                    && (permit.place == place || !terms.is_slot())
+            });
+            let Some(permit) = same else {
+                so_far.taken.push(Permit {
                     policy: policy.to_owned(),
                     key,
-                    until_ms,
-                    is_needed,
+                    terms,
+                    needed_by: needed_by.map(str::to_owned),
                     place,
-                }),
+                });
+                continue;
+            };
+            if let (Terms::Once { until_ms }, Terms::Once { until_ms: until }) = (&mut permit.terms, &terms) {
+                *until_ms = (*until_ms).max(*until);
+            }
+            if permit.needed_by.is_none() {
+                permit.needed_by = needed_by.map(str::to_owned);
             }
         }
     }
@@ -137,17 +220,26 @@ impl Sitting {
         }
         let mut so_far = self.so_far();
         let place = so_far.calls.len();
-        let is_free = so_far
-            .taken
-            .iter()
-            .all(|permit| permit.policy != policy || permit.key != key || permit.place == place);
+        let is_free = so_far.taken.iter().all(|permit| {
+            permit.policy != policy || permit.key != key || permit.place == place || permit.terms.is_slot()
+        });
         if is_free {
-            if so_far.wanted.len() >= MAX_KEYS {
-                return Err(BadPermit::TooMany);
-            }
-            so_far.wanted.push((key.to_owned(), until_ms));
+            so_far.want(key, Terms::Once { until_ms })?;
         }
         Ok(is_free)
+    }
+
+    /// Takes a slot for the call that is judged. How many other calls of the same request have one of the key.
+    pub fn take_slot(&self, policy: &str, key: &str, slot: Slot) -> Result<usize, BadPermit> {
+        slot.check(key)?;
+        let mut so_far = self.so_far();
+        let place = so_far.calls.len();
+        let others = so_far.taken.iter().filter(|permit| {
+            permit.policy == policy && permit.key == key && permit.place != place && permit.terms.is_slot()
+        });
+        let others = others.count();
+        so_far.want(key, Terms::Slot(slot))?;
+        Ok(others)
     }
 
     /// The calls that were judged before the one that is judged, which fit a filter. The oldest first.
@@ -160,6 +252,16 @@ impl Sitting {
 
     fn so_far(&self) -> MutexGuard<'_, SoFar> {
         self.so_far.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SoFar {
+    fn want(&mut self, key: &str, terms: Terms) -> Result<(), BadPermit> {
+        if self.wanted.len() >= MAX_KEYS {
+            return Err(BadPermit::TooMany);
+        }
+        self.wanted.push((key.to_owned(), terms));
+        Ok(())
     }
 }
 
@@ -181,7 +283,7 @@ mod tests {
         sitting.ask();
         let is_free = sitting.take(policy, key, 1).unwrap();
         if is_free {
-            sitting.keep(policy, true);
+            sitting.keep(policy, Some(policy));
         }
         is_free
     }
@@ -206,10 +308,64 @@ mod tests {
         let sitting = sitting();
         assert!(sitting.take("approval", "k", 1).unwrap());
         sitting.ask();
-        sitting.keep("approval", true);
+        sitting.keep("approval", Some("approval"));
         assert_eq!(sitting.permits(), []);
         sitting.begin("tasks", "tasks_note", "write");
         assert!(takes(&sitting, "approval", "k"));
+    }
+
+    fn slot(slots: u32) -> Slot {
+        Slot {
+            slots,
+            held_ms: 1_000,
+            kept_by_failed: false,
+            reads_by_host: false,
+            code: "FULL".to_owned(),
+            reason: "it is full".to_owned(),
+            remediation: None,
+        }
+    }
+
+    #[test]
+    fn calls_of_a_request_take_a_slot_each() {
+        let sitting = sitting();
+        let mut others = Vec::new();
+        for policy in ["rate", "rate", "other"] {
+            sitting.ask();
+            others.push(sitting.take_slot(policy, "k", slot(9)).unwrap());
+            sitting.keep(policy, Some(policy));
+        }
+        // The same component at another place in the chain shares the slot of the same call.
+        assert_eq!(others, [0, 0, 0]);
+        sitting.begin("tasks", "tasks_note", "write");
+        sitting.ask();
+        assert_eq!(sitting.take_slot("rate", "k", slot(9)).unwrap(), 1);
+        sitting.keep("rate", None);
+        let of = |policy: &str| {
+            let permits = sitting.permits();
+            let named = permits.iter().filter(|permit| permit.policy == policy);
+            named.map(|permit| permit.needed_by.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("rate"), [Some("rate".to_owned()), None]);
+        assert_eq!(of("other").len(), 1);
+        // Keys of slots are others than those that are taken once.
+        sitting.ask();
+        assert!(sitting.take("rate", "k", 1).unwrap());
+    }
+
+    #[test]
+    fn slots_are_bounded() {
+        let sitting = sitting();
+        let long = "k".repeat(MAX_SLOT_KEY + 1);
+        let bad = |key: &str, slot: Slot| sitting.take_slot("p", key, slot).unwrap_err();
+        assert!(matches!(bad("", slot(1)), BadPermit::SlotKey(0)));
+        assert!(matches!(bad(&long, slot(1)), BadPermit::SlotKey(_)));
+        assert!(matches!(bad("k", slot(0)), BadPermit::Slots(0)));
+        assert!(matches!(bad("k", slot(MAX_SLOTS + 1)), BadPermit::Slots(_)));
+        for held_ms in [i64::MIN, 0, i64::MAX] {
+            let slot = Slot { held_ms, ..slot(1) };
+            assert!(matches!(bad("k", slot), BadPermit::Held(_)));
+        }
     }
 
     #[test]
