@@ -4,8 +4,8 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
-    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, Value, WorkspaceError,
-    WorkspaceInfo,
+    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, Value,
+    WorkspaceError, WorkspaceInfo,
 };
 
 /// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable

@@ -32,7 +32,8 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, ToolError, stale,
+    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, ToolError,
+    stale,
 };
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.

@@ -82,7 +82,9 @@ pub(super) fn take(
             Terms::Once { until_ms } => {
                 let key = (permit.policy.as_str(), permit.key.as_str());
                 let is_taken = session.take_permit(key, op_id, (now_ms, *until_ms))?;
-                is_taken.then_some(()).ok_or_else(|| Overtaken::by_one(&permit.policy))
+                is_taken
+                    .then_some(())
+                    .ok_or_else(|| Overtaken::by_one(&permit.policy))
             }
             Terms::Slot(slot) => {
                 let slots = slots(permit, slot);

@@ -54,7 +54,11 @@ impl HostSlots {
     /// Gives back what a call took that failed.
     pub(super) fn give_back(&self, permits: &[&Permit], op_id: &str) {
         let is_kept = |permit: &Permit| permit.slot().is_some_and(|slot| slot.kept_by_failed);
-        let back: Vec<&Permit> = permits.iter().copied().filter(|permit| !is_kept(permit)).collect();
+        let back: Vec<&Permit> = permits
+            .iter()
+            .copied()
+            .filter(|permit| !is_kept(permit))
+            .collect();
         self.undo(&back, op_id);
     }
 
@@ -156,7 +160,9 @@ mod tests {
         let mut taken = Taken::default();
         let now = Instant::now();
         for number in 0..SWEEP {
-            taken.take(&[&permit(&number.to_string(), 1, true)], "op", now).unwrap();
+            taken
+                .take(&[&permit(&number.to_string(), 1, true)], "op", now)
+                .unwrap();
         }
         assert_eq!(taken.held.len(), SWEEP);
         let later = now + Duration::from_secs(2);

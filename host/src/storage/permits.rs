@@ -80,7 +80,9 @@ impl Session {
         let separator = SEPARATOR[0];
         let holder = format!("{op_id}{}", if is_kept { KEPT } else { "" });
         self.db
-            .prepare_cached("INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)")?
+            .prepare_cached(
+                "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)",
+            )?
             .execute((
                 slots.policy,
                 format!("{from}{op_id}{separator}{number}"),
@@ -161,9 +163,15 @@ mod tests {
             }
         }
         assert_eq!(passed.len(), 15);
-        assert!(passed.windows(4).all(|four| four[3] - four[0] >= 1_000), "{passed:?}");
+        assert!(
+            passed.windows(4).all(|four| four[3] - four[0] >= 1_000),
+            "{passed:?}"
+        );
         // Other keys and policies have slots of their own.
-        let other = Slots { key: "bob", ..three() };
+        let other = Slots {
+            key: "bob",
+            ..three()
+        };
         assert_eq!(session.slots_wait(other, 0, 5_000).unwrap(), None);
         let other = Slots {
             policy: "other",
@@ -179,12 +187,12 @@ mod tests {
         let session = super::super::scratch(std::iter::empty()).unwrap();
         session.begin_write().unwrap();
         let take = |op_id: &str, number: usize, is_kept: bool| {
-            session
-                .take_slot(three(), (op_id, number), is_kept, 0)
-                .unwrap()
+            session.take_slot(three(), (op_id, number), is_kept, 0).unwrap()
         };
         let wait = || session.slots_wait(three(), 0, 10).unwrap();
-        assert!(take("op_1", 0, false).is_ok() && take("op_1", 1, false).is_ok() && take("op_2", 0, true).is_ok());
+        assert!(
+            take("op_1", 0, false).is_ok() && take("op_1", 1, false).is_ok() && take("op_2", 0, true).is_ok()
+        );
         assert_eq!(wait(), Some(990));
         session.give_permits_back("op_2").unwrap();
         assert_eq!(wait(), Some(990));

@@ -11,8 +11,8 @@ use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, Host,
-    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, Transaction, Value,
-    WorkspaceError, WorkspaceInfo,
+    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, Transaction,
+    Value, WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that stands still within a call and ids that are counted.

@@ -41,10 +41,7 @@ pub(crate) enum Circle {
     /// The same call with the same outcome so often.
     Repeats(usize),
     /// The call takes turns with others.
-    Turns {
-        times: u32,
-        others: Vec<String>,
-    },
+    Turns { times: u32, others: Vec<String> },
     /// The tool had the same outcome so often, whatever the arguments.
     Results(u32),
     /// A few outcomes of a few tools so often, whatever the arguments.
@@ -65,9 +62,13 @@ impl Circle {
                 format!("this tool had the same outcome {times} times in a row, whatever its arguments were")
             }
             Circle::FewResults { calls, results } => {
-                format!("the last {calls} calls had no more than {results} different outcomes, whatever their arguments were")
+                format!(
+                    "the last {calls} calls had no more than {results} different outcomes, whatever their arguments were"
+                )
             }
-            Circle::Flood => "this call was denied as a loop again and again, and nothing else came between".to_owned(),
+            Circle::Flood => {
+                "this call was denied as a loop again and again, and nothing else came between".to_owned()
+            }
         }
     }
 }

@@ -82,7 +82,10 @@ impl Policy for LoopBreaker {
             ));
         }
         if !(2..=MOST_CALLS).contains(&self.rotation) {
-            problems.push(Problem::new("rotation", format!("must be from 2 to {MOST_CALLS}")));
+            problems.push(Problem::new(
+                "rotation",
+                format!("must be from 2 to {MOST_CALLS}"),
+            ));
         }
         if self.seconds == 0 {
             problems.push(Problem::new("seconds", "must be at least 1"));
@@ -178,9 +181,17 @@ impl LoopBreaker {
         let slot = Slot {
             kept_by_failed: true,
             reads_by_host: true,
-            ..Slot::new(&key, self.repeats, u64::from(seconds.min(self.seconds)) * 1_000, &denial)
+            ..Slot::new(
+                &key,
+                self.repeats,
+                u64::from(seconds.min(self.seconds)) * 1_000,
+                &denial,
+            )
         };
-        Ok(cx.ledger().take_slot(&slot)?.map_or(Verdict::Pass, |_| denial.into()))
+        Ok(cx
+            .ledger()
+            .take_slot(&slot)?
+            .map_or(Verdict::Pass, |_| denial.into()))
     }
 }
 

@@ -45,7 +45,10 @@ impl Scope {
                 ..OperationFilter::default()
             },
             is_unproven: identity.is_none(),
-            key: identity.map_or_else(|| "unproven".to_owned(), |identity| format!("identity {identity}")),
+            key: identity.map_or_else(
+                || "unproven".to_owned(),
+                |identity| format!("identity {identity}"),
+            ),
         }
     }
 

@@ -181,7 +181,11 @@ fn equal_calls_at_once_count_before_any_of_them_ended() {
     judge.session().set_operations(past("b1 a1 a2"));
     assert!(!judge.before(&request("a")).is_denied());
     let slots = judge.session().slots();
-    assert!(slots.iter().all(|slot| slot.kept_by_failed && slot.reads_by_host && slot.code == CODE));
+    assert!(
+        slots
+            .iter()
+            .all(|slot| slot.kept_by_failed && slot.reads_by_host && slot.code == CODE)
+    );
     assert!(slots.iter().all(|slot| slot.remediation.is_some()));
 }
 

@@ -349,7 +349,10 @@ mod tests {
             ..past(1, "task_create", "con_2")
         };
         let both = vec![none, past(1, "task_create", "con_2")];
-        assert_eq!(denied(r#"{"calls": 2, "seconds": 60, "of": "envelope"}"#, both), None);
+        assert_eq!(
+            denied(r#"{"calls": 2, "seconds": 60, "of": "envelope"}"#, both),
+            None
+        );
         let two = vec![past(1, "task_create", "con_2"), past(1, "task_create", "con_2")];
         assert!(denied(r#"{"calls": 2, "seconds": 60, "of": "envelope"}"#, two).is_some());
     }
@@ -383,10 +386,16 @@ mod tests {
         let Verdict::Deny(denial) = judge.before(&read).verdict else {
             panic!("a third call passed");
         };
-        assert_eq!((denial.code.as_str(), denial.remediation.as_str()), ("RATE_LIMITED", "Call again in 60 s."));
+        assert_eq!(
+            (denial.code.as_str(), denial.remediation.as_str()),
+            ("RATE_LIMITED", "Call again in 60 s.")
+        );
         let slots = judge.session().slots();
         assert_eq!(slots.len(), 2);
-        assert_eq!((slots[0].slots, slots[0].milliseconds, slots[0].code.as_str()), (2, 60_000, "RATE_LIMITED"));
+        assert_eq!(
+            (slots[0].slots, slots[0].milliseconds, slots[0].code.as_str()),
+            (2, 60_000, "RATE_LIMITED")
+        );
         assert!(slots[0].remediation.is_none() && !slots[0].kept_by_failed && !slots[0].reads_by_host);
     }
 
