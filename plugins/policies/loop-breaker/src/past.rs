@@ -111,7 +111,8 @@ impl Scope {
             .actor
             .as_ref()
             .is_some_and(|actor| !actor.starts_with(CLAIMED));
-        !is_own_denial(operation) && !(self.is_unproven && is_proven)
+        let is_others = self.is_unproven && is_proven;
+        !is_others && !is_own_denial(operation)
     }
 }
 

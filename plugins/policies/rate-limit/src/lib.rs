@@ -78,10 +78,9 @@ impl Policy for RateLimit {
             return Ok(Verdict::Pass);
         }
         for group in Group::of(self.of, request) {
-            let wait_ms = match self.wait_by_ledger(cx, request, &group)? {
-                Some(wait_ms) => Some(wait_ms),
-                None => self.wait_by_slots(cx, request, &group)?,
-            };
+            // Both are asked, so that who comes back when told has not to wait again.
+            let by_ledger = self.wait_by_ledger(cx, request, &group)?;
+            let wait_ms = by_ledger.max(self.wait_by_slots(cx, request, &group)?);
             if let Some(wait_ms) = wait_ms {
                 let seconds = wait_ms.max(1).saturating_add(999) / 1_000;
                 let denial = self.denial(request, &group);
