@@ -9,7 +9,7 @@ use crate::workspace::Upcoming;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
     Event, FileEntry, GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall, Operation,
-    OperationFilter, Outcome, Pack, ProcessError, Row, Tier, ToolError, Transaction, Value, Want,
+    OperationFilter, Outcome, Pack, ProcessError, Row, Slot, Tier, ToolError, Transaction, Value, Want,
     WorkspaceError, WorkspaceInfo,
 };
 
@@ -265,6 +265,10 @@ impl Host for Imports {
 
     fn take_once(&self, key: &str, until_ms: i64) -> Result<bool, LedgerError> {
         record::take_once(key, until_ms)
+    }
+
+    fn take_slot(&self, slot: &Slot) -> Result<Option<u64>, LedgerError> {
+        record::take_slot(slot)
     }
 
     fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {

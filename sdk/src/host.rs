@@ -4,8 +4,8 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
-    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Value, WorkspaceError,
-    WorkspaceInfo,
+    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, Value,
+    WorkspaceError, WorkspaceInfo,
 };
 
 /// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable
@@ -65,6 +65,10 @@ pub trait Host {
     }
     /// See [`Ledger::take_once`](crate::Ledger::take_once). By default nothing is granted.
     fn take_once(&self, _key: &str, _until_ms: i64) -> Result<bool, LedgerError> {
+        Err(LedgerError::Denied)
+    }
+    /// See [`Ledger::take_slot`](crate::Ledger::take_slot). By default nothing is granted.
+    fn take_slot(&self, _slot: &Slot) -> Result<Option<u64>, LedgerError> {
         Err(LedgerError::Denied)
     }
     /// See [`Cx::keep_artifact`](crate::Cx::keep_artifact). By default nothing is kept.

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::policy::Denial;
 use crate::{Effect, Host, ToolError};
 
 /// Names and fingerprints that describe what a call did. Never content.
@@ -188,6 +189,60 @@ impl Operation {
     }
 }
 
+/// One of the slots that calls of one key share, for [`Ledger::take_slot`].
+///
+/// ```
+/// use tollgate_sdk::policy::{CannotJudge, Denial, PolicyCx, Request, Verdict};
+/// use tollgate_sdk::Slot;
+///
+/// /// At most two calls over a connection within any minute.
+/// fn before(cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
+///     let denial = Denial::new("TOO_OFTEN", "two calls a minute are enough");
+///     let slot = Slot::new(&request.connection, 2, 60_000, &denial);
+///     Ok(match cx.ledger().take_slot(&slot)? {
+///         None => Verdict::Pass,
+///         Some(wait_ms) => denial.remediation(format!("Call again in {wait_ms} ms.")).into(),
+///     })
+/// }
+/// # let _ = before;
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// What the calls have in common, 1 to 4,000 bytes. Each policy has its own.
+    pub key: String,
+    /// At most so many calls have one at a time, 1 to 1,000.
+    pub slots: u32,
+    /// How long a call has its slot, from its admission on, in milliseconds.
+    pub milliseconds: u64,
+    /// A call that fails keeps its slot. Otherwise it gives it back, as with [`Ledger::take_once`].
+    pub kept_by_failed: bool,
+    /// Calls that read are counted by this host alone, which spares each of them a commit. Others are counted over all
+    /// hosts of the data directory in any case.
+    pub reads_by_host: bool,
+    /// The code of the refusal for a call that others were faster than.
+    pub code: String,
+    /// Its reason.
+    pub reason: String,
+    /// What the caller can do. Absent: the host says when to call again.
+    pub remediation: Option<String>,
+}
+
+impl Slot {
+    /// A slot with the code and reason of a denial. The host says when to call again, if the denial has no remediation.
+    #[must_use]
+    pub fn new(key: &str, slots: u32, milliseconds: u64, denial: &Denial) -> Slot {
+        Slot {
+            key: key.to_owned(),
+            slots,
+            milliseconds,
+            code: denial.code.clone(),
+            reason: denial.reason.clone(),
+            remediation: Some(denial.remediation.clone()).filter(|remediation| !remediation.is_empty()),
+            ..Slot::default()
+        }
+    }
+}
+
 /// Why a request to the ledger failed.
 ///
 /// ```
@@ -291,5 +346,15 @@ impl<'a> Ledger<'a> {
     /// ```
     pub fn take_once(&self, key: &str, until_ms: i64) -> Result<bool, LedgerError> {
         self.host.take_once(key, until_ms)
+    }
+
+    /// Takes a slot for the call that a policy judges before it runs. `None` if one is free for it. If all are taken, by
+    /// other calls or by calls inside the same one, after how many milliseconds the next one is free; the policy then
+    /// denies the call.
+    ///
+    /// The call takes it in its own commit, from that moment on. If others took all of them since, it is refused with the
+    /// slot's code and runs nothing, so that at no time more calls of a key have slots than there are.
+    pub fn take_slot(&self, slot: &Slot) -> Result<Option<u64>, LedgerError> {
+        self.host.take_slot(slot)
     }
 }

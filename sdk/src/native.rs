@@ -32,7 +32,8 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, ToolError, stale,
+    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, ToolError,
+    stale,
 };
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
@@ -217,6 +218,17 @@ impl Session {
     /// What other calls have taken that counts once, for [`Ledger::take_once`](crate::Ledger::take_once).
     pub fn set_taken(&self, keys: Vec<String>) {
         self.backend.record.taken.replace(keys);
+    }
+
+    /// The slots that calls took, the oldest first: see [`Ledger::take_slot`](crate::Ledger::take_slot).
+    #[must_use]
+    pub fn slots(&self) -> Vec<Slot> {
+        self.backend.record.slots.borrow().clone()
+    }
+
+    /// Sets which slots calls have.
+    pub fn set_slots(&self, slots: Vec<Slot>) {
+        self.backend.record.slots.replace(slots);
     }
 
     /// What the calls so far added to their records.

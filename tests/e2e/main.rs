@@ -51,6 +51,7 @@ mod programs;
 mod project;
 mod python;
 mod questions;
+mod rates;
 mod record;
 mod reload;
 mod resources;

@@ -29,6 +29,7 @@ mod relay;
 mod reply;
 mod runners;
 mod settled;
+mod slots;
 mod turns;
 mod writer;
 
@@ -61,6 +62,7 @@ use judge::Judging;
 use lanes::{Judged, Lanes};
 use outstanding::Outstanding;
 use settled::{Settled, answer};
+use slots::HostSlots;
 
 pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
 pub use consent::{Consent, Pending};
@@ -100,6 +102,8 @@ pub struct Gate {
     /// Calls that are not over, by identity.
     outstanding: Outstanding,
     lanes: Lanes,
+    /// Slots of calls that read.
+    slots: HostSlots,
     artifacts: Option<Arc<ArtifactStore>>,
     /// Seals what clients' users are asked.
     consent_key: [u8; 32],
@@ -144,6 +148,7 @@ impl Gate {
             leaving: Cancel::default(),
             calls: TaskTracker::new(),
             outstanding: Outstanding::default(),
+            slots: HostSlots::default(),
             lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
             session_id: uuid::Uuid::new_v4().to_string(),
             opened_ms: clock.now_ms(),
@@ -374,12 +379,11 @@ impl Gate {
         (settled, recording)
     }
 
-    /// Runs a call that reads and takes something that counts once. It has no commit of its own, so that is taken
-    /// before it.
+    /// Runs a call that reads and takes something that counts. It has no commit of its own, so that is taken before it.
     async fn read_once(&self, guest: GuestCall, mut draft: Draft) -> (Settled, Recording) {
         let permits = std::mem::take(&mut draft.permits);
         let op_id = draft.operation.op_id.clone();
-        if let Err(refusal) = self.take_permits(permits, op_id.clone()).await {
+        if let Err(refusal) = self.take_permits(&permits, &mut draft).await {
             return self.refuse(draft, refusal).await;
         }
         let (settled, recording) = match self.lanes.read(guest, draft).await {
@@ -392,7 +396,7 @@ impl Gate {
             }
         };
         if settled.refusal().is_some() {
-            self.give_permits_back(op_id).await;
+            self.give_permits_back(&permits, op_id).await;
         }
         (settled, recording)
     }

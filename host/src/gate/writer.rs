@@ -286,12 +286,12 @@ impl Writer {
         }
         let now_ms = self.runtime.equipment.clock.now_ms();
         let op_id = draft.operation.op_id.as_str();
-        if let Err(used) = permits::take(self.session()?, &draft.permits, op_id, now_ms)? {
-            return Ok(Settled::refused(used));
+        if let Err(overtaken) = permits::take(self.session()?, &draft.permits, op_id, now_ms)? {
+            return Ok(overtaken.settled());
         }
         let settled = self.admit_by_envelope(draft, now)?;
         if settled.result.is_err() {
-            self.session()?.give_permits_back(op_id)?;
+            self.session()?.undo_permits(op_id)?;
         }
         Ok(settled)
     }
@@ -326,10 +326,10 @@ impl Writer {
         if !matches!(draft.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
             return Ok(None);
         }
-        let text = format!(
-            "{}\n{}\n{changes:?}",
-            draft.operation.tool, draft.operation.args_hash
-        );
+        // Of a call that runs others, what they are says what it does, and not how it is asked to run or tell them.
+        let members = draft.operation.members.as_deref();
+        let asked = members.unwrap_or(&draft.operation.args_hash);
+        let text = format!("{}\n{asked}\n{changes:?}", draft.operation.tool);
         let tables = changes.into_keys().collect();
         let own = crate::hash::sha256_hex(text.as_bytes());
         Mutation::of(session, draft, &settled.additions, Some((own, tables)))

@@ -137,13 +137,12 @@ impl<P> Chain<P> {
             .filter_map(|member| member.policy.as_ref().err())
     }
 
-    /// Whether what a policy says holds, at any of its places.
-    pub(crate) fn enforces(&self, policy: &P) -> bool {
+    /// The operator's name for a policy whose verdicts hold, at the first such place.
+    pub(crate) fn enforced_as(&self, policy: &P) -> Option<&str> {
         let is_it = |member: &&Member<P>| member.policy.as_ref().is_ok_and(|it| std::ptr::eq(&**it, policy));
-        self.members
-            .iter()
-            .filter(is_it)
-            .any(|member| member.mode == Mode::Enforce)
+        let mut places = self.members.iter().filter(is_it);
+        let member = places.find(|member| member.mode == Mode::Enforce)?;
+        Some(&member.name)
     }
 
     /// Whether anybody judges what callers of a tool say, or may say in the calls inside it.

@@ -8,6 +8,7 @@ mod change;
 mod load;
 mod manifest;
 mod member;
+mod permit;
 mod sitting;
 mod spares;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) use load::Described;
 pub use load::{LIMITS, Policy, Source, Unloaded};
 pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
-pub use sitting::{BadPermit, Permit, Sitting};
+pub use permit::{BadPermit, Permit, Slot, Terms};
+pub use sitting::Sitting;
 pub(crate) use spares::{Spare, Used};
 pub use verdict::{Answer, Cause, Fault, Verdict};

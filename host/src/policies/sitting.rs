@@ -3,38 +3,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::permit::{BadPermit, MAX_KEY, MAX_KEYS, Permit, Slot, Terms};
 use crate::storage::{Operation, OperationFilter, StoredOperation};
-
-/// Longest key of what counts once, in bytes.
-const MAX_KEY: usize = 200;
-/// Most keys that a policy takes for one call.
-const MAX_KEYS: usize = 16;
-
-/// What a call takes in its own commit, because a policy lets it count once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permit {
-    /// Whose key it is, by the name of its component.
-    pub policy: String,
-    /// The key.
-    pub key: String,
-    /// Until when, in milliseconds since 1970 UTC.
-    pub until_ms: i64,
-    /// The call is refused if another has it. Otherwise the policy only looks on.
-    pub is_needed: bool,
-    /// Which call of the request it is for.
-    place: usize,
-}
-
-/// A key that nobody can take.
-#[derive(Debug, thiserror::Error)]
-pub enum BadPermit {
-    /// A key that is empty or too long.
-    #[error("a key has 1 to {MAX_KEY} bytes, and this one has {0}")]
-    Key(usize),
-    /// There are too many.
-    #[error("at most {MAX_KEYS} keys are taken for one call")]
-    TooMany,
-}
 
 /// What was judged of one request so far. Clones are about the same request.
 #[derive(Clone)]
@@ -50,7 +20,7 @@ struct SoFar {
     calls: Vec<StoredOperation>,
     taken: Vec<Permit>,
     /// What the policy that is asked takes, if it lets the call through.
-    wanted: Vec<(String, i64)>,
+    wanted: Vec<(String, Terms)>,
 }
 
 impl Sitting {
@@ -99,27 +69,33 @@ impl Sitting {
         self.so_far().wanted.clear();
     }
 
-    /// A policy did not deny the call: what it took for it is the call's.
-    pub(crate) fn keep(&self, policy: &str, is_needed: bool) {
+    /// A policy did not deny the call: what it took for it is the call's. `needed_by` is its name where it is enforced.
+    pub(crate) fn keep(&self, policy: &str, needed_by: Option<&str>) {
         let mut so_far = self.so_far();
         let place = so_far.calls.len();
-        for (key, until_ms) in std::mem::take(&mut so_far.wanted) {
-            let same = so_far
-                .taken
-                .iter_mut()
-                .find(|permit| permit.policy == policy && permit.key == key);
-            match same {
-                Some(permit) => {
-                    permit.until_ms = permit.until_ms.max(until_ms);
-                    permit.is_needed |= is_needed;
-                }
-                None => so_far.taken.push(Permit {
+        for (key, terms) in std::mem::take(&mut so_far.wanted) {
+            // A slot is one call's, so another call of the request takes another of the same key.
+            let same = so_far.taken.iter_mut().find(|permit| {
+                permit.policy == policy
+                    && permit.key == key
+                    && permit.terms.is_slot() == terms.is_slot()
+                    && (permit.place == place || !terms.is_slot())
+            });
+            let Some(permit) = same else {
+                so_far.taken.push(Permit {
                     policy: policy.to_owned(),
                     key,
-                    until_ms,
-                    is_needed,
+                    terms,
+                    needed_by: needed_by.map(str::to_owned),
                     place,
-                }),
+                });
+                continue;
+            };
+            if let (Terms::Once { until_ms }, Terms::Once { until_ms: until }) = (&mut permit.terms, &terms) {
+                *until_ms = (*until_ms).max(*until);
+            }
+            if permit.needed_by.is_none() {
+                permit.needed_by = needed_by.map(str::to_owned);
             }
         }
     }
@@ -137,17 +113,26 @@ impl Sitting {
         }
         let mut so_far = self.so_far();
         let place = so_far.calls.len();
-        let is_free = so_far
-            .taken
-            .iter()
-            .all(|permit| permit.policy != policy || permit.key != key || permit.place == place);
+        let is_free = so_far.taken.iter().all(|permit| {
+            permit.policy != policy || permit.key != key || permit.place == place || permit.terms.is_slot()
+        });
         if is_free {
-            if so_far.wanted.len() >= MAX_KEYS {
-                return Err(BadPermit::TooMany);
-            }
-            so_far.wanted.push((key.to_owned(), until_ms));
+            so_far.want(key, Terms::Once { until_ms })?;
         }
         Ok(is_free)
+    }
+
+    /// Takes a slot for the call that is judged. How many other calls of the same request have one of the key.
+    pub fn take_slot(&self, policy: &str, key: &str, slot: Slot) -> Result<usize, BadPermit> {
+        slot.check(key)?;
+        let mut so_far = self.so_far();
+        let place = so_far.calls.len();
+        let others = so_far.taken.iter().filter(|permit| {
+            permit.policy == policy && permit.key == key && permit.place != place && permit.terms.is_slot()
+        });
+        let others = others.count();
+        so_far.want(key, Terms::Slot(slot))?;
+        Ok(others)
     }
 
     /// The calls that were judged before the one that is judged, which fit a filter. The oldest first.
@@ -163,8 +148,19 @@ impl Sitting {
     }
 }
 
+impl SoFar {
+    fn want(&mut self, key: &str, terms: Terms) -> Result<(), BadPermit> {
+        if self.wanted.len() >= MAX_KEYS {
+            return Err(BadPermit::TooMany);
+        }
+        self.wanted.push((key.to_owned(), terms));
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::permit::{MAX_SLOT_KEY, MAX_SLOTS};
     use super::*;
 
     fn sitting() -> Sitting {
@@ -181,7 +177,7 @@ mod tests {
         sitting.ask();
         let is_free = sitting.take(policy, key, 1).unwrap();
         if is_free {
-            sitting.keep(policy, true);
+            sitting.keep(policy, Some(policy));
         }
         is_free
     }
@@ -206,10 +202,64 @@ mod tests {
         let sitting = sitting();
         assert!(sitting.take("approval", "k", 1).unwrap());
         sitting.ask();
-        sitting.keep("approval", true);
+        sitting.keep("approval", Some("approval"));
         assert_eq!(sitting.permits(), []);
         sitting.begin("tasks", "tasks_note", "write");
         assert!(takes(&sitting, "approval", "k"));
+    }
+
+    fn slot(slots: u32) -> Slot {
+        Slot {
+            slots,
+            held_ms: 1_000,
+            kept_by_failed: false,
+            reads_by_host: false,
+            code: "FULL".to_owned(),
+            reason: "it is full".to_owned(),
+            remediation: None,
+        }
+    }
+
+    #[test]
+    fn calls_of_a_request_take_a_slot_each() {
+        let sitting = sitting();
+        let mut others = Vec::new();
+        for policy in ["rate", "rate", "other"] {
+            sitting.ask();
+            others.push(sitting.take_slot(policy, "k", slot(9)).unwrap());
+            sitting.keep(policy, Some(policy));
+        }
+        // The same component at another place in the chain shares the slot of the same call.
+        assert_eq!(others, [0, 0, 0]);
+        sitting.begin("tasks", "tasks_note", "write");
+        sitting.ask();
+        assert_eq!(sitting.take_slot("rate", "k", slot(9)).unwrap(), 1);
+        sitting.keep("rate", None);
+        let of = |policy: &str| {
+            let permits = sitting.permits();
+            let named = permits.iter().filter(|permit| permit.policy == policy);
+            named.map(|permit| permit.needed_by.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("rate"), [Some("rate".to_owned()), None]);
+        assert_eq!(of("other").len(), 1);
+        // Keys of slots are others than those that are taken once.
+        sitting.ask();
+        assert!(sitting.take("rate", "k", 1).unwrap());
+    }
+
+    #[test]
+    fn slots_are_bounded() {
+        let sitting = sitting();
+        let long = "k".repeat(MAX_SLOT_KEY + 1);
+        let bad = |key: &str, slot: Slot| sitting.take_slot("p", key, slot).unwrap_err();
+        assert!(matches!(bad("", slot(1)), BadPermit::SlotKey(0)));
+        assert!(matches!(bad(&long, slot(1)), BadPermit::SlotKey(_)));
+        assert!(matches!(bad("k", slot(0)), BadPermit::Slots(0)));
+        assert!(matches!(bad("k", slot(MAX_SLOTS + 1)), BadPermit::Slots(_)));
+        for held_ms in [i64::MIN, 0, i64::MAX] {
+            let slot = Slot { held_ms, ..slot(1) };
+            assert!(matches!(bad("k", slot), BadPermit::Held(_)));
+        }
     }
 
     #[test]

@@ -148,6 +148,22 @@ impl Verdict {
         self.mode == Mode::Enforce && can_deny && !self.excused && self.code.as_deref() == code
     }
 
+    /// The denial of a call that a policy let through, because others took the last slots before it.
+    pub(crate) fn overtaken(policy: &str, code: &str) -> Verdict {
+        Verdict {
+            policy: policy.to_owned(),
+            phase: Phase::Request,
+            mode: Mode::Enforce,
+            verdict: Word::Deny,
+            code: Some(code.to_owned()),
+            cause: None,
+            answer: None,
+            excused: false,
+            us: 0,
+            times: 1,
+        }
+    }
+
     /// Notes what the client's user said to every question among verdicts.
     pub(crate) fn answered(verdicts: &mut [Verdict], answer: &'static str) {
         let asked = verdicts.iter_mut().filter(|verdict| verdict.verdict == Word::Ask);

@@ -58,6 +58,7 @@ pub use ledger::{Head, OpType, Operation};
 pub use members::MemberCall;
 pub use migrate::{MigrationError, Step};
 pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, claimed_actor};
+pub use permits::Slots;
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use schema::{Misplaced, obstacle};
 pub use session::{Changes, OpenError, PAGE, Session};

@@ -7,12 +7,12 @@ use wasmtime::component::{HasData, Linker};
 use crate::additions::{Additions, BadEvent};
 use crate::clock::Clock;
 use crate::packs::Effect;
-use crate::policies::BadPermit;
+use crate::policies::{BadPermit, Slot};
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::tollgate::host::component;
-use crate::sandbox::bindings::tollgate::host::ledger::{self, Event, Filter, Operation};
+use crate::sandbox::bindings::tollgate::host::ledger::{self, Event, Filter, Operation, Slot as WireSlot};
 use crate::sandbox::state::Facts;
-use crate::storage::{Namespace, OperationFilter, Session, StoredOperation};
+use crate::storage::{Namespace, OperationFilter, Session, Slots, StoredOperation};
 
 /// Most operations of one answer.
 const MAX_LIMIT: u32 = 200;
@@ -71,6 +71,25 @@ impl ledger::Host for View<'_> {
         let now_ms = self.clock.now_ms();
         let session = self.session;
         Ok(session.as_host(|| session.is_permit_free(policy, &key, now_ms))?)
+    }
+
+    fn take_slot(&mut self, wanted: WireSlot) -> Result<Option<u64>, LedgerError> {
+        let Some(sitting) = &self.facts.sitting else {
+            return Err(LedgerError::Denied);
+        };
+        let policy = self.namespace.pack();
+        let (key, slot) = wanted_slot(wanted);
+        let slots = Slots {
+            policy,
+            key: &key,
+            slots: slot.slots,
+            held_ms: slot.held_ms,
+        };
+        let others = sitting.take_slot(policy, &key, slot)?;
+        let now_ms = self.clock.now_ms();
+        let session = self.session;
+        let wait_ms = session.as_host(|| session.slots_wait(slots, others, now_ms))?;
+        Ok(wait_ms.map(|wait_ms| u64::try_from(wait_ms).unwrap_or_default().max(1)))
     }
 
     fn convert_error(&mut self, err: LedgerError) -> wasmtime::Result<ledger::Error> {
@@ -155,6 +174,20 @@ fn bounded(filter: Filter, session: &Session) -> rusqlite::Result<OperationFilte
         newest_first: filter.newest_first,
         ..OperationFilter::default()
     })
+}
+
+/// A slot as a component says it, with its key.
+fn wanted_slot(wanted: WireSlot) -> (String, Slot) {
+    let slot = Slot {
+        slots: wanted.slots,
+        held_ms: i64::try_from(wanted.milliseconds).unwrap_or(i64::MAX),
+        kept_by_failed: wanted.kept_by_failed,
+        reads_by_host: wanted.reads_by_host,
+        code: wanted.code,
+        reason: wanted.reason,
+        remediation: wanted.remediation,
+    };
+    (wanted.key, slot)
 }
 
 fn effect_of(effect: component::Effect) -> Effect {

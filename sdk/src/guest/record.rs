@@ -6,7 +6,7 @@ use super::bindings::tollgate::host::{
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, LedgerError, Operation,
-    OperationFilter,
+    OperationFilter, Slot,
 };
 
 pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
@@ -53,6 +53,20 @@ fn wire_filter(filter: &OperationFilter) -> wit_ledger::Filter {
 
 pub(super) fn take_once(key: &str, until_ms: i64) -> Result<bool, LedgerError> {
     wit_ledger::take_once(key, until_ms).map_err(ledger_error)
+}
+
+pub(super) fn take_slot(slot: &Slot) -> Result<Option<u64>, LedgerError> {
+    wit_ledger::take_slot(&wit_ledger::Slot {
+        key: slot.key.clone(),
+        slots: slot.slots,
+        milliseconds: slot.milliseconds,
+        kept_by_failed: slot.kept_by_failed,
+        reads_by_host: slot.reads_by_host,
+        code: slot.code.clone(),
+        reason: slot.reason.clone(),
+        remediation: slot.remediation.clone(),
+    })
+    .map_err(ledger_error)
 }
 
 fn operation(found: wit_ledger::Operation) -> Operation {

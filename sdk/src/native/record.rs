@@ -7,7 +7,7 @@ use crate::artifacts::Allowance;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, LedgerError, Operation,
-    OperationFilter, Pack, Want,
+    OperationFilter, Pack, Slot, Want,
 };
 
 /// What a session knows of envelopes, budgets and past operations.
@@ -21,6 +21,8 @@ pub(super) struct Record {
     pub(super) operations: RefCell<Vec<Operation>>,
     /// What counts once and other calls have.
     pub(super) taken: RefCell<Vec<String>>,
+    /// The slots that calls took, in order.
+    pub(super) slots: RefCell<Vec<Slot>>,
     effect: Cell<Effect>,
     /// Whether the operator keeps artifacts.
     pub(super) keeps_artifacts: Cell<bool>,
@@ -61,6 +63,7 @@ impl Record {
             events: RefCell::default(),
             operations: RefCell::default(),
             taken: RefCell::default(),
+            slots: RefCell::default(),
             effect: Cell::new(Effect::Read),
             keeps_artifacts: Cell::default(),
             artifacts: RefCell::default(),
@@ -188,6 +191,17 @@ impl Record {
     /// True if no other call has what counts once.
     pub(super) fn is_free(&self, key: &str) -> bool {
         !self.taken.borrow().iter().any(|taken| taken == key)
+    }
+
+    /// Takes a slot, if fewer calls than it says took one of its key. They have it until a test says otherwise.
+    pub(super) fn take_slot(&self, slot: &Slot) -> Option<u64> {
+        let mut slots = self.slots.borrow_mut();
+        let taken = slots.iter().filter(|taken| taken.key == slot.key).count();
+        if u32::try_from(taken).is_ok_and(|taken| taken < slot.slots) {
+            slots.push(slot.clone());
+            return None;
+        }
+        Some(slot.milliseconds)
     }
 
     pub(super) fn current(&self) -> Option<Envelope> {

@@ -11,8 +11,8 @@ use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, Host,
-    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Transaction, Value,
-    WorkspaceError, WorkspaceInfo,
+    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, Transaction,
+    Value, WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that stands still within a call and ids that are counted.
@@ -126,6 +126,10 @@ impl Host for Sqlite {
 
     fn take_once(&self, key: &str, _until_ms: i64) -> Result<bool, LedgerError> {
         Ok(self.record.is_free(key))
+    }
+
+    fn take_slot(&self, slot: &Slot) -> Result<Option<u64>, LedgerError> {
+        Ok(self.record.take_slot(slot))
     }
 
     fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {

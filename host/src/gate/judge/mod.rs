@@ -293,7 +293,7 @@ impl Court<'_> {
             if let (Some(sitting), Ok((verdict, _))) = (&sitting, &answer.said)
                 && !matches!(verdict, wit::Verdict::Deny(_))
             {
-                sitting.keep(policy.namespace.pack(), chain.enforces(policy));
+                sitting.keep(policy.namespace.pack(), chain.enforced_as(policy));
             }
             answer
         };

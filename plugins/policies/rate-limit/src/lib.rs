@@ -1,14 +1,19 @@
 //! The policy `rate-limit`: so many calls in so much time.
 //!
-//! What was called is read from the ledger, so that several hosts on one data directory count together and
-//! nothing is forgotten by a restart. Calls that succeeded count, those inside others too, and those of the same request
-//! that are judged before. Requests that arrive at the same moment are judged by the same ledger; where not one may pass
-//! too many, give the envelope a budget.
+//! Each call that passes takes one of `calls` slots for `seconds`, in the commit that admits it. However many requests
+//! arrive at once, over whatever connections and hosts, no more calls of one key hold slots at any time, so no window of
+//! that length has more, wherever it begins. Calls that fail give their slots back.
+//!
+//! The ledger is asked as well: it has the calls of tools that this policy does not judge, and those from before it did.
+
+mod group;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
-use tollgate_sdk::{Effect, OperationFilter, Want, export_policy};
+use tollgate_sdk::{Effect, OperationFilter, Slot, Want, export_policy};
+
+use group::Group;
 
 /// Most calls that one look at the ledger shows.
 const MOST: u32 = 200;
@@ -41,9 +46,10 @@ enum Whose {
     Everybody,
     /// Those over one connection.
     Connection,
-    /// Those by one actor; calls that name none count together.
+    /// Those by one proven identity. Where nothing is proven, those over one connection, whatever actors they claim; and
+    /// those that claim none count together over all connections, too.
     Actor,
-    /// Those in one envelope; calls in none are not limited.
+    /// Those in one envelope; calls in none count together.
     Envelope,
 }
 
@@ -72,54 +78,103 @@ impl Policy for RateLimit {
     }
 
     fn before(&self, cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
-        let unlimited = self.of == Whose::Envelope && request.envelope_id.is_none();
-        if unlimited || !self.effects.contains(&request.effect) {
+        if !self.effects.contains(&request.effect) {
             return Ok(Verdict::Pass);
         }
-        let window = i64::from(self.seconds) * 1_000;
-        // Without an actor the filter would not restrict, and nobody's calls would count as everybody's.
-        let actor = request.recorded_actor().unwrap_or_default();
-        let mut times: Vec<i64> = Vec::new();
-        for effect in &self.effects {
-            let found = cx.ledger().query(&OperationFilter {
-                tool: self.each_tool.then(|| request.tool.clone()),
-                effect: Some(*effect),
-                success: Some(true),
-                connection: (self.of == Whose::Connection).then(|| request.connection.clone()),
-                actor: (self.of == Whose::Actor).then(|| actor.clone()),
-                envelope_id: request.envelope_id.clone().filter(|_| self.of == Whose::Envelope),
-                since_ms: Some(request.at - window + 1),
-                newest_first: true,
-                limit: self.calls,
-                ..OperationFilter::default()
-            })?;
-            times.extend(found.iter().map(|operation| operation.at_ms));
+        for group in Group::of(self.of, request) {
+            // Both are asked, so that who comes back when told has not to wait again.
+            let by_ledger = self.wait_by_ledger(cx, request, &group)?;
+            let wait_ms = by_ledger.max(self.wait_by_slots(cx, request, &group)?);
+            if let Some(wait_ms) = wait_ms {
+                let seconds = wait_ms.max(1).saturating_add(999) / 1_000;
+                let denial = self.denial(request, &group);
+                return Ok(denial.remediation(format!("Call again in {seconds} s.")).into());
+            }
         }
-        times.sort_unstable_by(|one, other| other.cmp(one));
-        let last = usize::try_from(self.calls).unwrap_or(usize::MAX) - 1;
-        Ok(times.get(last).map_or(Verdict::Pass, |oldest| {
-            self.denial(request, (oldest + window - request.at).max(1)).into()
-        }))
+        Ok(Verdict::Pass)
     }
 }
 export_policy!(RateLimit);
 
 impl RateLimit {
-    fn denial(&self, request: &Request, wait_ms: i64) -> Denial {
-        let whose = match self.of {
-            Whose::Everybody => "all callers together",
-            Whose::Connection => "each connection",
-            Whose::Actor => "each actor",
-            Whose::Envelope => "each envelope",
-        };
+    fn window_ms(&self) -> i64 {
+        i64::from(self.seconds) * 1_000
+    }
+
+    /// How long the calls in the ledger are too many, if they are.
+    fn wait_by_ledger(
+        &self,
+        cx: &PolicyCx<'_>,
+        request: &Request,
+        group: &Group<'_>,
+    ) -> Result<Option<i64>, CannotJudge> {
+        let text = |text: &str| Some(text.to_owned());
+        let mut times: Vec<i64> = Vec::new();
+        for effect in &self.effects {
+            let mut filter = OperationFilter {
+                tool: self.each_tool.then(|| request.tool.clone()),
+                effect: Some(*effect),
+                success: Some(true),
+                since_ms: Some(request.at - self.window_ms() + 1),
+                newest_first: true,
+                limit: self.calls,
+                ..OperationFilter::default()
+            };
+            match group {
+                Group::Everybody => {}
+                Group::Connection(connection) => filter.connection = text(connection),
+                Group::Identity(identity) => filter.actor = text(identity),
+                Group::Envelope(envelope) => filter.envelope_id = text(envelope),
+                Group::NoActor | Group::NoEnvelope => filter.limit = MOST,
+            }
+            let found = cx.ledger().query(&filter)?;
+            let of_group = found.iter().filter(|operation| group.has(operation));
+            times.extend(of_group.map(|operation| operation.at_ms));
+        }
+        times.sort_unstable_by(|one, other| other.cmp(one));
+        let last = usize::try_from(self.calls).unwrap_or(usize::MAX) - 1;
+        Ok(times
+            .get(last)
+            .map(|oldest| oldest + self.window_ms() - request.at))
+    }
+
+    /// Takes a slot. How long none is free, if that is so.
+    fn wait_by_slots(
+        &self,
+        cx: &PolicyCx<'_>,
+        request: &Request,
+        group: &Group<'_>,
+    ) -> Result<Option<i64>, CannotJudge> {
+        let tool = if self.each_tool { request.tool.as_str() } else { "" };
+        let mut effects = self.effects.clone();
+        effects.sort_unstable_by_key(|effect| *effect as u8);
+        effects.dedup();
+        let key = format!(
+            "{} in {} of {effects:?} {tool}: {}",
+            self.calls,
+            self.seconds,
+            group.key()
+        );
+        let window = self.window_ms().unsigned_abs();
+        let slot = Slot::new(&key, self.calls, window, &self.denial(request, group));
+        let wait_ms = cx.ledger().take_slot(&slot)?;
+        Ok(wait_ms.map(|wait_ms| i64::try_from(wait_ms).unwrap_or(i64::MAX)))
+    }
+
+    /// The denial, without when to call again.
+    fn denial(&self, request: &Request, group: &Group<'_>) -> Denial {
         let what = if self.each_tool {
             request.tool.as_str()
+        } else if self.effects.contains(&Effect::Read) {
+            "calls"
         } else {
             "calls that change something"
         };
-        let reason = format!("{whose} may make {} {what} in {} s", self.calls, self.seconds);
-        Denial::new("RATE_LIMITED", reason)
-            .remediation(format!("Call again in {} s.", (wait_ms + 999) / 1_000))
+        let who = group.title();
+        Denial::new(
+            "RATE_LIMITED",
+            format!("{who} may make {} {what} in {} s", self.calls, self.seconds),
+        )
     }
 }
 
@@ -188,31 +243,99 @@ mod tests {
         assert!(denied(r#"{"calls": 2, "seconds": 60, "of": "connection"}"#, past()).is_none());
         assert!(denied(r#"{"calls": 1, "seconds": 60, "of": "connection"}"#, past()).is_some());
         assert!(denied(r#"{"calls": 2, "seconds": 60, "each_tool": true}"#, past()).is_none());
-        assert!(denied(r#"{"calls": 1, "seconds": 60, "of": "actor"}"#, past()).is_none());
-        assert!(denied(r#"{"calls": 1, "seconds": 60, "of": "envelope"}"#, past()).is_none());
+        assert!(denied(r#"{"calls": 2, "seconds": 60, "of": "actor"}"#, past()).is_none());
+        assert!(denied(r#"{"calls": 3, "seconds": 60, "of": "envelope"}"#, past()).is_none());
     }
 
     #[test]
-    fn a_claim_uses_up_its_own_calls_and_no_identitys() {
+    fn an_agent_has_no_more_calls_by_other_names_for_itself() {
+        let settings = r#"{"calls": 2, "seconds": 60, "of": "actor"}"#;
+        let judge = Judge::<RateLimit>::new(settings).unwrap();
+        let is_denied = |claimed: &str, connection: &str| {
+            let request = Request {
+                at: NOW,
+                connection: connection.to_owned(),
+                ..Request::of("task_create", &format!(r#"{{"actor": {claimed:?}}}"#))
+            };
+            judge.before(&request).is_denied()
+        };
+        assert!(!is_denied("ada", "con_1"));
+        assert!(!is_denied("Ada", "con_1"));
+        for name in ["ada", "claimed:ada", "token:ada", "grace", ""] {
+            assert!(is_denied(name, "con_1"), "{name}");
+        }
+        assert!(!is_denied("ada", "con_2"));
+    }
+
+    #[test]
+    fn calls_without_an_actor_or_an_envelope_count_together() {
+        for of in ["actor", "envelope"] {
+            let settings = format!(r#"{{"calls": 2, "seconds": 60, "of": "{of}"}}"#);
+            let judge = Judge::<RateLimit>::new(&settings).unwrap();
+            let is_denied = |connection: &str| {
+                let request = Request {
+                    at: NOW,
+                    connection: connection.to_owned(),
+                    ..Request::of("task_create", "{}")
+                };
+                judge.before(&request).is_denied()
+            };
+            assert!(!is_denied("con_1") && !is_denied("con_2"), "{of}");
+            assert!(is_denied("con_3"), "{of}");
+        }
+        let none = Operation {
+            envelope_id: Some("env_1".to_owned()),
+            ..past(1, "task_create", "con_2")
+        };
+        let both = vec![none, past(1, "task_create", "con_2")];
+        assert_eq!(
+            denied(r#"{"calls": 2, "seconds": 60, "of": "envelope"}"#, both),
+            None
+        );
+        let two = vec![past(1, "task_create", "con_2"), past(1, "task_create", "con_2")];
+        assert!(denied(r#"{"calls": 2, "seconds": 60, "of": "envelope"}"#, two).is_some());
+    }
+
+    #[test]
+    fn an_identity_has_its_own_calls_wherever_it_calls() {
         let settings = r#"{"calls": 1, "seconds": 60, "of": "actor"}"#;
-        let is_denied = |identity: Option<&str>, claimed: &str, recorded: &str| {
-            let judge = Judge::<RateLimit>::new(settings).unwrap();
-            judge.session().set_operations(vec![Operation {
-                actor: Some(recorded.to_owned()),
-                ..past(1, "task_create", "con_1")
-            }]);
+        let judge = Judge::<RateLimit>::new(settings).unwrap();
+        let is_denied = |identity: Option<&str>, connection: &str| {
             let request = Request {
                 at: NOW,
                 identity: identity.map(str::to_owned),
-                ..Request::of("task_create", &format!(r#"{{"actor": {claimed:?}}}"#))
+                connection: connection.to_owned(),
+                ..Request::of("task_create", r#"{"actor": "token:ada"}"#)
             };
-            judge.before(&request).verdict != Verdict::Pass
+            judge.before(&request).is_denied()
         };
-        assert!(is_denied(None, "ada", "claimed:ada"));
-        assert!(is_denied(None, "token:ada", "claimed:token:ada"));
-        assert!(!is_denied(None, "token:ada", "token:ada"));
-        assert!(is_denied(Some("token:ada"), "x", "token:ada"));
-        assert!(!is_denied(Some("token:ada"), "x", "claimed:token:ada"));
+        assert!(!is_denied(None, "con_1"));
+        assert!(!is_denied(Some("token:ada"), "con_1"));
+        assert!(is_denied(Some("token:ada"), "con_2"));
+        assert!(!is_denied(Some("token:bob"), "con_2"));
+    }
+
+    #[test]
+    fn each_call_that_passes_takes_a_slot_that_is_refused_in_its_own_words() {
+        let judge = Judge::<RateLimit>::new(r#"{"calls": 2, "seconds": 60, "effects": ["read"]}"#).unwrap();
+        let read = request(Effect::Read);
+        assert_eq!(judge.before(&read).verdict, Verdict::Pass);
+        assert_eq!(judge.before(&read).verdict, Verdict::Pass);
+        assert_eq!(judge.before(&request(Effect::Write)).verdict, Verdict::Pass);
+        let Verdict::Deny(denial) = judge.before(&read).verdict else {
+            panic!("a third call passed");
+        };
+        assert_eq!(
+            (denial.code.as_str(), denial.remediation.as_str()),
+            ("RATE_LIMITED", "Call again in 60 s.")
+        );
+        let slots = judge.session().slots();
+        assert_eq!(slots.len(), 2);
+        assert_eq!(
+            (slots[0].slots, slots[0].milliseconds, slots[0].code.as_str()),
+            (2, 60_000, "RATE_LIMITED")
+        );
+        assert!(slots[0].remediation.is_none() && !slots[0].kept_by_failed && !slots[0].reads_by_host);
     }
 
     #[test]
