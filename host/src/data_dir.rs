@@ -19,6 +19,14 @@ pub const DATABASE: &str = "tollgate.db";
 /// Why the data directory cannot be used.
 #[derive(Debug, Error)]
 pub enum DataDirError {
+    /// The directory itself is none, or cannot be made.
+    #[error("the data directory {path} cannot be used{}; --data-dir names another", reason(.source))]
+    Unusable {
+        /// The data directory.
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
     /// Making or opening something failed.
     #[error("{what} in the data directory {path} cannot be used")]
     Io {
@@ -95,6 +103,18 @@ pub enum DataDirError {
         /// The data directory.
         path: String,
     },
+}
+
+/// The reason why a directory cannot be used, where the system's own words mislead.
+fn reason(err: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    match err.kind() {
+        ErrorKind::AlreadyExists => ", because a file is there",
+        ErrorKind::NotADirectory => ", because it lies below a file",
+        ErrorKind::NotFound => ", because it is not there and cannot be made",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ", because you may not write there",
+        _ => "",
+    }
 }
 
 /// Refuses files of ours that lead elsewhere, or that others could have changed. Those that others can only read become
@@ -205,8 +225,7 @@ pub struct DataDir {
 impl DataDir {
     /// Opens the directory, making it when missing.
     pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
-        let failed = |source| DataDirError::Io {
-            what: "the directory itself".to_owned(),
+        let failed = |source| DataDirError::Unusable {
             path: path.display().to_string(),
             source,
         };
@@ -227,8 +246,7 @@ impl DataDir {
 
     /// Opens a directory that is there.
     pub fn existing(path: &Path) -> Result<DataDir, DataDirError> {
-        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Io {
-            what: "the directory itself".to_owned(),
+        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Unusable {
             path: path.display().to_string(),
             source,
         })?;
