@@ -246,10 +246,11 @@ impl DataDir {
 
     /// Opens a directory that is there.
     pub fn existing(path: &Path) -> Result<DataDir, DataDirError> {
-        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Unusable {
-            path: path.display().to_string(),
-            source,
-        })?;
+        let dir =
+            Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Unusable {
+                path: path.display().to_string(),
+                source,
+            })?;
         check_place(path, &dir)?;
         check_files(path, &dir)?;
         Ok(DataDir {

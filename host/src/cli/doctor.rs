@@ -119,7 +119,10 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
 fn variables() -> impl Iterator<Item = Finding> {
     let unknown = super::variables::unknown(&super::command());
     unknown.into_iter().map(|(name, near)| {
-        let finding = Finding::warning(format!("variable {name}"), "tollgate reads no variable of this name");
+        let finding = Finding::warning(
+            format!("variable {name}"),
+            "tollgate reads no variable of this name",
+        );
         finding.remedy(match near {
             Some(near) => format!("set {near} if that is meant, and unset {name}"),
             None => format!("unset {name}; `tollgate serve --help` shows the variables"),

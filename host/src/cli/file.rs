@@ -51,7 +51,11 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
         anyhow::bail!("it is empty; {EXAMPLE}, and {{}} is one without anything in it");
     }
     let value: Value = serde_json::from_str(&text).map_err(|err| {
-        let quotes = if argument.starts_with(['@', '-']) { "" } else { ", in quotes for the shell" };
+        let quotes = if argument.starts_with(['@', '-']) {
+            ""
+        } else {
+            ", in quotes for the shell"
+        };
         anyhow::anyhow!("it is not JSON ({err}); {EXAMPLE}{quotes}")
     })?;
     let what = match value {

@@ -40,13 +40,19 @@ use tollgate::host::{self, Authority, Choice, Site};
 use tollgate::mcp::Schemas;
 use tollgate::packs::{Catalog, Haste, Selection, Tier, compile};
 use tollgate::process::{self, Environment};
+use tollgate::text;
 use tollgate::workspaces::{self, Registration, Workspaces};
 
 use variables::Variables;
 
 /// An MCP server that hosts tool packs as sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "tollgate",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -417,6 +423,16 @@ fn workspace(text: &str) -> Result<(String, PathBuf), String> {
             Ok((name.to_owned(), path(place.into())?))
         }
         _ => Err("write NAME=PATH, the name in letters, digits, `-`, `_` and `.`".to_owned()),
+    }
+}
+
+/// The names that there are instead of one that is not, as the end of a sentence.
+fn there_are<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    match text::nearest(name, known.iter().copied()) {
+        Some(near) => format!("; did you mean {near}?"),
+        None if known.is_empty() => "; it has none".to_owned(),
+        None => format!("; it has {}", known.join(", ")),
     }
 }
 

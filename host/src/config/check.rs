@@ -68,7 +68,9 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
 /// True for a line whose table is unknown, because the header above it cannot be read.
 fn follows_broken_header(text: &str, broken: &[Problem], line: usize) -> bool {
     let above = text.lines().take(line.saturating_sub(1)).enumerate();
-    let header = above.filter(|(_, line)| line.trim_start().starts_with('[')).last();
+    let header = above
+        .filter(|(_, line)| line.trim_start().starts_with('['))
+        .last();
     header.is_some_and(|(number, _)| broken.iter().any(|problem| problem.line == number + 1))
 }
 

@@ -20,7 +20,9 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
             "tollgate writes in its data directory, also to read the ledger; to look at a copy that cannot be written, \
              put it elsewhere: `tollgate --data-dir DIR restore BACKUP`, or copy the directory",
         ),
-        ErrorCode::DiskFull => Some("the disk is full; `tollgate doctor` shows how much the data directory takes"),
+        ErrorCode::DiskFull => {
+            Some("the disk is full; `tollgate doctor` shows how much the data directory takes")
+        }
         _ => None,
     }
 }
@@ -39,7 +41,9 @@ mod tests {
         #[allow(clippy::disallowed_methods, reason = "the test makes a file")]
         std::fs::write(&path, "not a database at all".repeat(100)).unwrap();
         let opened = Connection::open(&path).unwrap();
-        let failed = opened.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
+        let failed = opened.query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
+            row.get::<_, i64>(0)
+        });
         let err = failed.context("the database cannot be used").unwrap_err();
         assert!(remedy(err.as_ref()).unwrap().contains("tollgate restore"));
         assert_eq!(remedy(anyhow::anyhow!("other").as_ref()), None);

@@ -108,7 +108,10 @@ fn problems(err: &ValidationError<'_>, schema: &Map<String, Value>) -> Vec<Block
                 let near = fields::nearest(schema, err.schema_path().as_str(), name);
                 let near = near.map(|near| format!("; did you mean {near}?"));
                 let near = near.unwrap_or_default();
-                problem(&field(name), format!("{name} is not an argument of this tool{near}"))
+                problem(
+                    &field(name),
+                    format!("{name} is not an argument of this tool{near}"),
+                )
             })
             .collect(),
         ValidationErrorKind::MaxLength { limit } => {

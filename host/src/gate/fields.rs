@@ -13,7 +13,13 @@ pub(super) fn wanted(schema: &Map<String, Value>, keyword: &str) -> Option<Strin
     let names = fields.get("properties")?.as_object()?.keys();
     let told: Vec<String> = names
         .take(MAX_FIELDS)
-        .map(|name| if is_required(name) { format!("{name} (required)") } else { name.clone() })
+        .map(|name| {
+            if is_required(name) {
+                format!("{name} (required)")
+            } else {
+                name.clone()
+            }
+        })
         .collect();
     (!told.is_empty()).then(|| format!("; the object has the fields {}", told.join(", ")))
 }
@@ -40,7 +46,9 @@ fn object<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Map<S
             next => next.as_object()?,
         };
     }
-    let alternatives = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|name| at.get(name)?.as_array());
+    let alternatives = ["anyOf", "oneOf", "allOf"]
+        .into_iter()
+        .filter_map(|name| at.get(name)?.as_array());
     let alternatives = alternatives.flatten().filter_map(Value::as_object);
     std::iter::once(at)
         .chain(alternatives)
