@@ -127,7 +127,8 @@ pub(super) fn check_scheme(source: &str) -> anyhow::Result<()> {
     };
     ensure!(
         scheme == "https",
-        "{source}: components are downloaded over https only; write https://{rest}, or download it and name the file"
+        "{source} cannot be downloaded: components come over https only; write https://{rest}, or download it and name the \
+         file"
     );
     Ok(())
 }

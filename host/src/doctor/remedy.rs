@@ -1,13 +1,24 @@
-//! Remedies for errors of SQLite, whose own words name none.
+//! Remedies for errors of the system and of SQLite, whose own words name none.
 
 use std::error::Error;
+use std::io;
 
 use rusqlite::ErrorCode;
 
-/// The way out of an error, if SQLite is behind it and a user can do something about it.
+/// The way out of an error, if a user can do something about what is behind it.
 pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
-    let causes = std::iter::successors(Some(err), |err| (*err).source());
-    let code = causes
+    let causes = || std::iter::successors(Some(err), |err| (*err).source());
+    let is_taken = |cause: &(dyn Error + 'static)| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::AddrInUse)
+    };
+    if causes().any(is_taken) {
+        return Some(
+            "another program listens there, perhaps a server of this configuration; choose another port, or \
+             --http 127.0.0.1:0 for a free one",
+        );
+    }
+    let code = causes()
         .filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()?.sqlite_error_code())
         .next()?;
     match code {

@@ -85,8 +85,9 @@ pub(super) fn open(global: &Global) -> anyhow::Result<Opened> {
 fn open_used(global: &Global) -> anyhow::Result<Opened> {
     let config = Config::load(global.config.as_deref())?;
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
+    let is_used = data_dir.exists() && DataDir::existing(&data_dir)?.has(DATABASE);
     anyhow::ensure!(
-        data_dir.join(DATABASE).exists(),
+        is_used,
         "there is no ledger in {}: no host has worked there; --data-dir names another directory",
         data_dir.display()
     );

@@ -11,7 +11,7 @@ use tollgate::packs::{self, Inspection, Manifest, Said, ToolSpec};
 use tollgate::policies::Phase;
 use tollgate::storage::Step;
 
-use crate::cli::component::builtin_meant;
+use crate::cli::component::{builtin_meant, check_scheme};
 use crate::cli::{self, Global, out};
 
 /// What it offers and wants is what it says when it is asked, which runs it in the sandbox: without storage,
@@ -54,6 +54,7 @@ impl Inspect {
         let name = self.file.to_str().unwrap_or_default();
         let own = name.strip_prefix("builtin:").unwrap_or(name);
         let builtin = builtin::policy(own).or_else(|| builtin::component(own));
+        check_scheme(name)?;
         anyhow::ensure!(
             !name.contains("://"),
             "{name}: only files are inspected; download it first, or let `tollgate packs add {name}` say its hash"
