@@ -92,7 +92,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
                 Opening::Before => {}
                 Opening::Ignored => continue,
                 Opening::Refused(refusal) => {
-                    self.send(refusal).await.ok()?;
+                    self.send(*refusal).await.ok()?;
                     continue;
                 }
             }

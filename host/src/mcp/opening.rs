@@ -16,7 +16,7 @@ pub(super) enum Opening {
     /// Answers nothing and tells nothing yet.
     Ignored,
     /// Needs a session.
-    Refused(TxJsonRpcMessage<RoleServer>),
+    Refused(Box<TxJsonRpcMessage<RoleServer>>),
 }
 
 impl Opening {
@@ -26,7 +26,7 @@ impl Opening {
         };
         let refused = |code, text: String| {
             let refusal = ErrorData::new(code, text, None);
-            Opening::Refused(JsonRpcMessage::error(refusal, Some(sent.id.clone())))
+            Opening::Refused(Box::new(JsonRpcMessage::error(refusal, Some(sent.id.clone()))))
         };
         let meta = sent.request.get_meta();
         match &sent.request {
