@@ -19,9 +19,9 @@ pub const DATABASE: &str = "tollgate.db";
 /// Why the data directory cannot be used.
 #[derive(Debug, Error)]
 pub enum DataDirError {
-    /// The directory cannot be made or opened.
-    #[error("the directory {path} cannot be used; --data-dir and --cache-dir name others")]
-    Itself {
+    /// The directory itself is none, or cannot be made.
+    #[error("the directory {path} cannot be used{}; --data-dir or --cache-dir names another", reason(.source))]
+    Unusable {
         /// The directory.
         path: String,
         #[source]
@@ -103,6 +103,18 @@ pub enum DataDirError {
     },
 }
 
+/// The reason why a directory cannot be used, where the system's own words mislead.
+fn reason(err: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    match err.kind() {
+        ErrorKind::AlreadyExists => ", because a file is there",
+        ErrorKind::NotADirectory => ", because it lies below a file",
+        ErrorKind::NotFound => ", because it is not there and cannot be made",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ", because you may not write there",
+        _ => "",
+    }
+}
+
 /// Refuses files of ours that lead elsewhere, or that others could have changed. Those that others can only read become
 /// private: SQLite gives the files beside a database the rights that the database has.
 fn check_files(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
@@ -111,7 +123,7 @@ fn check_files(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
         path: path.display().to_string(),
         source,
     };
-    let unread = |source| DataDirError::Itself {
+    let unread = |source| DataDirError::Unusable {
         path: path.display().to_string(),
         source,
     };
@@ -163,7 +175,7 @@ fn is_ours(name: &str) -> bool {
 
 /// Why somebody else could put another data directory in the place of this one, or add to it.
 fn check_place(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
-    let failed = |source| DataDirError::Itself {
+    let failed = |source| DataDirError::Unusable {
         path: path.display().to_string(),
         source,
     };
@@ -214,7 +226,7 @@ pub struct DataDir {
 impl DataDir {
     /// Opens the directory, making it when missing.
     pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
-        let failed = |source| DataDirError::Itself {
+        let failed = |source| DataDirError::Unusable {
             path: path.display().to_string(),
             source,
         };
@@ -236,7 +248,7 @@ impl DataDir {
     /// Opens a directory that is there.
     pub fn existing(path: &Path) -> Result<DataDir, DataDirError> {
         let dir =
-            Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Itself {
+            Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Unusable {
                 path: path.display().to_string(),
                 source,
             })?;
@@ -491,7 +503,7 @@ mod tests {
                 symlink(target, &file).unwrap();
                 for opened in [DataDir::open(&path), DataDir::existing(&path)] {
                     let said = opened.unwrap_err().to_string();
-                    assert!(said.contains(&format!("{name} in the data directory")), "{said}");
+                    assert!(said.contains(&format!("{name} in ")), "{said}");
                     assert!(said.contains("symbolic link"), "{said}");
                 }
                 std::fs::remove_file(&file).unwrap();

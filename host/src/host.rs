@@ -272,7 +272,8 @@ impl Site {
             sources,
             vec![policy],
             &selection,
-            (Tables::Leave, Haste::Whole),
+            // Recorded calls are not run again, so that no pack needs its code.
+            (Tables::Leave, Haste::Described),
         );
         Ok(Arc::new(catalog.await))
     }
@@ -340,12 +341,13 @@ fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
         .collect();
     let mut known: Vec<&str> = builtin::names().collect();
     known.extend(config.packs.keys().map(String::as_str));
-    let enabled = || {
-        sources
-            .iter()
-            .map(|source| source.name.as_str())
-            .chain([core_tools::PACK])
+    let is_enabled = |name: &&str| {
+        let settings = config.packs.get(*name);
+        settings.is_none_or(|settings| settings.enabled.unwrap_or(true))
     };
+    let mut enabled: Vec<&str> = known.iter().copied().filter(is_enabled).collect();
+    enabled.sort_unstable();
+    enabled.dedup();
     let told = unknown.iter().map(|name| match config.packs.get(*name) {
         Some(settings) if settings.enabled == Some(false) => {
             format!("pack {name} is switched off: [packs.{name}] enabled = false")
@@ -358,9 +360,10 @@ fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
     });
     anyhow::ensure!(
         unknown.is_empty(),
-        "{} (enabled are {})",
+        "{} (there are {}, {})",
         told.collect::<Vec<_>>().join("; "),
-        enabled().collect::<Vec<_>>().join(", ")
+        core_tools::PACK,
+        enabled.join(", ")
     );
     Ok(sources)
 }

@@ -432,6 +432,8 @@ fn flags_for_the_server_are_kept_in_the_entry() {
     let mut add = place.command(&[
         "--workspace",
         "app=code",
+        "--cache-dir",
+        "cache",
         "clients",
         "add",
         "cursor",
@@ -447,6 +449,8 @@ fn flags_for_the_server_are_kept_in_the_entry() {
     assert_eq!(
         args[5..],
         [
+            "--cache-dir",
+            &path("cache"),
             "--workspace",
             &format!("app={}", path("code")),
             "--packs",
@@ -538,4 +542,106 @@ fn a_dry_run_and_a_clients_own_command_change_nothing() {
         "{}",
         read(&args)
     );
+}
+
+/// A program at a place where a runner keeps it, with a file that the runner leaves there.
+fn run_from(place: &Place, program: &str, file: &str, text: &str, arguments: &[&str]) -> Output {
+    let program = place.path().join(program);
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    let real = place.command(&[]).get_program().to_owned();
+    if std::fs::hard_link(&real, &program).is_err() {
+        std::fs::copy(&real, &program).unwrap();
+    }
+    write(&place.path().join(file), text);
+    let mut command = Command::new(&program);
+    let like = command_of(place, arguments);
+    command
+        .args(like.get_args())
+        .current_dir(like.get_current_dir().unwrap());
+    for (name, value) in like.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    // Runners put their own folder first.
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    command
+        .env("PATH", path)
+        .env_remove("XDG_CACHE_HOME")
+        .output()
+        .unwrap()
+}
+
+fn command_of(place: &Place, arguments: &[&str]) -> Command {
+    command(place, arguments)
+}
+
+#[test]
+fn an_entry_names_the_runner_and_never_a_path_in_its_cache() {
+    let npm = r#"{"dependencies": {"tollgate": "^0.1.0"}, "_npx": {"packages": ["tollgate@0.1.0"]}}"#;
+    for (program, file, text, expected) in [
+        (
+            ".npm/_npx/1a2b/node_modules/@tollgate/linux-x64-gnu/bin/tollgate",
+            ".npm/_npx/1a2b/package.json",
+            npm,
+            &["npx", "-y", "tollgate@0.1.0", "serve"][..],
+        ),
+        (
+            ".cache/uv/archive-v0/xFqn-iy0T9/bin/tollgate",
+            ".cache/uv/archive-v0/xFqn-iy0T9/lib/python3.12/site-packages/tollgate_mcp-0.1.0.dist-info/METADATA",
+            "",
+            &["uvx", "tollgate-mcp", "serve"],
+        ),
+    ] {
+        for scope in [&[][..], &["--project"]] {
+            let place = Place::new();
+            let add = [&["add", "cursor", "--no-check"], scope].concat();
+            let output = run_from(&place, program, file, text, &add);
+            said(&output);
+            let folder = if scope.is_empty() { "" } else { "project" };
+            let entry = &json(&place.path().join(folder).join(".cursor/mcp.json"))["mcpServers"]["tollgate"];
+            let args: Vec<String> = serde_json::from_value(entry["args"].clone()).unwrap();
+            let words: Vec<&str> = entry["command"]
+                .as_str()
+                .into_iter()
+                .chain(args.iter().map(String::as_str))
+                .collect();
+            assert_eq!(words[..expected.len()], *expected);
+            assert!(
+                !words
+                    .iter()
+                    .any(|word| word.contains("_npx") || word.contains(".cache")),
+                "{words:?}"
+            );
+        }
+    }
+    let place = Place::new();
+    let other = run_from(
+        &place,
+        ".cache/other/tollgate",
+        "x",
+        "",
+        &["add", "cursor", "--no-check"],
+    );
+    assert!(warned(&other).contains("may be emptied"), "{}", warned(&other));
+}
+
+#[test]
+fn what_has_to_be_compiled_is_compiled_and_told_and_nothing_of_it_fails_the_entry() {
+    let place = Place::with(&format!(
+        "[packs.prober]\nsource = {:?}\n[packs.broken]\nsource = \"/nowhere.wasm\"\n",
+        crate::harness::guest("prober")
+    ));
+    std::fs::remove_dir_all(place.data()).unwrap();
+    let output = clients(&place, &["add", "cursor"]);
+    said(&output);
+    let told = warned(&output);
+    assert!(told.contains("compiled pack prober in"), "{told}");
+    assert!(
+        told.contains("pack `broken` (/nowhere.wasm) was not loaded"),
+        "{told}"
+    );
+    let again = clients(&place, &["add", "cursor"]);
+    assert!(!warned(&again).contains("compiled"), "{}", warned(&again));
 }

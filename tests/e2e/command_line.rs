@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -109,21 +109,166 @@ fn mistakes_are_named_and_helped() {
         (vec!["ledger", "verify", "--head", "5:446f"], "64 hex digits"),
         (vec!["policies", "inspect", "nowhere"], "no built-in component"),
         (vec!["init"], "is there already"),
-        (vec!["call", "task_list", "[1]"], "looks like this"),
+        (
+            vec!["call", "task_list", "[1]"],
+            "it is a list; a JSON object looks like this",
+        ),
+        (vec!["call", "task_list", "{bad"], "in quotes for the shell"),
+        (vec!["call", "task_list", "@nofile.json"], "the file nofile.json"),
+        (
+            vec!["call", "no_such_tool_at_all"],
+            "`tollgate tools` shows those",
+        ),
+        (
+            vec!["call", "envelope_open", r#"{"limits": 3}"#],
+            "the object has the fields",
+        ),
+        (
+            vec!["call", "envelope_open", r#"{"limits": {"max_mutation": 3}}"#],
+            "did you mean max_mutations?",
+        ),
+        (
+            vec!["packs", "inspect", "http://example.com/a.wasm"],
+            "write https://",
+        ),
+        (
+            vec!["policies", "add", "ftp://example.com/a.wasm"],
+            "write https://",
+        ),
+        (vec!["policies", "add", "celx"], "did you mean the built-in cel?"),
+        (vec!["policies", "accept", "nobody"], "it has none"),
+        (vec!["packs", "remove", "nobody"], "it has none"),
     ] {
         let output = place.run(&arguments);
         assert_ne!(output.status.code(), Some(0), "{arguments:?}");
         let said = said(&output) + &String::from_utf8_lossy(&output.stdout);
         assert!(said.contains(help), "{arguments:?}: {said}");
-        assert!(said.lines().count() < 8, "{arguments:?}: {said}");
+        // A refusal of a tool is an object in lines of its own.
+        assert!(
+            arguments[0] == "call" || said.lines().count() < 8,
+            "{arguments:?}: {said}"
+        );
     }
+    for (arguments, help) in [
+        (&["--data-dir", r"C:\Users\me", "tools"][..], "a path of Windows"),
+        (
+            &["--config", "/nowhere.toml", "tools"],
+            "`tollgate --config /nowhere.toml init`",
+        ),
+        (&["--config", "/", "tools"], "is a folder; name a file"),
+        (&["--data-dir", file, "tools"], "because a file is there"),
+        (
+            &["--data-dir", "/nowhere/at/all", "ledger", "verify"],
+            "there is no ledger in",
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command
+            .args(arguments)
+            .env("HOME", place.path())
+            .env_remove("TOLLGATE_LOG");
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(said(&output).contains(help), "{arguments:?}: {}", said(&output));
+    }
+    let bare = Command::new(env!("CARGO_BIN_EXE_tollgate")).output().unwrap();
+    let shown = said(&bare);
+    assert!(
+        shown.contains("Commands:") && !shown.contains("supervise"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_value_from_a_variable_is_blamed_on_the_variable() {
+    let place = Place::new();
+    for (name, value, arguments) in [
+        ("TOLLGATE_TIER", "ful", &["tools"][..]),
+        ("TOLLGATE_HTTP", "nonsense", &["serve"]),
+        ("TOLLGATE_WORKSPACE", "app", &["tools"]),
+        ("TOLLGATE_PACKS", "taskstore", &["tools"]),
+        (
+            "TOLLGATE_TOKEN_FILE",
+            "/nowhere/token",
+            &["serve", "--http", "127.0.0.1:0"],
+        ),
+    ] {
+        let output = place.command(arguments).env(name, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(
+            said(&output).contains(&format!("comes from the variable {name}")),
+            "{}",
+            said(&output)
+        );
+    }
+    // What was typed is nobody else's.
+    let typed = place
+        .command(&["tools", "--tier", "ful"])
+        .env("TOLLGATE_TIER", "full")
+        .output()
+        .unwrap();
+    assert!(!said(&typed).contains("variable"), "{}", said(&typed));
+    let doctor = place
+        .command(&["doctor"])
+        .env("TOLLGATE_CONIFG", "x")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(told.contains("set TOLLGATE_CONFIG if that is meant"), "{told}");
+}
+
+#[test]
+fn a_damaged_or_empty_ledger_and_a_taken_port_come_with_what_to_do() {
+    let place = Place::new();
+    assert!(place.run(&["tools"]).status.success());
+    let verified = place.run(&["ledger", "verify"]);
+    let told = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(
+        verified.status.success() && told.contains("is empty: no call was recorded yet"),
+        "{told}"
+    );
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = place.run(&["serve", "--http", &address]);
+    assert!(
+        said(&output).contains("another program listens there"),
+        "{}",
+        said(&output)
+    );
+    for entry in std::fs::read_dir(place.data()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_string_lossy().contains("tollgate.db") {
+            std::fs::write(path, "garbage".repeat(1000)).unwrap();
+        }
+    }
+    for command in [&["ledger", "tail"][..], &["call", "task_list"], &["doctor"]] {
+        let output = place.run(command);
+        let all = said(&output) + &String::from_utf8_lossy(&output.stdout);
+        assert!(
+            !output.status.success() && all.contains("tollgate restore BACKUP"),
+            "{command:?}: {all}"
+        );
+    }
+}
+
+#[test]
+fn a_policy_is_added_without_code_of_any_pack() {
+    let place = Place::new();
+    std::fs::remove_dir_all(place.data()).unwrap();
+    let added = place.run(&["policies", "add", "secret-scan"]);
+    assert!(added.status.success(), "{}", said(&added));
+    let cached = std::fs::read_dir(place.data().join("cache"))
+        .unwrap()
+        .filter_map(Result::ok);
+    let code = cached.filter(|entry| entry.path().extension().is_some_and(|ext| ext == "cwasm"));
+    assert_eq!(code.count(), 1);
 }
 
 #[test]
 fn built_in_policies_are_found_by_their_names() {
     let place = Place::new();
     let listed = place.run(&["policies", "list"]);
-    assert!(String::from_utf8_lossy(&listed.stdout).contains("no policy judges calls; 9 come along"));
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("no policy judges calls; 9 are built in"));
     let inspected = place.run(&["policies", "inspect", "cel"]);
     assert!(inspected.status.success(), "{}", said(&inspected));
     assert!(String::from_utf8_lossy(&inspected.stdout).contains("SETTING"));

@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tollgate::config::Config;
+use tollgate::host::{self, Authority, Site};
+use tollgate::packs::Loader;
+use tollgate::workspaces::Workspaces;
 
 use crate::harness::{Place, Session, guest};
 
@@ -280,4 +284,32 @@ async fn what_cannot_be_shown_any_more_is_counted_by_why() {
     ]);
     let said = String::from_utf8_lossy(&bad.stderr);
     assert!(bad.status.code() == Some(2) && said.contains("seconds"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backtest_brings_in_no_code_of_packs() {
+    let place = Place::new();
+    assert_eq!(place.call("task_list", &json!({})).0, 0);
+    let config = Config::load(Some(&place.config())).unwrap();
+    let authority = Authority {
+        executable: env!("CARGO_BIN_EXE_tollgate").into(),
+        environment: None,
+        umask: 0o077,
+        cache_dir: None,
+    };
+    let site = Site::frozen(&place.data(), authority).unwrap();
+    let policy = host::named_policy(&config, "secret-scan").unwrap();
+    let loaded = site
+        .load_to_try(&config, &Workspaces::default(), policy)
+        .await
+        .unwrap();
+    assert_eq!(loaded.packs().len(), 5);
+    assert!(loaded.find("task_list").is_some());
+    for pack in loaded.packs() {
+        assert!(
+            Loader::brought(site.loader(), &pack.hash).is_none(),
+            "{}",
+            pack.manifest.name
+        );
+    }
 }

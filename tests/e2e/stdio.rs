@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Session, terminate};
+use crate::harness::{Place, Session, Wire, terminate};
 
 /// Drives a task from its spec to completed, and looks at what came back on the way.
 pub(crate) async fn complete_a_task(session: &Session) -> String {
@@ -115,7 +115,7 @@ fn the_newest_revision_needs_no_handshake() {
         "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let ask = |wire: &mut crate::harness::Wire, id: u32, method: &str, mut params: Value| {
+    let ask = |wire: &mut Wire, id: u32, method: &str, mut params: Value| {
         params["_meta"] = meta.clone();
         wire.ask(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     };
@@ -279,4 +279,48 @@ fn a_signal_before_the_session_has_begun_ends_the_server_in_order() {
     terminate(wire.pid());
     let ended = wire.wait();
     assert!(ended.success(), "{ended}");
+}
+
+#[test]
+fn what_comes_before_initialize_is_told_to_send_that_first_and_spoils_nothing() {
+    let place = Place::new();
+    let mut wire = place.wire(&["--packs", "core"]);
+    let asked = |wire: &mut Wire, message: Value| {
+        wire.send(message.to_string().as_bytes());
+        wire.receive()
+    };
+    wire.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    for (id, method) in ["tools/list", "tools/call", "nope"].iter().enumerate() {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"name": "task_list"}});
+        let refused = asked(&mut wire, message);
+        let text = refused["error"]["message"].as_str().unwrap();
+        assert!(
+            text.starts_with("send initialize first") && !text.contains("_meta"),
+            "{refused}"
+        );
+        assert_eq!(refused["id"], id);
+    }
+    let bare = asked(
+        &mut wire,
+        json!({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {}}),
+    );
+    assert!(
+        bare["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("protocolVersion, capabilities"),
+        "{bare}"
+    );
+    assert!(asked(&mut wire, json!({"jsonrpc": "2.0", "id": 8, "method": "ping"}))["result"].is_object());
+    wire.initialize("2025-06-18");
+    let unknown = asked(&mut wire, json!({"jsonrpc": "2.0", "id": 9, "method": "nope"}));
+    assert!(
+        unknown["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("there is no method nope"),
+        "{unknown}"
+    );
+    wire.close_stdin();
+    assert!(wire.wait().success());
 }

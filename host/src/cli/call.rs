@@ -48,7 +48,10 @@ impl Call {
             progress: Progress::default(),
             answers: Answers::default(),
         };
-        let outcome = gate.call(call).await?;
+        let outcome = gate.call(call).await.map_err(|unknown| match unknown.nearest {
+            Some(_) => anyhow::Error::new(unknown),
+            None => anyhow::anyhow!("{unknown}; `tollgate tools` shows those that there are"),
+        })?;
         gate.catch_up().await;
         gate.flush().await;
         match outcome.result {

@@ -2,6 +2,7 @@
 
 mod add;
 mod remove;
+mod runner;
 mod show;
 mod target;
 

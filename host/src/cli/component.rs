@@ -2,6 +2,7 @@
 
 use anyhow::{bail, ensure};
 use clap::Args;
+use tollgate::builtin;
 use tollgate::hash::sha256_hex;
 use tollgate::host::Site;
 use tollgate::packs::{self, Grants, Inspection, Wanted};
@@ -31,10 +32,12 @@ pub(super) struct Component {
 impl Component {
     /// The component, and its source as the configuration says it.
     pub(super) async fn bytes(&self, site: &Site) -> anyhow::Result<(String, Vec<u8>)> {
+        check_scheme(&self.source)?;
         let is_url = self.source.contains("://");
         if !is_url {
             let path = std::path::absolute(&self.source)?;
-            let bytes = packs::read(&path).map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))?;
+            let bytes = packs::read(&path)
+                .map_err(|why| anyhow::anyhow!("{}: {why}{}", path.display(), builtin_meant(&self.source)))?;
             self.check_hash(&bytes)?;
             return Ok((utf8(&path)?, bytes));
         }
@@ -114,6 +117,28 @@ impl Component {
         });
         let flags: String = flags.collect();
         format!("  tollgate {command} add {}{flags}", self.source)
+    }
+}
+
+/// Refuses addresses that nothing is downloaded from.
+pub(super) fn check_scheme(source: &str) -> anyhow::Result<()> {
+    let Some((scheme, rest)) = source.split_once("://") else {
+        return Ok(());
+    };
+    ensure!(
+        scheme == "https",
+        "{source} cannot be downloaded: components come over https only; write https://{rest}, or download it and name the \
+         file"
+    );
+    Ok(())
+}
+
+/// The built-in component that somebody may have meant, as the end of a sentence.
+pub(super) fn builtin_meant(name: &str) -> String {
+    let all = || builtin::policies().chain(builtin::names());
+    match tollgate::text::nearest(name, all()) {
+        Some(near) => format!("; did you mean the built-in {near}?"),
+        None => String::new(),
     }
 }
 

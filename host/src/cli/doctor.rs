@@ -80,7 +80,13 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
                 found.extend(doctor::protections(&data, &path, &config));
             }
             match Site::open(&data_dir, authority) {
-                Err(err) => found.push(Finding::problem("database", format!("{err:#}"))),
+                Err(err) => {
+                    let finding = Finding::problem("database", format!("{err:#}"));
+                    found.push(match doctor::remedy(err.as_ref()) {
+                        Some(remedy) => finding.remedy(remedy),
+                        None => finding,
+                    });
+                }
                 Ok(site) => {
                     found.extend(doctor::store(&data, site.database()));
                     match site.load(&config, workspaces, &Choice::default()).await {
@@ -93,6 +99,7 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
             }
         }
     }
+    found.extend(variables());
     if let Some(environment) = &environment {
         found.extend(doctor::programs(&config, &registrations, environment));
     }
@@ -106,6 +113,21 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
     };
     found.extend(doctor::clients(&super::clients::files(), &served));
     Ok(found)
+}
+
+/// Variables that look like settings and are none.
+fn variables() -> impl Iterator<Item = Finding> {
+    let unknown = super::variables::unknown(&super::command());
+    unknown.into_iter().map(|(name, near)| {
+        let finding = Finding::warning(
+            format!("variable {name}"),
+            "tollgate reads no variable of this name",
+        );
+        finding.remedy(match near {
+            Some(near) => format!("set {near} if that is meant, and unset {name}"),
+            None => format!("unset {name}; `tollgate serve --help` shows the variables"),
+        })
+    })
 }
 
 /// The configuration, or the defaults and everything that is wrong with it.
@@ -136,7 +158,8 @@ fn configuration(global: &Global) -> (Config, Vec<Finding>) {
         }
         Err(err) => {
             let finding = Finding::problem("configuration", tollgate::text::chain(&err));
-            (Config::default(), vec![finding])
+            let rest = Finding::note("configuration", "the rest is checked with the defaults");
+            (Config::default(), vec![finding, rest])
         }
     }
 }

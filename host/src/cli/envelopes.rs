@@ -56,6 +56,14 @@ impl Envelopes {
             &["ENVELOPE", "STATE", "MUTATIONS", "TEST RUNS", "OPENED", "LABEL"],
             &rows,
         ));
+        if rows.is_empty() {
+            let kind = if self.open {
+                "open envelope"
+            } else {
+                "envelope yet"
+            };
+            out::warn(&format!("there is no {kind}; the tool envelope_open opens one"));
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -12,6 +12,9 @@ use tollgate::data_dir::DataDir;
 
 use super::Global;
 
+/// What a JSON object looks like.
+const EXAMPLE: &str = "a JSON object looks like this: {\"title\": \"Write the report\"}";
+
 /// A file's text, nothing if there is none.
 #[allow(
     clippy::disallowed_methods,
@@ -38,12 +41,32 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
         }
         argument => match argument.strip_prefix('@') {
             #[allow(clippy::disallowed_methods, reason = "the user names the file")]
-            Some(file) => std::fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?,
+            Some(file) => std::fs::read_to_string(file).with_context(|| {
+                format!("the file {file}, which @{file} names, cannot be read; write @ with the path of a JSON file")
+            })?,
             None => argument.to_owned(),
         },
     };
-    serde_json::from_str(&text)
-        .with_context(|| "a JSON object looks like this: {\"title\": \"Write the report\"}")
+    if text.trim().is_empty() {
+        anyhow::bail!("it is empty; {EXAMPLE}, and {{}} is one without anything in it");
+    }
+    let value: Value = serde_json::from_str(&text).map_err(|err| {
+        let quotes = if argument.starts_with(['@', '-']) {
+            ""
+        } else {
+            ", in quotes for the shell"
+        };
+        anyhow::anyhow!("it is not JSON ({err}); {EXAMPLE}{quotes}")
+    })?;
+    let what = match value {
+        Value::Object(object) => return Ok(object),
+        Value::Array(_) => "a list",
+        Value::String(_) => "a string",
+        Value::Number(_) => "a number",
+        Value::Bool(_) => "true or false",
+        Value::Null => "null",
+    };
+    anyhow::bail!("it is {what}; {EXAMPLE}")
 }
 
 /// Replaces a configuration by what a command made of it. Servers take it over although it may protect less, because

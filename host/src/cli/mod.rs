@@ -22,26 +22,37 @@ mod shell;
 mod stats;
 mod tokens;
 mod tools;
+mod variables;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate::clock::{self, Clock as _, SystemClock};
 use tollgate::config::{self, Config};
 use tollgate::core_tools;
+use tollgate::doctor as examined;
 use tollgate::gate::Gate;
 use tollgate::host::{self, Authority, Choice, Site};
 use tollgate::mcp::Schemas;
 use tollgate::packs::{Catalog, Haste, Selection, Tier, compile};
 use tollgate::process::{self, Environment};
+use tollgate::text;
 use tollgate::workspaces::{self, Registration, Workspaces};
+
+use variables::Variables;
 
 /// An MCP server that hosts tool packs as sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate", version, max_term_width = 100)]
+#[command(
+    name = "tollgate",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -53,13 +64,13 @@ struct Cli {
 #[command(next_help_heading = "Global options")]
 struct Global {
     /// The configuration file [default: tollgate/tollgate.toml in the user's configuration directory]
-    #[arg(long, global = true, env = "TOLLGATE_CONFIG", value_name = "FILE")]
+    #[arg(long, global = true, env = "TOLLGATE_CONFIG", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(path))]
     config: Option<PathBuf>,
     /// The data directory: database, keys, compiled components [default: tollgate in the user's data directory]
-    #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR")]
+    #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
     data_dir: Option<PathBuf>,
     /// Keep compiled components in this directory [default: the data directory]
-    #[arg(long, global = true, env = "TOLLGATE_CACHE_DIR", value_name = "DIR")]
+    #[arg(long, global = true, env = "TOLLGATE_CACHE_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
     cache_dir: Option<PathBuf>,
     /// Register a directory under a name for packs to read, or move a configured one; may be repeated
     #[arg(long = "workspace", global = true, env = "TOLLGATE_WORKSPACE", value_name = "NAME=PATH",
@@ -215,11 +226,12 @@ impl Filters {
 pub(crate) fn main() -> ExitCode {
     // Whatever this process creates is its user's alone, the database too.
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let parsed = command()
-        .try_get_matches()
-        .and_then(|matches| Cli::from_arg_matches(&matches));
-    let mut cli = match parsed {
-        Ok(cli) => cli,
+    let parsed = command().try_get_matches().and_then(|matches| {
+        let variables = Variables::of(&command(), &matches);
+        Ok((Cli::from_arg_matches(&matches)?, variables))
+    });
+    let (mut cli, variables) = match parsed {
+        Ok(parsed) => parsed,
         Err(said) => return help(&said),
     };
     cli.global.umask = umask.as_raw_mode();
@@ -236,6 +248,12 @@ pub(crate) fn main() -> ExitCode {
     let result = result.and_then(|code| out::finish().map(|()| code));
     result.unwrap_or_else(|err| {
         out::error(&err);
+        variables.named_in(&format!("{err:#}")).for_each(|name| {
+            out::warn(&format!("that value comes from the variable {name}"));
+        });
+        if let Some(remedy) = examined::remedy(err.as_ref()) {
+            out::warn(remedy);
+        }
         ExitCode::from(2)
     })
 }
@@ -250,6 +268,9 @@ fn help(said: &clap::Error) -> ExitCode {
     if said.use_stderr() {
         // It repeats what was typed, or what a variable holds.
         out::refuse(&said.render().to_string());
+        if let Some(name) = variables::behind(&command(), said) {
+            out::warn(&format!("that value comes from the variable {name}"));
+        }
         return ExitCode::from(2);
     }
     out::is_written(said.print());
@@ -382,11 +403,36 @@ fn time(text: &str) -> Result<String, String> {
         .ok_or_else(|| "no time; write 30m, 24h, 7d, 2w, or 2026-11-21T06:00:00Z".to_owned())
 }
 
+/// A path of this system. Programs elsewhere name the same directory in another way.
+fn path(path: PathBuf) -> Result<PathBuf, String> {
+    let text = path.to_string_lossy();
+    let mut letters = text.chars();
+    let is_drive = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic())
+        && letters.next() == Some(':')
+        && matches!(letters.next(), Some('\\' | '/'));
+    if is_drive || text.starts_with("\\\\") {
+        return Err("that is a path of Windows; in WSL, C:\\code is /mnt/c/code".to_owned());
+    }
+    Ok(path)
+}
+
 /// `NAME=PATH`.
 fn workspace(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
-        Some((name, path)) if config::is_name(name) && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        Some((name, place)) if config::is_name(name) && !place.is_empty() => {
+            Ok((name.to_owned(), path(place.into())?))
+        }
         _ => Err("write NAME=PATH, the name in letters, digits, `-`, `_` and `.`".to_owned()),
+    }
+}
+
+/// The names that there are instead of one that is not, as the end of a sentence.
+fn there_are<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    match text::nearest(name, known.iter().copied()) {
+        Some(near) => format!("; did you mean {near}?"),
+        None if known.is_empty() => "; it has none".to_owned(),
+        None => format!("; it has {}", known.join(", ")),
     }
 }
 

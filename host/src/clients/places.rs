@@ -53,6 +53,20 @@ impl Places {
         base.join(path.rest)
     }
 
+    /// The folder of caches, which may be emptied at any time.
+    #[must_use]
+    pub fn cache(&self) -> PathBuf {
+        let moved = (self.variables)("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+        moved.unwrap_or_else(|| {
+            let name = if cfg!(target_os = "macos") {
+                "Library/Caches"
+            } else {
+                ".cache"
+            };
+            self.home.join(name)
+        })
+    }
+
     /// A program on the PATH, by the path that it is found under.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<PathBuf> {

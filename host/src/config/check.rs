@@ -51,14 +51,27 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         text,
         problems: errors.iter().map(|err| Problem::from_toml(text, err)).collect(),
     };
+    let broken = checker.problems.clone();
     checker.table("", "", table.get_ref());
     checker.problems.extend(packs::check(text, table.get_ref()));
     checker.problems.extend(policies::check(text, table.get_ref()));
     checker.problems.extend(telemetry::check(text, table.get_ref()));
     checker
         .problems
+        .retain(|problem| broken.contains(problem) || !follows_broken_header(text, &broken, problem.line));
+    checker
+        .problems
         .sort_by_key(|problem| (problem.line, problem.column));
     checker.problems
+}
+
+/// True for a line whose table is unknown, because the header above it cannot be read.
+fn follows_broken_header(text: &str, broken: &[Problem], line: usize) -> bool {
+    let above = text.lines().take(line.saturating_sub(1)).enumerate();
+    let header = above
+        .filter(|(_, line)| line.trim_start().starts_with('['))
+        .last();
+    header.is_some_and(|(number, _)| broken.iter().any(|problem| problem.line == number + 1))
 }
 
 struct Checker<'a> {
@@ -366,7 +379,14 @@ source = "own.wasm"
     #[test]
     fn text_that_is_no_toml_is_one_problem_with_its_place() {
         let found = check("[server\nhttp = 1");
-        assert_eq!(found[0].line, 1, "{found:?}");
+        assert_eq!((found.len(), found[0].line), (1, 1), "{found:?}");
+    }
+
+    #[test]
+    fn keys_below_a_broken_header_are_not_blamed_and_others_are() {
+        let text = "[server\nhttp = 1\ntier = 2\n[ledger]\nmirrer = true\n";
+        let lines: Vec<usize> = check(text).iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [1, 5]);
     }
 
     #[test]

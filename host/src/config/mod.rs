@@ -43,6 +43,15 @@ const HTTPS: &str = "https://";
 /// Why the configuration cannot be used. Nothing was started.
 #[derive(Debug, Error)]
 pub enum ConfigError {
+    /// Nothing is there.
+    #[error(
+        "there is no configuration {0}; `tollgate --config {0} init` writes one to start from, and without --config the \
+         defaults hold"
+    )]
+    Missing(String),
+    /// A folder is there.
+    #[error("the configuration {0} is a folder; name a file in it, such as {0}/tollgate.toml")]
+    Folder(String),
     /// The file cannot be read.
     #[error("the configuration {path} cannot be read")]
     Unreadable {
@@ -375,9 +384,13 @@ impl Config {
     /// A configuration file's text.
     pub fn read(path: &Path) -> Result<String, ConfigError> {
         #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
-        std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
-            path: path.display().to_string(),
-            source,
+        std::fs::read_to_string(path).map_err(|source| {
+            let path = path.display().to_string();
+            match source.kind() {
+                std::io::ErrorKind::NotFound => ConfigError::Missing(path),
+                std::io::ErrorKind::IsADirectory => ConfigError::Folder(path),
+                _ => ConfigError::Unreadable { path, source },
+            }
         })
     }
 

@@ -39,9 +39,12 @@ impl Tool for Open {
         let asked = self.limits.unwrap_or_default();
         let limits =
             Limits::granted(&asked, &cx.settings.default, &cx.settings.ceiling).map_err(|problems| {
-                ToolError::new("LIMIT_INVALID", "these limits cannot be had")
-                    .remediation("Ask for limits from 1 up to the operator's ceiling, or leave them out.")
-                    .blockers(problems)
+                ToolError::new(
+                    "LIMIT_INVALID",
+                    "the limits are not ones that an envelope can have here",
+                )
+                .remediation("Ask for limits from 1 up to the operator's ceiling, or leave them out.")
+                .blockers(problems)
             })?;
         let envelope = Envelope {
             id: (cx.new_id)("env"),

@@ -1,4 +1,4 @@
-//! Looking whether a host can work, with everything that is wrong at once and how it is put right.
+//! Looking whether a host can work, with everything that is wrong at once and how to fix it.
 //!
 //! Each file looks at one thing and goes on as far as it can; what cannot be looked at because of
 //! something else is not a second problem.
@@ -8,6 +8,7 @@ mod git;
 mod packs;
 mod place;
 mod protections;
+mod remedy;
 mod store;
 mod telemetry;
 
@@ -18,6 +19,7 @@ pub use git::check as git;
 pub use packs::{components, programs};
 pub use place::check as place;
 pub use protections::check as protections;
+pub use remedy::remedy;
 pub use store::{check as store, repair};
 pub use telemetry::check as telemetry;
 

@@ -38,22 +38,22 @@ fn schema(session: &Session) -> Vec<Finding> {
         match (object.is_curable(), object.kind.as_str()) {
             (false, _) => finding.remedy("stop all hosts and put a backup in the database's place"),
             (true, "table") => finding.remedy("tollgate doctor --repair drops it with its rows"),
-            (true, _) => finding.remedy("tollgate doctor --repair puts it right"),
+            (true, _) => finding.remedy("tollgate doctor --repair fixes it"),
         }
     });
     told.collect()
 }
 
-/// Puts right what [`check`] finds in the schema, and says what that was.
+/// Fixes what [`check`] finds in the schema, and says what that was.
 pub fn repair(database: &Database) -> Vec<Finding> {
     match database.repair() {
         Err(err) => vec![Finding::problem("repair", crate::text::chain(&err))],
         Ok(done) if done.is_empty() => {
-            vec![Finding::ok("repair", "nothing in the schema is to be put right")]
+            vec![Finding::ok("repair", "nothing in the schema needs a fix")]
         }
         Ok(done) => {
             let told = done.iter();
-            told.map(|object| Finding::note("repair", format!("put right: {object}")))
+            told.map(|object| Finding::note("repair", format!("fixed: {object}")))
                 .collect()
         }
     }
@@ -61,8 +61,8 @@ pub fn repair(database: &Database) -> Vec<Finding> {
 
 fn broken(what: String) -> Finding {
     Finding::problem("database", what).remedy(
-        "stop all hosts, keep a copy of tollgate.db with its -wal, and put a backup in its place; \
-         `tollgate ledger export` saves the rows that can still be read",
+        "stop all hosts, and put a backup in its place: tollgate restore BACKUP --force, which keeps what is there beside \
+         it; before that, `tollgate ledger export` saves the rows that can still be read",
     )
 }
 
@@ -77,6 +77,9 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
             Some(broken) => Finding::problem("ledger", broken.to_string()).remedy(
                 "somebody changed the ledger; compare with an export: tollgate ledger verify --head FILE",
             ),
+            None if verified.rows == 0 && verified.pruned == 0 => {
+                Finding::ok("ledger", "empty: no call was recorded yet")
+            }
             None => Finding::ok(
                 "ledger",
                 format!(

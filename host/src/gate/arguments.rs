@@ -5,6 +5,7 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, ToolError};
 
+use super::fields;
 use crate::packs::ToolEntry;
 
 /// Largest arguments, in bytes of JSON.
@@ -71,7 +72,7 @@ pub(super) fn check(
     let blockers: Vec<Blocker> = tool
         .arguments
         .iter_errors(arguments)
-        .flat_map(|err| problems(&err))
+        .flat_map(|err| problems(&err, &tool.spec.input_schema))
         .take(MAX_PROBLEMS)
         .collect();
     Err(
@@ -86,7 +87,7 @@ fn refusal(tool: &ToolEntry, code: &str, message: &str) -> ToolError {
 }
 
 /// One problem for each field that an error is about.
-fn problems(err: &ValidationError<'_>) -> Vec<Blocker> {
+fn problems(err: &ValidationError<'_>, schema: &Map<String, Value>) -> Vec<Blocker> {
     let at = err.instance_path().to_string();
     let at = at.trim_start_matches('/').replace('/', ".");
     let field = |name: &str| {
@@ -103,7 +104,15 @@ fn problems(err: &ValidationError<'_>) -> Vec<Blocker> {
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
             .iter()
-            .map(|name| problem(&field(name), format!("{name} is not an argument of this tool")))
+            .map(|name| {
+                let near = fields::nearest(schema, err.schema_path().as_str(), name);
+                let near = near.map(|near| format!("; did you mean {near}?"));
+                let near = near.unwrap_or_default();
+                problem(
+                    &field(name),
+                    format!("{name} is not an argument of this tool{near}"),
+                )
+            })
             .collect(),
         ValidationErrorKind::MaxLength { limit } => {
             vec![problem(&at, format!("it is longer than {limit} characters"))]
@@ -111,7 +120,10 @@ fn problems(err: &ValidationError<'_>) -> Vec<Blocker> {
         // What is wrong comes after the value, which may be longer than anybody wants to read.
         _ => match err.to_string() {
             message if message.len() > MAX_QUOTE => vec![problem(&at, err.masked_with("it").to_string())],
-            message => vec![problem(&at, message)],
+            message => {
+                let wanted = fields::wanted(schema, err.schema_path().as_str());
+                vec![problem(&at, message + &wanted.unwrap_or_default())]
+            }
         },
     }
 }

@@ -12,6 +12,7 @@ mod catch_up;
 mod consent;
 mod draft;
 mod failure;
+mod fields;
 mod generation;
 mod guest;
 mod intake;

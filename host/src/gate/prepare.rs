@@ -101,7 +101,7 @@ pub(super) async fn code(
             "PACK_FAILED",
             format!("pack `{name}` was not loaded: {}", problems.join("; ")),
         )
-        .remediation("The operator has to put it right; tollgate packs list shows what is wrong.")
+        .remediation("The operator has to fix it; tollgate packs list shows what is wrong.")
         .context("pack", name.as_str())),
         None => Err(unready("pack", name)),
     }

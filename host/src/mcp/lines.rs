@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::http::faults;
+use super::opening::Opening;
 use super::wire::Repaired;
 
 /// Most messages of one write.
@@ -36,6 +37,8 @@ pub(super) struct Lines<R: AsyncRead + Unpin> {
     writer: Option<JoinHandle<io::Result<()>>>,
     /// Cancelled at the end of what the client sends.
     ended: CancellationToken,
+    /// The client has begun a session.
+    has_begun: bool,
 }
 
 impl<R: AsyncRead + Send + Unpin> Lines<R> {
@@ -51,6 +54,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             outgoing: Some(outgoing),
             writer: Some(tokio::spawn(write_lines(lines, write))),
             ended: CancellationToken::new(),
+            has_begun: false,
         }
     }
 
@@ -75,11 +79,25 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let received = self.incoming.receive().await;
-        if received.is_none() {
-            self.ended.cancel();
+        loop {
+            let Some(message) = self.incoming.receive().await else {
+                self.ended.cancel();
+                return None;
+            };
+            if self.has_begun {
+                return Some(message);
+            }
+            match Opening::of(&message) {
+                Opening::Begins => self.has_begun = true,
+                Opening::Before => {}
+                Opening::Ignored => continue,
+                Opening::Refused(refusal) => {
+                    self.send(*refusal).await.ok()?;
+                    continue;
+                }
+            }
+            return Some(message);
         }
-        received
     }
 
     /// Ends once everything is written, or the client has not read for long.

@@ -9,6 +9,7 @@ mod lines;
 mod listing;
 mod listings;
 mod logs;
+mod opening;
 mod questions;
 mod replies;
 mod resources;

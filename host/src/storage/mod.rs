@@ -165,7 +165,7 @@ fn report_misplaced(session: &Session) {
             for object in found {
                 tracing::error!(
                     "the database has what it should not have: {object}; see `tollgate doctor`, and \
-                     `tollgate doctor --repair` to put it right"
+                     `tollgate doctor --repair` to fix it"
                 );
             }
         }

@@ -12,6 +12,7 @@ use tollgate::host::Choice;
 
 use super::target::{Target, config};
 use super::{Global, change, name, out, path, places, shell, show};
+use crate::cli::packs::prepare::{self, Prepared};
 
 /// Without a name, all clients that are installed.
 #[derive(Debug, Args)]
@@ -205,37 +206,42 @@ impl Add {
         Ok(is_fine)
     }
 
-    /// Loads the packs once, which compiles them, so that the client's first start is quick. What goes wrong is told
-    /// by the check after it.
+    /// Does what `tollgate packs prepare` does, so that the client's first start is quick. Entries stay whatever becomes of
+    /// it.
     async fn prepare(&self, global: &Global) {
         let started = Instant::now();
-        let preparing = load(global, &self.target.packs);
+        let config = config(global);
+        let choice = Choice {
+            packs: self.target.packs.clone(),
+            ..Choice::default()
+        };
+        let preparing = prepare::prepare(global, &config, &choice);
         tokio::pin!(preparing);
         let quiet = tokio::time::timeout(Duration::from_secs(1), &mut preparing).await;
+        let is_quick = quiet.is_ok();
         let prepared = match quiet {
             Ok(prepared) => prepared,
             Err(_) => {
-                out::warn("preparing the packs, once");
-                let prepared = preparing.await;
-                out::warn(&format!("prepared in {:.1} s", started.elapsed().as_secs_f64()));
-                prepared
+                out::warn("preparing packs and policies, once");
+                preparing.await
             }
         };
-        if let Err(err) = prepared {
-            out::warn(&format!("the packs were not prepared: {err:#}"));
+        match prepared {
+            Ok((all, failures)) => {
+                let compiled: Vec<String> = all.iter().filter_map(Prepared::compiled).collect();
+                if !compiled.is_empty() {
+                    out::warn(&format!("compiled {}", compiled.join(", ")));
+                }
+                if !is_quick {
+                    out::warn(&format!("prepared in {:.1} s", started.elapsed().as_secs_f64()));
+                }
+                failures.iter().for_each(|failure| out::warn(failure));
+            }
+            Err(err) => out::warn(&format!(
+                "the packs were not prepared: {err:#}; the entry stays, and `tollgate packs prepare` tries again"
+            )),
         }
     }
-}
-
-async fn load(global: &Global, packs: &[String]) -> anyhow::Result<()> {
-    let config = config(global);
-    let site = super::super::site(global, &config)?;
-    let workspaces = super::super::workspaces(global, &config, site.path())?;
-    let choice = Choice {
-        packs: packs.to_vec(),
-        ..Choice::default()
-    };
-    site.load(&config, workspaces, &choice).await.map(drop)
 }
 
 /// Says what would be done.

@@ -1,13 +1,14 @@
 //! What an entry is to say: flags, configuration and this program's own path.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use tollgate::clients::{Client, Places, Scope, Server, Token};
 use tollgate::config::Config;
 
+use super::runner::{self, Home};
 use super::{Global, file, out, utf8};
 
 /// The variable that `serve` itself takes a token from.
@@ -88,10 +89,16 @@ impl Target {
             self.bearer_env.is_none() && self.token_file.is_none(),
             "tokens are for servers over HTTP; say which with --http URL, or set server.http in the configuration"
         );
-        let command = self.program(places)?;
-        let mut args = vec!["serve".to_owned()];
+        let mut words = self.program(places)?.into_iter();
+        let command = words.next().context("the program has no name")?;
+        let mut args: Vec<String> = words.chain(["serve".to_owned()]).collect();
+        let before = args.len();
         // The client starts the program elsewhere, so relative paths would be other ones there.
-        for (flag, path) in [("--config", &global.config), ("--data-dir", &global.data_dir)] {
+        for (flag, path) in [
+            ("--config", &global.config),
+            ("--data-dir", &global.data_dir),
+            ("--cache-dir", &global.cache_dir),
+        ] {
             if let Some(path) = path {
                 args.extend([flag.to_owned(), utf8(&std::path::absolute(path)?)?]);
             }
@@ -100,9 +107,10 @@ impl Target {
             let path = utf8(&std::path::absolute(path)?)?;
             args.extend(["--workspace".to_owned(), format!("{name}={path}")]);
         }
-        if self.project && args.len() > 1 {
+        if self.project && args.len() > before {
             out::warn(
-                "the entry names paths of this machine; without --config, --data-dir and --workspace it suits others",
+                "the entry names paths of this machine; without --config, --data-dir, --cache-dir and --workspace it \
+                 suits others",
             );
         }
         if !self.packs.is_empty() {
@@ -112,31 +120,58 @@ impl Target {
         Ok(Server::Stdio { command, args })
     }
 
-    /// This program. A file to be committed names it by its name alone; others by the path under which it is found,
-    /// which stays when a package manager puts another version behind it.
-    fn program(&self, places: &Places) -> anyhow::Result<String> {
+    /// The words that start this program. A file to be committed names it by its name alone; others by the path under
+    /// which it is found, which stays when a package manager puts another version behind it. From a cache that is
+    /// emptied, it is what fills the cache.
+    fn program(&self, places: &Places) -> anyhow::Result<Vec<String>> {
         let this =
             std::env::current_exe().context("the path of the tollgate executable cannot be determined")?;
+        let this = this.canonicalize().unwrap_or(this);
+        match runner::home(&this, places) {
+            Home::Lasting => Ok(vec![self.path(&this, places)?]),
+            Home::Runner { words, files } => {
+                if !files.is_empty() {
+                    out::warn(&format!(
+                        "the entry works as long as {} is there",
+                        files.join(", ")
+                    ));
+                }
+                Ok(words)
+            }
+            Home::Cache(folder) => {
+                out::warn(&format!(
+                    "this program is in the cache {}, which may be emptied; install it (docs/install.md) and add the \
+                     client again with --force",
+                    folder.display()
+                ));
+                Ok(vec![utf8(&this)?])
+            }
+        }
+    }
+
+    /// The name or path of a program that is installed.
+    fn path(&self, this: &Path, places: &Places) -> anyhow::Result<String> {
         let found = places.program("tollgate");
-        let is_this = |path: &PathBuf| path.canonicalize().ok() == this.canonicalize().ok();
+        let is_same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == this);
+        let is_this = |path: &PathBuf| is_same(path) || runner::is_starter_of(path, this);
         match (found, self.scope()) {
             (Some(found), Scope::Project) if is_this(&found) => Ok("tollgate".to_owned()),
-            (Some(found), Scope::User) if is_this(&found) => utf8(&found),
+            (Some(found), Scope::User) if is_same(&found) => utf8(&found),
             (None, Scope::Project) => {
                 out::warn(
                     "tollgate is not on the PATH, so that the entry names a path of this machine; put it there and \
                      add the client again with --force",
                 );
-                utf8(&this)
+                utf8(this)
             }
             (Some(other), Scope::Project) => {
                 out::warn(&format!(
                     "`tollgate` on the PATH is another one ({}), so that the entry names this program by its path",
                     other.display()
                 ));
-                utf8(&this)
+                utf8(this)
             }
-            (_, Scope::User) => utf8(&this),
+            (_, Scope::User) => utf8(this),
         }
     }
 

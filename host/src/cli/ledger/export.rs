@@ -10,7 +10,7 @@ use tollgate::ledger::key::LedgerKey;
 use tollgate::storage::Session;
 use tollgate_sdk::Timestamp;
 
-use super::{Global, PAGE, open};
+use super::{Global, PAGE, open_used};
 use crate::cli::out;
 
 /// Print every operation as a line of JSON, and the head of the chain last
@@ -27,7 +27,7 @@ pub(in crate::cli) struct Export {
 
 impl Export {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let opened = open(global)?;
+        let opened = open_used(global)?;
         let session = &opened.session;
         // One snapshot, so that the head is that of the rows.
         session.begin_read()?;

@@ -15,10 +15,10 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate::data_dir::DataDir;
+use tollgate::data_dir::{DATABASE, DataDir};
 use tollgate::storage::{Database, SaidByPolicy, Session, StoredOperation};
 
-use super::Global;
+use super::{Global, out};
 
 /// Operations that are read at once.
 const PAGE: u32 = 500;
@@ -78,6 +78,27 @@ pub(super) fn open(global: &Global) -> anyhow::Result<Opened> {
         database,
         session,
     })
+}
+
+/// An opened ledger that a host has worked in. A directory without one is a mistake in typing more often than a ledger
+/// without rows, and nothing is made there.
+fn open_used(global: &Global) -> anyhow::Result<Opened> {
+    let config = Config::load(global.config.as_deref())?;
+    let data_dir = config.data_dir(global.data_dir.as_deref())?;
+    let is_used = data_dir.exists() && DataDir::existing(&data_dir)?.has(DATABASE);
+    anyhow::ensure!(
+        is_used,
+        "there is no ledger in {}: no host has worked there; --data-dir names another directory",
+        data_dir.display()
+    );
+    open(global)
+}
+
+/// Says why a table has no rows, where a person reads it.
+fn tell_none(is_empty: bool, wanted: &str, data: &DataDir) {
+    if is_empty {
+        out::warn(&format!("no {wanted} in {}", data.path().display()));
+    }
 }
 
 /// Columns of a table of operations.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tollgate::storage::OperationFilter;
 
-use super::{Global, Shown, TITLES, cells, line, open};
+use super::{Global, Shown, TITLES, cells, line, open, tell_none};
 use crate::cli::{out, time};
 
 /// Show the operations that fit, newest first
@@ -40,7 +40,8 @@ pub(in crate::cli) struct Query {
 impl Query {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let limit = self.limit;
-        let operations = open(global)?.session.operations(&self.filter(), limit)?;
+        let opened = open(global)?;
+        let operations = opened.session.operations(&self.filter(), limit)?;
         if global.json {
             operations
                 .iter()
@@ -51,6 +52,7 @@ impl Query {
                 .map(|operation| cells(operation, &self.shown))
                 .collect();
             out::print(&out::table(TITLES, &rows));
+            tell_none(rows.is_empty(), "operation fits", &opened.data);
         }
         Ok(ExitCode::SUCCESS)
     }

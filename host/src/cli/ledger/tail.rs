@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate::storage::{OperationFilter, Session, StoredOperation};
 
-use super::{Global, PAGE, Shown, TITLES, cells, line, open};
+use super::{Global, Opened, PAGE, Shown, TITLES, cells, line, open, tell_none};
 use crate::cli::out::{self, Table};
 
 /// How often `-f` looks for new rows.
@@ -30,7 +30,7 @@ pub(in crate::cli) struct Tail {
 
 impl Tail {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let session = open(global)?.session;
+        let Opened { session, data, .. } = open(global)?;
         session.begin_read()?;
         let mut last = session.head()?.seq;
         let filter = OperationFilter {
@@ -49,6 +49,9 @@ impl Tail {
             table: (!global.json).then(|| Table::fit(TITLES, &rows, least)),
             shown: &self.shown,
         };
+        if !global.json && !self.follow {
+            tell_none(rows.is_empty(), "call was recorded yet", &data);
+        }
         let mut goes_on = printer.head() && printer.rows(&operations);
         let mut interrupted = signal(SignalKind::interrupt())?;
         let mut terminated = signal(SignalKind::terminate())?;

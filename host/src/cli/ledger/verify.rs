@@ -11,7 +11,7 @@ use tollgate::ledger::head::ExportedHead;
 use tollgate::ledger::key::{LedgerKey, PublicKey};
 use tollgate::storage::{Broken, Head, Session, Verified};
 
-use super::{Global, open};
+use super::{Global, open_used};
 use crate::cli::out;
 
 /// Check that no row was changed, removed, inserted or replaced, and that nothing was added that could do so
@@ -36,7 +36,7 @@ enum Line {
 
 impl Verify {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let opened = open(global)?;
+        let opened = open_used(global)?;
         let exported = self.head.as_deref().map(read_head).transpose()?;
         let mut keys = self.public_key.clone();
         if let Some(exported) = &exported {
@@ -66,7 +66,15 @@ impl Verify {
         if global.json {
             out::print_json(&json!(verified));
         } else {
-            out::print(&tell(&verified, exported.as_ref()));
+            let text = tell(&verified, exported.as_ref());
+            let is_empty = is_whole && verified.rows == 0 && verified.pruned == 0;
+            out::print(&match is_empty {
+                true => format!(
+                    "the ledger in {} is empty: no call was recorded yet",
+                    opened.data.path().display()
+                ),
+                false => text,
+            });
         }
         Ok(if is_whole {
             ExitCode::SUCCESS

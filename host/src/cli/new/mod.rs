@@ -89,7 +89,7 @@ fn next(kind: Kind, name: &Name, folder: &Path) -> String {
         "  cargo test".to_owned(),
         "  cargo build --release --target wasm32-wasip2".to_owned(),
         format!("  tollgate packs check {component}"),
-        "README.md goes on from there".to_owned(),
+        "README.md says what comes next".to_owned(),
     ];
     lines.join("\n")
 }

@@ -9,6 +9,7 @@ use tollgate::builtin;
 use tollgate::config::Config;
 use tollgate::config::edit::{self, Entry, Section};
 use tollgate::host::{Choice, Site};
+use tollgate::packs::Haste;
 
 use super::accept::accept;
 use super::inspect;
@@ -83,11 +84,23 @@ impl Add {
     }
 }
 
-/// Loads everything as the next start will, and refuses what would not be there.
+/// Loads what the next start lists, and the code of the new pack, and refuses what would not be there.
 async fn try_out(global: &Global, site: &Site, config: &Config, name: &str) -> anyhow::Result<()> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let workspaces = cli::workspaces(global, config, &data_dir)?;
-    let loaded = site.load(config, workspaces, &Choice::default()).await?;
+    let choice = Choice::default();
+    let loaded = site
+        .load_in(config, workspaces, &choice, Haste::Described)
+        .await?;
+    let packs = loaded.catalog.packs().iter();
+    for pack in packs.filter(|pack| pack.manifest.name == name) {
+        if let Err(problems) = pack.ready().await {
+            bail!(
+                "{name} cannot be loaded: {}; nothing was changed",
+                problems.join("; ")
+            );
+        }
+    }
     match loaded
         .catalog
         .failures()

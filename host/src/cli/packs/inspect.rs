@@ -11,6 +11,7 @@ use tollgate::packs::{self, Inspection, Manifest, Said, ToolSpec};
 use tollgate::policies::Phase;
 use tollgate::storage::Step;
 
+use crate::cli::component::{builtin_meant, check_scheme};
 use crate::cli::{self, Global, out};
 
 /// What it offers and wants is what it says when it is asked, which runs it in the sandbox: without storage,
@@ -53,13 +54,19 @@ impl Inspect {
         let name = self.file.to_str().unwrap_or_default();
         let own = name.strip_prefix("builtin:").unwrap_or(name);
         let builtin = builtin::policy(own).or_else(|| builtin::component(own));
+        check_scheme(name)?;
+        anyhow::ensure!(
+            !name.contains("://"),
+            "{name}: only files are inspected; download it first, or let `tollgate packs add {name}` say its hash"
+        );
         match packs::read(&self.file) {
             Ok(bytes) => Ok(bytes),
             Err(why) => match builtin {
                 Some(bytes) => Ok(bytes.to_vec()),
                 None => anyhow::bail!(
-                    "{}: {why}; it is no built-in component either",
-                    self.file.display()
+                    "{}: {why}; it is no built-in component either{}",
+                    self.file.display(),
+                    builtin_meant(own)
                 ),
             },
         }
@@ -91,7 +98,11 @@ fn as_json(inspection: &Inspection) -> Value {
 }
 
 fn kind(inspection: &Inspection) -> &'static str {
-    if inspection.is_policy() { "policy" } else { "pack" }
+    match (&inspection.anatomy, inspection.is_policy()) {
+        (None, _) => "not a component",
+        (Some(_), true) => "policy",
+        (Some(_), false) => "pack",
+    }
 }
 
 fn pack(inspection: &Inspection, manifest: &Manifest) -> Value {

@@ -5,7 +5,7 @@ mod add;
 mod check;
 mod inspect;
 mod list;
-mod prepare;
+pub(super) mod prepare;
 mod remove;
 
 use std::process::ExitCode;

@@ -10,28 +10,59 @@ use tollgate::packs::{How, Loader};
 
 use crate::cli::{self, Global, out};
 
-/// A component that is ready: pack or policy, its name, where its code came from, and how long that took.
-type Prepared<'a> = (&'static str, &'a str, Option<(How, Duration)>);
+/// A component that is ready.
+pub(in crate::cli) struct Prepared {
+    /// `pack` or `policy`.
+    kind: &'static str,
+    name: String,
+    /// The source of its code, and the time until it was there.
+    brought: Option<(How, Duration)>,
+}
+
+impl Prepared {
+    /// The words for one that had to be compiled.
+    pub(in crate::cli) fn compiled(&self) -> Option<String> {
+        let (_, took) = self.brought.filter(|(how, _)| *how == How::Compiled)?;
+        Some(format!(
+            "{} {} in {:.1} s",
+            self.kind,
+            self.name,
+            took.as_secs_f64()
+        ))
+    }
+}
+
+/// What became of all components: those that are ready, and why others are not.
+pub(in crate::cli) type Outcome = (Vec<Prepared>, Vec<String>);
+
+/// Compiles or unpacks what a start with this choice of packs needs.
+pub(in crate::cli) async fn prepare(
+    global: &Global,
+    config: &Config,
+    choice: &Choice,
+) -> anyhow::Result<Outcome> {
+    let site = cli::site(global, config)?;
+    let workspaces = cli::workspaces(global, config, site.path())?;
+    let loaded = site.load(config, workspaces, choice).await?;
+    let catalog = &loaded.catalog;
+    let one = |kind, name: &str, hash: &str| Prepared {
+        kind,
+        name: name.to_owned(),
+        brought: Loader::brought(site.loader(), hash),
+    };
+    let packs = catalog.packs().iter();
+    let packs = packs.map(|pack| one("pack", &pack.manifest.name, &pack.hash));
+    let policies = catalog.policies().policies();
+    let policies = policies.map(|policy| one("policy", &policy.manifest.name, &policy.hash));
+    let failures = catalog.failures().iter().map(ToString::to_string);
+    let failures = failures.chain(catalog.policies().failures().map(ToString::to_string));
+    Ok((packs.chain(policies).collect(), failures.collect()))
+}
 
 /// Exit code 1 if a component did not load.
 pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
     let config = Config::load(global.config.as_deref())?;
-    let site = cli::site(global, &config)?;
-    let workspaces = cli::workspaces(global, &config, site.path())?;
-    let loaded = site.load(&config, workspaces, &Choice::default()).await?;
-    let catalog = &loaded.catalog;
-    let brought = |hash: &str| Loader::brought(site.loader(), hash);
-    let packs = catalog.packs().iter();
-    let packs = packs.map(|pack| ("pack", pack.manifest.name.as_str(), brought(&pack.hash)));
-    let policies = catalog.policies().policies();
-    let policies = policies.map(|policy| ("policy", policy.manifest.name.as_str(), brought(&policy.hash)));
-    let all: Vec<Prepared<'_>> = packs.chain(policies).collect();
-    let failures: Vec<String> = catalog
-        .failures()
-        .iter()
-        .map(ToString::to_string)
-        .chain(catalog.policies().failures().map(ToString::to_string))
-        .collect();
+    let (all, failures) = prepare(global, &config, &Choice::default()).await?;
     if global.json {
         let prepared: Vec<Value> = all.iter().map(as_json).collect();
         out::print_json(&json!({ "prepared": prepared, "failures": failures }));
@@ -47,20 +78,27 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn row((kind, name, brought): &Prepared<'_>) -> Vec<String> {
-    let (how, took) = match brought {
-        Some((how, took)) => (word(*how), format!("{} ms", took.as_millis())),
+fn row(prepared: &Prepared) -> Vec<String> {
+    let (how, took) = match prepared.brought {
+        Some((how, took)) => (word(how), format!("{} ms", took.as_millis())),
         None => ("", String::new()),
     };
-    vec![(*kind).to_owned(), (*name).to_owned(), how.to_owned(), took]
+    vec![
+        prepared.kind.to_owned(),
+        prepared.name.clone(),
+        how.to_owned(),
+        took,
+    ]
 }
 
-fn as_json((kind, name, brought): &Prepared<'_>) -> Value {
-    let took = brought.map(|(_, took)| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+fn as_json(prepared: &Prepared) -> Value {
+    let took = prepared
+        .brought
+        .map(|(_, took)| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
     json!({
-        "kind": kind,
-        "name": name,
-        "code": brought.map(|(how, _)| how),
+        "kind": prepared.kind,
+        "name": prepared.name,
+        "code": prepared.brought.map(|(how, _)| how),
         "took_ms": took,
     })
 }

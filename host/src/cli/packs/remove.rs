@@ -11,7 +11,7 @@ use tollgate::config::edit::{self, Section};
 use tollgate::data_dir::DataDir;
 use tollgate::packs::{Downloads, Origin};
 
-use crate::cli::{Global, file, out};
+use crate::cli::{self, Global, file, out};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
@@ -31,7 +31,11 @@ impl Remove {
                     "{name} is built in; to do without it, add to {}:\n[packs.{name}]\nenabled = false",
                     path.display()
                 ),
-                None => bail!("{} has no [packs.{name}]", path.display()),
+                None => bail!(
+                    "{} has no [packs.{name}]{}",
+                    path.display(),
+                    cli::there_are(name, config.packs.keys())
+                ),
             }
         };
         let without = edit::without(&text, Section::Packs, name)?;

@@ -31,7 +31,8 @@ impl Accept {
         };
         anyhow::ensure!(
             config.policies.contains_key(name),
-            "the configuration has no [policies.{name}]"
+            "the configuration has no [policies.{name}], so nothing was accepted{}",
+            cli::there_are(name, config.policies.keys())
         );
         let site = cli::site(global, &config)?;
         let was_other = accept(site.database(), &policy_owner(name))? > 0;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tollgate::builtin;
 use tollgate::config::edit::{self, Entry, Section};
 use tollgate::config::{Config, PolicyConfig};
+use tollgate::core_tools;
 use tollgate::host::{Choice, Site};
 use tollgate::packs::{Grants, Inspection, policy_owner};
 
@@ -159,11 +160,16 @@ impl Add {
     }
 }
 
-/// Loads everything as the next start will, and refuses a policy that would not judge.
+/// Loads all policies as the next start will, because they share names and tables, and refuses one that would not judge.
+/// Packs have no part in that.
 async fn try_out(global: &Global, site: &Site, config: &Config, name: &str) -> anyhow::Result<()> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let workspaces = cli::workspaces(global, config, &data_dir)?;
-    let loaded = site.load(config, workspaces, &Choice::default()).await?;
+    let choice = Choice {
+        packs: vec![core_tools::PACK.to_owned()],
+        ..Choice::default()
+    };
+    let loaded = site.load(config, workspaces, &choice).await?;
     let mut failures = loaded.catalog.policies().failures();
     match failures.find(|failure| failure.policy == name) {
         Some(failure) => bail!("{failure}; nothing was changed"),

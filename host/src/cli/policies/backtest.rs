@@ -146,7 +146,10 @@ fn notes(replay: &Replay) -> Vec<String> {
         ));
     }
     if replay.not_judged > 0 {
-        notes.push(format!("{} calls were none of its business.", replay.not_judged));
+        notes.push(format!(
+            "{} other calls are of tools or phases that it does not judge.",
+            replay.not_judged
+        ));
     }
     if replay.missing.contains_key(&Missing::NotRecorded) {
         notes.push(

@@ -28,7 +28,7 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
         if rows.is_empty() {
             let all: Vec<&str> = builtin::policies().collect();
             out::print(&format!(
-                "no policy judges calls; {} come along ({}): tollgate policies add {} adds one",
+                "no policy judges calls; {} are built in ({}): tollgate policies add {} adds one",
                 all.len(),
                 all.join(", "),
                 all.last().unwrap_or(&"NAME")

@@ -13,7 +13,7 @@ use tollgate::config::protections::Records;
 use tollgate::data_dir::DataDir;
 use tollgate::packs::Downloads;
 
-use crate::cli::{Global, file, out};
+use crate::cli::{self, Global, file, out};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
@@ -69,7 +69,12 @@ impl Remove {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ']))
         };
         let gone: BTreeSet<String> = record.iter().filter(is_its).cloned().collect();
-        ensure!(!gone.is_empty(), "{} has no [policies.{name}]", path.display());
+        ensure!(
+            !gone.is_empty(),
+            "{} has no [policies.{name}]{}",
+            path.display(),
+            cli::there_are(name, config.policies.keys())
+        );
         records.forget(path, &gone)?;
         if global.json {
             out::print_json(&json!({ "forgotten": name, "config": path }));

@@ -1,0 +1,62 @@
+//! Remedies for errors of the system and of SQLite, whose own words name none.
+
+use std::error::Error;
+use std::io;
+
+use rusqlite::ErrorCode;
+
+/// The way out of an error, if a user can do something about what is behind it.
+pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
+    let causes = || std::iter::successors(Some(err), |err| (*err).source());
+    let is_taken = |cause: &(dyn Error + 'static)| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::AddrInUse)
+    };
+    if causes().any(is_taken) {
+        return Some(
+            "another program listens there, perhaps a server of this configuration; choose another port, or \
+             --http 127.0.0.1:0 for a free one",
+        );
+    }
+    let code = causes()
+        .filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()?.sqlite_error_code())
+        .next()?;
+    match code {
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Some(
+            "the database is damaged; stop all hosts and put a backup in its place: `tollgate restore BACKUP --force` \
+             keeps what is there beside it. Without a backup, move tollgate.db with its -wal away: the next start makes \
+             a new one",
+        ),
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => Some(
+            "tollgate writes in its data directory, also to read the ledger; to look at a copy that cannot be written, \
+             put it elsewhere: `tollgate --data-dir DIR restore BACKUP`, or copy the directory",
+        ),
+        ErrorCode::DiskFull => {
+            Some("the disk is full; `tollgate doctor` shows how much the data directory takes")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+    use rusqlite::Connection;
+
+    use super::*;
+
+    #[test]
+    fn what_sqlite_says_of_a_damaged_file_comes_with_a_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tollgate.db");
+        #[allow(clippy::disallowed_methods, reason = "the test makes a file")]
+        std::fs::write(&path, "not a database at all".repeat(100)).unwrap();
+        let opened = Connection::open(&path).unwrap();
+        let failed = opened.query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
+            row.get::<_, i64>(0)
+        });
+        let err = failed.context("the database cannot be used").unwrap_err();
+        assert!(remedy(err.as_ref()).unwrap().contains("tollgate restore"));
+        assert_eq!(remedy(anyhow::anyhow!("other").as_ref()), None);
+    }
+}
