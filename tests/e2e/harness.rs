@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
@@ -360,10 +361,11 @@ impl Session {
 
 /// Waits until something holds, which must be soon.
 pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    let soon = std::time::Duration::from_secs(30);
+    // A component may have to be compiled on a busy machine, and whoever asks all the time makes it busier.
+    let (soon, between) = (Duration::from_secs(300), Duration::from_millis(5));
     let waiting = async {
         while !holds().await {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(between).await;
         }
     };
     tokio::time::timeout(soon, waiting).await.expect("it never came");

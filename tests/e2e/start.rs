@@ -5,22 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Wire, guest, policy_component};
-
-/// Waits until something holds. Compiling takes long beside other tests.
-async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let ended = tokio::time::timeout(Duration::from_secs(300), waiting).await;
-    ended.expect("it never came");
-}
+use crate::harness::{Place, Wire, guest, policy_component, until};
 
 /// Where the built-in components are.
 fn components() -> PathBuf {
