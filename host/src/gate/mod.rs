@@ -29,6 +29,7 @@ mod relay;
 mod reply;
 mod runners;
 mod settled;
+mod stock;
 mod turns;
 mod writer;
 

@@ -28,10 +28,10 @@ use crate::builtin;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::deadline::{Cancel, Deadline};
-use crate::policies::Described;
+use crate::policies::{Described, Spares};
 use crate::process::Launcher;
 use crate::progress::Progress;
-use crate::sandbox::bindings::ToolPackPre;
+use crate::sandbox::bindings::{ToolPack, ToolPackPre};
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component::Want;
 use crate::sandbox::state::{Facts, Setup, Transactions};
@@ -86,6 +86,7 @@ pub struct Pack {
     /// Workspaces and programs it may use.
     pub access: Arc<Access>,
     ready: Ready,
+    spares: Spares<ToolPack>,
 }
 
 impl Pack {
@@ -97,6 +98,11 @@ impl Pack {
     /// What a call instantiates. `None` until its code is there.
     pub(crate) fn pre(&self) -> Option<&ToolPackPre<CallState>> {
         Some(&self.ready.linked()?.pre)
+    }
+
+    /// Instances that were made before a call needs them.
+    pub(crate) fn spares(&self) -> &Spares<ToolPack> {
+        &self.spares
     }
 
     /// Brings its code in, if it is not there. The error is everything that is wrong.
@@ -442,6 +448,11 @@ impl Loader {
             config: Value::Object(source.config.clone()).to_string(),
             exclude: source.exclude.clone(),
             ready,
+            spares: match source.origin {
+                Origin::Builtin(_) => Spares::default(),
+                // Others may do something when they are made that belongs to the call.
+                _ => Spares::none(),
+            },
         })
     }
 

@@ -22,5 +22,5 @@ pub use load::{LIMITS, Policy, Source, Unloaded};
 pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
 pub use sitting::{BadPermit, Permit, Sitting};
-pub(crate) use spares::{Spare, Used};
+pub(crate) use spares::{Spare, Spares, Used};
 pub use verdict::{Answer, Cause, Fault, Verdict};
