@@ -31,9 +31,9 @@ use crate::deadline::{Cancel, Deadline};
 use crate::policies::{Described, Spares};
 use crate::process::Launcher;
 use crate::progress::Progress;
-use crate::sandbox::bindings::{ToolPack, ToolPackPre};
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component::Want;
+use crate::sandbox::bindings::{ToolPack, ToolPackPre};
 use crate::sandbox::state::{Facts, Setup, Transactions};
 use crate::sandbox::{CallState, Limits, Sandbox};
 use crate::storage::{self, Database, MigrationError, Namespace, Problems, Step};
@@ -588,6 +588,7 @@ pub(crate) fn config_problems(
 
 #[cfg(test)]
 mod tests {
+    use super::super::catalog::compiled;
     use super::super::version;
     use super::*;
     use crate::host::{Authority, Site};
@@ -612,6 +613,9 @@ mod tests {
             let said: wit::Manifest = serde_json::from_str(builtin::manifest(&hash).unwrap()).unwrap();
             assert!(said == loader.describe(&pre).unwrap(), "{name}");
             assert_eq!(loader.brought(&hash).unwrap().0, How::Unpacked);
+            for tool in Manifest::check(said).unwrap().named() {
+                assert!(compiled(&tool.input_schema).is_ok(), "{}", tool.name);
+            }
         }
         for name in builtin::policies() {
             let hash = builtin::sha256(builtin::policy(name).unwrap());
