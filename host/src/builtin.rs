@@ -6,6 +6,9 @@ use std::time::Duration;
 use crate::packs::World;
 use crate::sandbox::Limits;
 
+/// A multiple of the page size of every system there is.
+const PAGE: usize = 64 << 10;
+
 /// A component of this binary.
 pub(crate) struct Embedded {
     name: &'static str,
@@ -93,6 +96,21 @@ pub(crate) fn world(sha256: &str) -> Option<World> {
 /// The code of the component with a SHA-256, if it was compiled ahead.
 pub(crate) fn ahead(sha256: &str) -> Option<&'static Ahead> {
     all().find(|known| known.sha256 == sha256)?.code.as_ref()
+}
+
+/// Lets go of the memory that reading a component's code took. It is read once, and would stay as long as the process.
+#[allow(unsafe_code, reason = "the system is told by an address")]
+pub(crate) fn let_go(sha256: &str) {
+    let Some(ahead) = ahead(sha256) else { return };
+    let all = ahead.file.as_ptr_range();
+    let start = all.start.addr().next_multiple_of(PAGE);
+    let end = all.end.addr() / PAGE * PAGE;
+    if start < end {
+        let first = all.start.with_addr(start).cast_mut().cast();
+        // SAFETY: these are whole pages of constants, which the program's file holds and nobody can write to. Whoever
+        // reads them again gets them from the file.
+        unsafe { nix::libc::madvise(first, end - start, nix::libc::MADV_DONTNEED) };
+    }
 }
 
 /// The manifest of the pack with a SHA-256, as JSON.

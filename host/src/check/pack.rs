@@ -151,7 +151,10 @@ fn note(
 fn arguments(tool: &ToolEntry, fill: Fill, known: &Known) -> Result<Map<String, Value>, Finding> {
     let schema = Value::Object(tool.spec.input_schema.clone());
     let made = Maker { fill, known }.make(&schema);
-    if let Some(err) = tool.arguments.iter_errors(&made).next() {
+    if let Some(err) = tool
+        .arguments()
+        .and_then(|arguments| arguments.iter_errors(&made).next())
+    {
         let why = format!("it was not called, because no arguments could be made up: {err}");
         return Err(Finding::new(&tool.spec.name, why)
             .remedy("give values that it takes as `examples` in the schema"));

@@ -239,9 +239,7 @@ pub(crate) fn main() -> ExitCode {
     let result = match cli.command {
         Command::CompileComponent(flags) => compile::run_child(&flags).map(|()| ExitCode::SUCCESS),
         Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
-        command => tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
+        command => runtime(&command, &cli.global)
             .context("the runtime could not be started")
             .and_then(|runtime| runtime.block_on(run(command, &cli.global))),
     };
@@ -256,6 +254,16 @@ pub(crate) fn main() -> ExitCode {
         }
         ExitCode::from(2)
     })
+}
+
+/// The runtime that a command needs. One client on two pipes has a single worker: with more, each message wakes a second
+/// one that finds nothing to do, and a reply crosses from one to the other. Guests run elsewhere in any case.
+fn runtime(command: &Command, global: &Global) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if matches!(command, Command::Serve(serve) if serve.is_over_stdio(global)) {
+        builder.worker_threads(1);
+    }
+    builder.enable_all().build()
 }
 
 /// The whole command line.
@@ -442,4 +450,26 @@ fn utf8(path: &Path) -> anyhow::Result<String> {
     Ok(text
         .with_context(|| format!("{} is not UTF-8, which these files are", path.display()))?
         .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::available_parallelism;
+
+    use super::*;
+
+    /// Threads that a command line's runtime has for its tasks.
+    fn workers(args: &[&str]) -> usize {
+        let nowhere = ["tollgate", "--config", "/dev/null"];
+        let cli = Cli::try_parse_from(nowhere.iter().chain(args)).unwrap();
+        let runtime = runtime(&cli.command, &cli.global).unwrap();
+        runtime.metrics().num_workers()
+    }
+
+    #[test]
+    fn one_client_on_pipes_has_one_worker_and_servers_have_the_machine() {
+        assert_eq!(workers(&["serve"]), 1);
+        let cores = available_parallelism().unwrap().get();
+        assert_eq!(workers(&["serve", "--http", "8765"]), cores);
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use tokio::sync;
+use tokio_util::sync::CancellationToken;
 use tollgate::auth::{Keyring, Refreshed};
 use tollgate::config::protections::{self, Records};
 use tollgate::config::{Caps, Config};
@@ -59,14 +60,25 @@ impl Reload {
     async fn complete(&self, workspaces: Workspaces) -> anyhow::Result<()> {
         let running = self.gate.generation();
         let ready = running.catalog.packs().iter().map(|pack| pack.ready());
-        let (choice, site) = (self.filters.choice(&self.config)?, &self.site);
+        let (choice, site) = (self.filters.choice(&self.config)?, Arc::clone(&self.site));
         if running.catalog.preparing().is_over() {
             let ready = futures::future::join_all(ready).await;
             if ready.iter().all(Result::is_ok) {
                 return Ok(());
             }
         }
-        let whole = site.complete(&self.config, workspaces, &choice, &running).await?;
+        let (config, runtime) = (self.config.clone(), tokio::runtime::Handle::current());
+        // A host that stops meanwhile does not wait for it.
+        let given_up = CancellationToken::new();
+        let _give_up = given_up.clone().drop_guard();
+        // Loading is work for the processor, and calls are served meanwhile.
+        let loading = tokio::task::spawn_blocking(move || {
+            let loading = site.complete(&config, workspaces, &choice, &running);
+            runtime.block_on(given_up.run_until_cancelled(loading))
+        });
+        let Some(whole) = loading.await?.transpose()? else {
+            return Ok(());
+        };
         super::log_state(&whole.catalog);
         let listing = Listing::new(&whole.catalog, self.filters.schemas(&self.config));
         if listing.tools().is_empty() {

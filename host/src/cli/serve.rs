@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use tollgate::auth::Keyring;
-use tollgate::config::{Caps, Server};
+use tollgate::config::{Caps, Config, Server};
 use tollgate::gate::Gate;
 use tollgate::mcp::{self, Handler, Listing, Listings, Serving};
 use tollgate::packs::Haste;
@@ -34,6 +34,12 @@ pub(super) struct Serve {
 }
 
 impl Serve {
+    /// Whether one client is served, on standard input and output. What is wrong with the configuration is said later.
+    pub(super) fn is_over_stdio(&self, global: &Global) -> bool {
+        let config = || Config::load(global.config.as_deref());
+        self.http.is_none() && config().is_ok_and(|config| config.server.http.is_none())
+    }
+
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let (config, watch) = reload::watched(global)?;
         let telemetry = config.telemetry.settings(|name| std::env::var(name).ok())?;

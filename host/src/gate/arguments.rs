@@ -66,11 +66,13 @@ pub(super) fn check(
                 .context("limit", MAX_DEPTH),
         );
     }
-    if tool.arguments.is_valid(arguments) {
+    let Some(validator) = tool.arguments() else {
+        return Err(refusal(tool, "HOST_FAILED", "the arguments cannot be checked"));
+    };
+    if validator.is_valid(arguments) {
         return Ok(());
     }
-    let blockers: Vec<Blocker> = tool
-        .arguments
+    let blockers: Vec<Blocker> = validator
         .iter_errors(arguments)
         .flat_map(|err| problems(&err, &tool.spec.input_schema))
         .take(MAX_PROBLEMS)

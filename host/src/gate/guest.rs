@@ -24,9 +24,10 @@ use crate::core_tools::{self, CoreCx, CoreTool};
 use crate::deadline::{Cancel, Deadline};
 use crate::liveness::Host;
 use crate::packs::{Body, Effect, Pack};
-use crate::policies::Verdict;
+use crate::policies::{Spare, Verdict};
 use crate::progress::{Line, Progress};
 use crate::sandbox::Exceeded;
+use crate::sandbox::bindings::ToolPack;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component as shared;
 use crate::sandbox::state::{CallState, Facts, Setup, Transactions};
@@ -276,36 +277,40 @@ impl Runtime {
             progress,
             artifacts: call.artifacts.clone(),
         };
+        // A call with transactions of its own may leave one open, which ends with its store.
+        let spare = (transactions == Transactions::WholeCall).then(|| pack.spares().take());
+        if let Some(spare) = spare.flatten() {
+            return self.run_spare(call, pack, spare, (setup, session));
+        }
         let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.equipment.sandbox);
         let running = self.equipment.sandbox.running();
-        let called = invoke(call, pack, &mut store);
+        let called = instantiate(pack, &mut store).and_then(|instance| invoke(call, &instance, &mut store));
         drop(running);
         let mut state = store.into_data();
-        let cut_short = called.is_err();
-        let result = match called {
-            Ok(Ok(reply)) => reply::read(&pack.manifest.name, reply).map(|mut reply| {
-                if !state.held_back.is_empty() {
-                    reply.held_back = std::mem::take(&mut state.held_back).into();
-                }
-                reply
-            }),
-            // What a guest says about being cut short is no news.
-            Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => Err(cancelled(call)),
-            Ok(Err(err)) if err.keep_rows && call.effect == Effect::Write => Ok(Reply {
-                held_back: std::mem::take(&mut state.held_back).into(),
-                refusal: Some(Box::new(read_error(err, pack))),
-                ..Reply::default()
-            }),
-            Ok(Err(err)) => Err(read_error(err, pack)),
-            Err(trap) => Err(name_trap(call, pack, &trap, &state, &deadline)),
-        };
-        let ended = Ended {
-            additions: std::mem::take(&mut state.additions),
-            lines: state.progress.take_lines(),
-            cut_short,
-            ..Ended::of(result)
-        };
+        let ended = conclude(call, pack, called, &mut state, &deadline);
         (state.finish(ended.result.is_ok()), ended)
+    }
+
+    /// Runs a call in an instance that was made before. Its store is cleared away when there is time.
+    fn run_spare(
+        &self,
+        call: &GuestCall,
+        pack: &Pack,
+        spare: Spare<ToolPack>,
+        (setup, session): (Setup, Box<Session>),
+    ) -> (Box<Session>, Ended) {
+        let Spare { instance, mut used } = spare;
+        let deadline = setup.deadline.clone();
+        let stand_in = CallState::lend_whole(&mut used.store, setup, session);
+        let running = self.equipment.sandbox.running();
+        let called = invoke(call, &instance, &mut used.store);
+        drop(running);
+        let state = used.store.data_mut();
+        let ended = conclude(call, pack, called, state, &deadline);
+        let session = state.give_back(stand_in);
+        used.is_sound = ended.result.is_ok();
+        pack.spares().put_away(used);
+        (session, ended)
     }
 
     fn facts(&self, call: &GuestCall, pack: &Pack) -> Facts {
@@ -320,19 +325,56 @@ impl Runtime {
     }
 }
 
-fn invoke(
-    call: &GuestCall,
-    pack: &Pack,
-    store: &mut Store<CallState>,
-) -> wasmtime::Result<Result<wit::Reply, wit::ToolError>> {
+pub(super) fn instantiate(pack: &Pack, store: &mut Store<CallState>) -> wasmtime::Result<ToolPack> {
     // The gate waited for it.
     let pre = pack
         .pre()
         .ok_or_else(|| wasmtime::Error::msg("its code is not there"))?;
-    let instance = pre.instantiate(&mut *store)?;
+    pre.instantiate(store)
+}
+
+fn invoke(
+    call: &GuestCall,
+    instance: &ToolPack,
+    store: &mut Store<CallState>,
+) -> wasmtime::Result<Result<wit::Reply, wit::ToolError>> {
     instance
         .tollgate_host_pack()
         .call_call(store, &call.context, &call.tool, &call.arguments)
+}
+
+/// How a call ended, by what its guest returned and left in its state.
+fn conclude(
+    call: &GuestCall,
+    pack: &Pack,
+    called: wasmtime::Result<Result<wit::Reply, wit::ToolError>>,
+    state: &mut CallState,
+    deadline: &Deadline,
+) -> Ended {
+    let cut_short = called.is_err();
+    let result = match called {
+        Ok(Ok(reply)) => reply::read(&pack.manifest.name, reply).map(|mut reply| {
+            if !state.held_back.is_empty() {
+                reply.held_back = std::mem::take(&mut state.held_back).into();
+            }
+            reply
+        }),
+        // What a guest says about being cut short is no news.
+        Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => Err(cancelled(call)),
+        Ok(Err(err)) if err.keep_rows && call.effect == Effect::Write => Ok(Reply {
+            held_back: std::mem::take(&mut state.held_back).into(),
+            refusal: Some(Box::new(read_error(err, pack))),
+            ..Reply::default()
+        }),
+        Ok(Err(err)) => Err(read_error(err, pack)),
+        Err(trap) => Err(name_trap(call, pack, &trap, state, deadline)),
+    };
+    Ended {
+        additions: std::mem::take(&mut state.additions),
+        lines: state.progress.take_lines(),
+        cut_short,
+        ..Ended::of(result)
+    }
 }
 
 /// A trap, an interruption or a limit, as the caller sees it. The log has the whole story.

@@ -112,6 +112,12 @@ impl Intake {
         }
     }
 
+    /// Whether nobody waits for the writer.
+    pub(super) fn is_idle(&mut self) -> bool {
+        self.drain();
+        !self.is_urgent()
+    }
+
     /// Puts jobs of a batch back that were not begun.
     pub(super) fn put_back(&mut self, batch: Vec<Pending>) {
         for pending in batch.into_iter().rev() {

@@ -22,7 +22,7 @@ use crate::data_dir::{DATABASE, DataDir};
 use crate::deadline::Cancel;
 use crate::envelope::Charge;
 use crate::meter::Totals;
-use crate::packs::Effect;
+use crate::packs::{Body, Effect};
 use crate::policies::{Decision, Question};
 use crate::sandbox::state::Transactions;
 use crate::storage::{Database, Session};
@@ -450,6 +450,10 @@ impl Reader {
                 .judging
                 .as_ref()
                 .map(|judging| Arc::clone(judging.catalog()));
+            let pack = match &guest.body {
+                Body::Guest(pack) if guest.effect == Effect::Read => Some(Arc::clone(pack)),
+                _ => None,
+            };
             let (session, judged) = self.serve(guest, draft, spare.take());
             spare = session;
             match judged {
@@ -462,6 +466,9 @@ impl Reader {
             }
             if let Some(catalog) = judging {
                 self.runtime.prepare_policies(&catalog);
+            }
+            if let Some(pack) = pack {
+                self.runtime.prepare_pack(&pack);
             }
             done = Some(share);
         }

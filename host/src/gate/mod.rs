@@ -31,6 +31,7 @@ mod reply;
 mod runners;
 mod settled;
 mod slots;
+mod stock;
 mod turns;
 mod writer;
 

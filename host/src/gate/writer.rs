@@ -24,7 +24,7 @@ use super::projector::{self, Work as Projection};
 use super::{Draft, Mutation, Reply, Settled, admission, permits};
 use crate::core_tools;
 use crate::envelope::{Charge, Standing, State};
-use crate::packs::{Body, Effect};
+use crate::packs::{Body, Effect, Pack};
 use crate::sandbox::state::Transactions;
 use crate::share::Share;
 use crate::storage::{Admission, Database, OpenError, Operation, PAGE, Session};
@@ -100,6 +100,7 @@ pub(super) fn start(
         session: Some(session),
         committed,
         projector,
+        ran: None,
     };
     Ok(std::thread::Builder::new()
         .name("writer".to_owned())
@@ -107,6 +108,9 @@ pub(super) fn start(
             let mut intake = Intake::new(jobs);
             while let Some(batch) = intake.next_batch() {
                 writer.commit(batch, &backlog.take(), &mut intake);
+                if let Some(pack) = writer.ran.take().filter(|_| intake.is_idle()) {
+                    writer.runtime.prepare_pack(&pack);
+                }
             }
         })
         .expect("a thread can be started"))
@@ -130,6 +134,8 @@ struct Writer {
     /// Told after each commit, if somebody wants to know.
     committed: Option<Sender<()>>,
     projector: Sender<Projection>,
+    /// The pack whose tool ran last. Mostly the next call is for the same.
+    ran: Option<Arc<Pack>>,
 }
 
 impl Writer {
@@ -343,6 +349,7 @@ impl Writer {
         if let Body::Guest(pack) = &guest.body {
             let quota = i64::try_from(pack.limits.storage / PAGE).unwrap_or(i64::MAX);
             session.limit_growth(quota - session.used_pages(&pack.namespace)?)?;
+            self.ran = Some(Arc::clone(pack));
         }
         drop(session.take_changes());
         guest.artifacts.forget();

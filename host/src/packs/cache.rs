@@ -222,6 +222,7 @@ impl Cache {
             return None;
         }
         let unpacked = self.unpack(engine, hash, ahead);
+        builtin::let_go(hash);
         unpacked
             .inspect_err(|err| {
                 tracing::warn!(

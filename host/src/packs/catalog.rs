@@ -1,10 +1,11 @@
 //! The tools that exist, and those of them that are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use serde_json::json;
+use jsonschema::{ValidationError, Validator};
+use serde_json::{Map, Value, json};
 
 use super::definitions::{self, Change, Comparison};
 use super::load::{Haste, LoadError, Loader, Pack, Source, Tables};
@@ -40,14 +41,16 @@ pub struct Selection {
     pub compact: bool,
 }
 
+/// Something that is made when it is first asked for.
+type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
+
 /// A tool that exists.
 pub struct ToolEntry {
     /// What runs it.
     pub body: Body,
     /// What it is, as it is listed.
     pub spec: ToolSpec,
-    /// Checks its arguments.
-    pub arguments: jsonschema::Validator,
+    arguments: Lazy<Option<Validator>>,
     /// Counts its calls.
     pub meter: Arc<Meter>,
     /// The gate takes `envelope_id` out of its arguments. Tools that have an argument of that name
@@ -89,6 +92,12 @@ pub enum Body {
 }
 
 impl ToolEntry {
+    /// Checks its arguments. Made by the first call, because most tools of most hosts are never called and this takes more
+    /// memory than all else that is known of a tool. `None` if the schema is none, with which no pack is loaded.
+    pub fn arguments(&self) -> Option<&Validator> {
+        self.arguments.as_ref()
+    }
+
     /// The name of its pack.
     pub fn pack_name(&self) -> &str {
         match &self.body {
@@ -456,14 +465,13 @@ impl Catalog {
     }
 
     fn add_prompt(&mut self, pack: &Arc<Pack>, spec: &ToolSpec, selection: &Selection) {
-        let schema = serde_json::Value::Object(spec.input_schema.clone());
-        let (true, Ok(arguments)) = (selection.has(spec), jsonschema::validator_for(&schema)) else {
+        if !selection.has(spec) {
             return;
-        };
+        }
         let entry = ToolEntry {
             body: Body::Guest(Arc::clone(pack)),
             spec: spec.clone(),
-            arguments,
+            arguments: validator(Body::Guest(Arc::clone(pack)), spec),
             meter: Arc::default(),
             correlated: false,
             inherited: Vec::new(),
@@ -472,12 +480,10 @@ impl Catalog {
     }
 
     fn add_tool(&mut self, body: Body, mut spec: ToolSpec, selection: &Selection) {
-        let exists = selection.has(&spec);
-        // Compiled once before, when the pack was checked.
-        let schema = other_forms::accepted(&spec.input_schema);
-        let (true, Ok(arguments)) = (exists, jsonschema::validator_for(&schema)) else {
+        if !selection.has(&spec) {
             return;
-        };
+        }
+        let arguments = validator(body.clone(), &spec);
         other_forms::hide(&mut spec.input_schema);
         let pack = match &body {
             Body::Guest(pack) => pack.manifest.name.as_str(),
@@ -555,12 +561,31 @@ fn listed_tier(selection: &Selection) -> Tier {
     }
 }
 
-/// Every input schema must be one that arguments can be checked against.
+/// What checks the arguments of a tool or prompt, once it is needed. Its schema as its pack wrote it is in the manifest.
+fn validator(body: Body, spec: &ToolSpec) -> Lazy<Option<Validator>> {
+    let name = spec.name.clone();
+    match body {
+        Body::Guest(pack) => LazyLock::new(Box::new(move || {
+            let spec = pack.manifest.named().find(|spec| spec.name == name)?;
+            compiled(&spec.input_schema).ok()
+        })),
+        Body::Core(_) => {
+            let schema = spec.input_schema.clone();
+            LazyLock::new(Box::new(move || compiled(&schema).ok()))
+        }
+    }
+}
+
+pub(super) fn compiled(schema: &Map<String, Value>) -> Result<Validator, ValidationError<'static>> {
+    jsonschema::validator_for(&other_forms::accepted(schema))
+}
+
+/// Every input schema must be one that arguments can be checked against. Those of this program are, as a test says.
 fn check_schemas(pack: &Pack) -> Result<(), LoadError> {
+    let is_builtin = pack.is_builtin();
     let mut problems = Vec::new();
     for spec in &pack.manifest.tools {
-        let schema = other_forms::accepted(&spec.input_schema);
-        if let Err(err) = jsonschema::validator_for(&schema) {
+        if !is_builtin && let Err(err) = compiled(&spec.input_schema) {
             problems.push(format!(
                 "tool {}: its input schema is no JSON Schema: {err}",
                 spec.name

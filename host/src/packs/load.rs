@@ -28,12 +28,12 @@ use crate::builtin;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::deadline::{Cancel, Deadline};
-use crate::policies::Described;
+use crate::policies::{Described, Spares};
 use crate::process::Launcher;
 use crate::progress::Progress;
-use crate::sandbox::bindings::ToolPackPre;
 use crate::sandbox::bindings::exports::tollgate::host::pack as wit;
 use crate::sandbox::bindings::tollgate::host::component::Want;
+use crate::sandbox::bindings::{ToolPack, ToolPackPre};
 use crate::sandbox::state::{Facts, Setup, Transactions};
 use crate::sandbox::{CallState, Limits, Sandbox};
 use crate::storage::{self, Database, MigrationError, Namespace, Problems, Step};
@@ -86,6 +86,7 @@ pub struct Pack {
     /// Workspaces and programs it may use.
     pub access: Arc<Access>,
     ready: Ready,
+    spares: Spares<ToolPack>,
 }
 
 impl Pack {
@@ -97,6 +98,11 @@ impl Pack {
     /// What a call instantiates. `None` until its code is there.
     pub(crate) fn pre(&self) -> Option<&ToolPackPre<CallState>> {
         Some(&self.ready.linked()?.pre)
+    }
+
+    /// Instances that were made before a call needs them.
+    pub(crate) fn spares(&self) -> &Spares<ToolPack> {
+        &self.spares
     }
 
     /// Brings its code in, if it is not there. The error is everything that is wrong.
@@ -442,6 +448,11 @@ impl Loader {
             config: Value::Object(source.config.clone()).to_string(),
             exclude: source.exclude.clone(),
             ready,
+            spares: match source.origin {
+                Origin::Builtin(_) => Spares::default(),
+                // Others may do something when they are made that belongs to the call.
+                _ => Spares::none(),
+            },
         })
     }
 
@@ -577,6 +588,7 @@ pub(crate) fn config_problems(
 
 #[cfg(test)]
 mod tests {
+    use super::super::catalog::compiled;
     use super::super::version;
     use super::*;
     use crate::host::{Authority, Site};
@@ -601,6 +613,9 @@ mod tests {
             let said: wit::Manifest = serde_json::from_str(builtin::manifest(&hash).unwrap()).unwrap();
             assert!(said == loader.describe(&pre).unwrap(), "{name}");
             assert_eq!(loader.brought(&hash).unwrap().0, How::Unpacked);
+            for tool in Manifest::check(said).unwrap().named() {
+                assert!(compiled(&tool.input_schema).is_ok(), "{}", tool.name);
+            }
         }
         for name in builtin::policies() {
             let hash = builtin::sha256(builtin::policy(name).unwrap());

@@ -17,8 +17,8 @@ use crate::packs::{
     self, Code, Granted, Grants, Haste, Loader, Origin, Prepared, Tables, Wish, World, config_problems,
     migration_problems, missing_grants, prefixes_clash,
 };
-use crate::sandbox::bindings::policy::PolicyPre;
 use crate::sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use crate::sandbox::bindings::policy::{Policy as Instance, PolicyPre};
 use crate::sandbox::{CallState, Limits};
 use crate::storage::Namespace;
 use crate::workspaces::{Access, Workspaces};
@@ -82,13 +82,13 @@ pub struct Policy {
     /// Workspaces it may read.
     pub access: Arc<Access>,
     pre: PolicyPre<CallState>,
-    spares: Spares,
+    spares: Spares<Instance>,
     _code: Code,
 }
 
 impl Policy {
     /// Instances that were made before a call needs them.
-    pub(crate) fn spares(&self) -> &Spares {
+    pub(crate) fn spares(&self) -> &Spares<Instance> {
         &self.spares
     }
 

@@ -24,5 +24,5 @@ pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
 pub use permit::{BadPermit, Permit, Slot, Terms};
 pub use sitting::Sitting;
-pub(crate) use spares::{Spare, Used};
+pub(crate) use spares::{Spare, Spares, Used};
 pub use verdict::{Answer, Cause, Fault, Verdict};

@@ -1,21 +1,21 @@
-//! Instances of a policy that were made before a call needs them.
+//! Instances of a component that were made before a call needs them.
 //!
-//! Each judges once, as every instance does; only when it is made differs. Making one takes as long as what
-//! most policies do in it.
+//! Each is used once, as every instance is; only when it is made differs. Making one takes as long as what
+//! most policies and many tools do in it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wasmtime::Store;
 
-use crate::sandbox::bindings::policy::Policy as Instance;
 use crate::sandbox::{CallState, Room};
+use crate::storage::Session;
 
-/// Most instances of one policy that wait. Calls that are judged at the same time need one each.
+/// Most instances of one component that wait. Calls at the same time need one each.
 const MAX_READY: usize = 2;
 
 /// An instance in a store that no call has used yet.
-pub(crate) struct Spare {
-    pub(crate) instance: Instance,
+pub(crate) struct Spare<I> {
+    pub(crate) instance: I,
     pub(crate) used: Used,
 }
 
@@ -37,13 +37,18 @@ impl Used {
     }
 }
 
-/// The instances of one policy.
-#[derive(Default)]
-pub(crate) struct Spares(Mutex<Stock>);
+impl Used {
+    /// Clears the store away, and returns what stood in for a session in it.
+    pub(crate) fn cleared(self) -> Box<Session> {
+        self.store.into_data().finish(self.is_sound)
+    }
+}
 
-#[derive(Default)]
-struct Stock {
-    ready: Vec<Spare>,
+/// The instances of one component.
+pub(crate) struct Spares<I>(Mutex<Stock<I>>);
+
+struct Stock<I> {
+    ready: Vec<Spare<I>>,
     /// Stores of calls that are over. Clearing one away takes time as well.
     used: Vec<Used>,
     /// How many were asked for since the last look.
@@ -52,9 +57,27 @@ struct Stock {
     is_given_up: bool,
 }
 
-impl Spares {
+impl<I> Default for Spares<I> {
+    fn default() -> Spares<I> {
+        Spares(Mutex::new(Stock {
+            ready: Vec::new(),
+            used: Vec::new(),
+            wanted: 0,
+            is_given_up: false,
+        }))
+    }
+}
+
+impl<I> Spares<I> {
+    /// None, ever.
+    pub(crate) fn none() -> Spares<I> {
+        let none = Spares::default();
+        none.give_up();
+        none
+    }
+
     /// One that is ready, if there is one.
-    pub(crate) fn take(&self) -> Option<Spare> {
+    pub(crate) fn take(&self) -> Option<Spare<I>> {
         let mut stock = self.stock();
         stock.wanted += 1;
         stock.ready.pop()
@@ -77,7 +100,7 @@ impl Spares {
     }
 
     /// Adds one.
-    pub(crate) fn add(&self, spare: Spare) {
+    pub(crate) fn add(&self, spare: Spare<I>) {
         let mut stock = self.stock();
         if stock.ready.len() < MAX_READY {
             stock.ready.push(spare);
@@ -94,7 +117,7 @@ impl Spares {
         self.stock().is_given_up = true;
     }
 
-    fn stock(&self) -> MutexGuard<'_, Stock> {
+    fn stock(&self) -> MutexGuard<'_, Stock<I>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

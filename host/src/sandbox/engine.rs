@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// Calls that can be inside guests at once: readers, the writer, runners.
 const CONCURRENT_CALLS: u32 = 40;
 /// Instances that wait for a call, or to be cleared away after one.
-const SPARES: u32 = 32;
+const SPARES: u32 = 48;
 /// Bytes of a memory that are cleared in place for its next user instead of given back to the
 /// system: what a call of an ordinary pack touches.
 const KEPT_MEMORY: usize = 512 << 10;

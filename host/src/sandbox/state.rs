@@ -183,11 +183,27 @@ impl CallState {
         stand_in
     }
 
-    /// Ends the call of such a store, as [`finish`](CallState::finish) does, and leaves the stand-in in it.
+    /// The same for a call that has more of its own than a judgement has. What belongs to its component is the same.
+    pub fn lend_whole(store: &mut Store<CallState>, setup: Setup, session: Box<Session>) -> Box<Session> {
+        let state = store.data_mut();
+        state.transactions = setup.transactions;
+        state.effect = setup.effect;
+        state.progress = setup.progress;
+        state.artifacts = setup.artifacts;
+        CallState::lend(store, setup.facts, setup.deadline, session)
+    }
+
+    /// Ends the call of such a store, as [`finish`](CallState::finish) does, and leaves the stand-in in it. Whatever else
+    /// was the call's goes now, not when the store does.
     pub fn give_back(&mut self, stand_in: Box<Session>) -> Box<Session> {
         self.tell_output();
         self.facts = Facts::default();
         self.additions = Additions::default();
+        self.progress = Progress::default();
+        self.artifacts = CallArtifacts::default();
+        self.held_back = Vec::new();
+        self.ahead = Ahead::default();
+        self.table = ResourceTable::new();
         let session = std::mem::replace(&mut self.session, stand_in);
         session.leave();
         session

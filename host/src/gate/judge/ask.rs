@@ -145,7 +145,7 @@ impl<'a> Court<'a> {
     fn ask_spare<V>(
         &self,
         policy: &Policy,
-        spare: Spare,
+        spare: Spare<Instance>,
         facts: Facts,
         deadline: &Deadline,
         session: Box<Session>,
@@ -176,10 +176,7 @@ fn size(request: &wit::Request, outcome: Option<&wit::Outcome>) -> usize {
 /// Clears away what was used of a policy, and makes what calls will use next.
 pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
     let (used, missing) = policy.spares().work();
-    let mut stand_ins: Vec<Box<Session>> = used
-        .into_iter()
-        .map(|used| used.store.into_data().finish(used.is_sound))
-        .collect();
+    let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(Used::cleared).collect();
     for _ in 0..missing {
         let Some(room) = equipment.sandbox.room() else {
             return;
