@@ -229,3 +229,16 @@ async fn a_host_that_is_not_allowed_is_told_the_key() {
     let said = answer["error"]["data"]["error"]["remediation"].as_str().unwrap();
     assert!(said.contains("server.allowed_hosts = [\"tollgate\"]"), "{said}");
 }
+
+#[tokio::test]
+async fn another_path_is_told_where_mcp_is() {
+    let place = Place::new();
+    let server = place.serve_http(&[]);
+    let client = reqwest::Client::new();
+    for request in [client.post(server.at("/nope")), client.get(server.at("/mcp/x"))] {
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 404);
+        let said = answer.text().await.unwrap();
+        assert!(said.contains("PATH_UNKNOWN") && said.contains("/mcp"), "{said}");
+    }
+}

@@ -46,7 +46,9 @@ pub(crate) async fn knock(server: &HttpServer, token: Option<&str>) -> String {
     let status = response.status().as_u16();
     let challenge = response.headers().get("www-authenticate");
     let challenge = challenge.map_or(String::new(), |value| format!(" {}", value.to_str().unwrap()));
-    let body: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default();
+    // An answer breaks off where its token was taken away meanwhile.
+    let body = response.text().await.unwrap_or_default();
+    let body: Value = serde_json::from_str(&body).unwrap_or_default();
     let code = body["error"]["data"]["error"]["code"].as_str().unwrap_or("-");
     let challenge = challenge.replace(&server.at(""), "SERVER");
     format!("{status} {code}{challenge}")

@@ -245,9 +245,12 @@ impl Running {
             self.stdout.take(ready.0, sink)?;
             self.stderr.take(ready.1, sink)?;
             if ready.2 {
-                match wire::receive(&mut self.socket)? {
-                    Some(Said::Started) => {}
-                    said => return Ok((said, late)),
+                match wire::receive(&mut self.socket) {
+                    Ok(Some(Said::Started)) => {}
+                    Ok(said) => return Ok((said, late)),
+                    // It was stopped in the middle of a word, and stands still since then.
+                    Err(err) if err.kind() == std::io::ErrorKind::WouldBlock => return Ok((None, late)),
+                    Err(err) => return Err(err),
                 }
             }
             sink.tick();

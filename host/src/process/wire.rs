@@ -66,8 +66,9 @@ pub(super) fn receive(mut socket: impl Read) -> std::io::Result<Option<Said>> {
 
 fn write(socket: &mut impl Write, message: &[u8]) -> std::io::Result<()> {
     let length = u32::try_from(message.len()).map_err(std::io::Error::other)?;
-    socket.write_all(&length.to_be_bytes())?;
-    socket.write_all(message)
+    // At once, because whoever writes may be stopped at any time.
+    let whole = [&length.to_be_bytes(), message].concat();
+    socket.write_all(&whole)
 }
 
 fn read(socket: &mut impl Read, limit: usize) -> std::io::Result<Vec<u8>> {

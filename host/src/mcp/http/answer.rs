@@ -71,6 +71,14 @@ pub(super) fn too_large(limit: usize) -> Response {
     refusal(StatusCode::PAYLOAD_TOO_LARGE, &err)
 }
 
+/// Nothing is served at the path.
+pub(super) fn nothing_there(path: &str) -> Response {
+    let err = ToolError::new("PATH_UNKNOWN", "there is nothing at this path")
+        .remediation(format!("MCP is served at {path}."))
+        .context("path", path);
+    refusal(StatusCode::NOT_FOUND, &err)
+}
+
 /// The head is longer than it may be.
 pub(super) fn head_too_large(limit: usize) -> Response {
     let err = ToolError::new("HEAD_TOO_LARGE", format!("the head is longer than {limit} bytes"))

@@ -30,6 +30,8 @@ const TOLD: usize = 16;
 const TELLING: Duration = Duration::from_secs(2);
 /// How long open connections have to close at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// Most headers of a request, which are many more than clients and proxies send.
+const MAX_HEADERS: usize = 256;
 /// Pause after an accept that failed, for instance for want of file descriptors.
 const BREATH: Duration = Duration::from_millis(100);
 
@@ -166,8 +168,9 @@ fn builder(caps: &Caps) -> http1::Builder {
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(caps.request)
-        // A body is read in pieces, so that this limits the head alone.
-        .max_buf_size(caps.header.max(super::MIN_HEAD));
+        // A body is read in pieces, so that this limits the head alone. A head that is not much too long is answered in words.
+        .max_buf_size(caps.header.max(super::MIN_HEAD).saturating_mul(2))
+        .max_headers(MAX_HEADERS);
     builder
 }
 

@@ -185,7 +185,8 @@ fn router(
     let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&door.sessions), config);
     let mcp = Router::new()
         .route_service(PATH, service)
-        .layer(middleware::from_fn_with_state(Arc::clone(&door), door::pass));
+        // On its own path alone: whoever asks for another one is told that there is nothing.
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&door), door::pass));
     Router::new()
         .route("/", get(async || page::show()))
         .route("/healthz", get(async || "ok\n"))
@@ -198,6 +199,7 @@ fn router(
         .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
         .with_state(Arc::clone(&door))
         .merge(mcp)
+        .fallback(async || answer::nothing_there(PATH))
         // Around everything, what is not there included: no page learns anything by a name that leads here.
         .layer(middleware::from_fn_with_state(known, hosts::check))
         .layer(middleware::from_fn_with_state(longest_head, head::check))

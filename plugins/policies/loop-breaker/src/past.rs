@@ -1,7 +1,7 @@
 //! What was called before, as the ledger tells it.
 
 use tollgate_sdk::policy::Request;
-use tollgate_sdk::{LedgerError, Operation, OperationFilter};
+use tollgate_sdk::{Effect, LedgerError, Operation, OperationFilter};
 
 use crate::CODE;
 use crate::circle::Seen;
@@ -10,6 +10,10 @@ use crate::circle::Seen;
 const MOST: u32 = 200;
 /// Leads the names of actors that nobody proved.
 const CLAIMED: &str = "claimed:";
+/// Refusals that ask the caller to make the same call again.
+const INVITATIONS: [&str; 2] = ["RATE_LIMITED", "PERMIT_USED"];
+/// The code of a call whose caller gave it up.
+const CANCELLED: &str = "CANCELLED";
 /// The place of calls inside the one that is judged, which is not in the ledger yet.
 const JUDGED_NOW: u64 = 0;
 
@@ -57,8 +61,8 @@ impl Scope {
         &self.key
     }
 
-    /// Its newest calls, at least `depth` of them if there are. This policy's own denials are left out, so that they
-    /// hide nothing.
+    /// Its newest calls, at least `depth` of them if there are. Those that say nothing are left out, so that they hide
+    /// nothing.
     pub(crate) fn past(
         &self,
         since_ms: i64,
@@ -87,7 +91,7 @@ impl Scope {
         };
         let (succeeded, failed) = (ended(true)?, ended(false)?);
         let is_full = u32::try_from(failed.len()).is_ok_and(|failed| failed >= MOST);
-        let is_hidden = is_full && failed.iter().all(is_own_denial);
+        let is_hidden = is_full && failed.iter().all(is_passed_over);
         let since_then = failed.last().map_or(0, |oldest| oldest.seq);
         let came_between = succeeded
             .first()
@@ -112,12 +116,16 @@ impl Scope {
             .as_ref()
             .is_some_and(|actor| !actor.starts_with(CLAIMED));
         let is_others = self.is_unproven && is_proven;
-        !is_others && !is_own_denial(operation)
+        !is_others && !is_passed_over(operation)
     }
 }
 
-fn is_own_denial(operation: &Operation) -> bool {
-    operation.error_code.as_deref() == Some(CODE)
+/// Whether a call says nothing about its caller: this policy denied it, another asked to make it again later, or the
+/// caller gave it up without a result.
+fn is_passed_over(operation: &Operation) -> bool {
+    let code = operation.error_code.as_deref().unwrap_or_default();
+    let is_given_up = code == CANCELLED && operation.effect == Some(Effect::Read);
+    code == CODE || INVITATIONS.contains(&code) || is_given_up
 }
 
 /// Past calls, the newest first, without this policy's own denials.

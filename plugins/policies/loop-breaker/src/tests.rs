@@ -4,7 +4,8 @@ use tollgate_sdk::native::Judge;
 use super::*;
 
 /// `a1` is a call `a` with outcome `1`, `a!` one that was denied as a loop; the newest is the last. `a1+` is inside the
-/// call before it, and `a?` of the request that is judged.
+/// call before it, and `a?` of the request that is judged. `a~` is one that another policy wants later, and `a/` a read that
+/// its caller gave up.
 fn past(words: &str) -> Vec<Operation> {
     let connection = Request::of("task_get", "{}").connection;
     let mut seq = 0;
@@ -13,9 +14,16 @@ fn past(words: &str) -> Vec<Operation> {
         let is_inside = outcome.ends_with('+');
         let outcome = outcome.trim_end_matches('+');
         seq += u64::from(!is_inside);
-        let error_code = (outcome == "!").then(|| CODE.to_owned());
+        let error_code = match outcome {
+            "!" => Some(CODE),
+            "~" => Some("RATE_LIMITED"),
+            "/" => Some("CANCELLED"),
+            _ => None,
+        };
+        let error_code = error_code.map(str::to_owned);
         Operation {
             tool: "task_get".to_owned(),
+            effect: Some(Effect::Read),
             op_id: format!("op_{seq}"),
             args_hash: hash(call),
             connection: connection.clone(),
@@ -60,6 +68,11 @@ fn circles_are_closed_and_progress_goes_on() {
         // A denial changes nothing about the circle.
         ("a1 a1 a1 a!", "a", true),
         ("a1 a1 a1 a! b1", "a", false),
+        // Whoever makes a call again because it was told to, or has no result of it, goes round in no circle.
+        ("a~ a~ a~ a~", "a", false),
+        ("a/ a/ a/ a/", "a", false),
+        ("a1 a1 a~ a/", "a", false),
+        ("a1 a1 a1 a~ a/", "a", true),
         ("a1 b2 a1 b2", "a", false),
         ("a1 b2 a1 b2 a1 b2", "a", true),
         ("a1 b2 a1 b2 a1 b2", "c", false),
