@@ -29,6 +29,14 @@ pub(crate) fn place_with_tokens(config: &str) -> Place {
 
 /// What a request without or with a token gets: status, challenge, and code of the refusal.
 pub(crate) async fn knock(server: &HttpServer, token: Option<&str>) -> String {
+    knock_while_tokens_change(server, token).await.unwrap()
+}
+
+/// The same. An answer is broken off if its token is taken away meanwhile.
+pub(crate) async fn knock_while_tokens_change(
+    server: &HttpServer,
+    token: Option<&str>,
+) -> reqwest::Result<String> {
     let mut request = reqwest::Client::new()
         .post(&server.url)
         .header("content-type", "application/json")
@@ -38,20 +46,14 @@ pub(crate) async fn knock(server: &HttpServer, token: Option<&str>) -> String {
     if let Some(token) = token {
         request = request.header("authorization", format!("Bearer {token}"));
     }
-    let response = request
-        .body(stateless("tools/list", json!({})))
-        .send()
-        .await
-        .unwrap();
+    let response = request.body(stateless("tools/list", json!({}))).send().await?;
     let status = response.status().as_u16();
     let challenge = response.headers().get("www-authenticate");
     let challenge = challenge.map_or(String::new(), |value| format!(" {}", value.to_str().unwrap()));
-    // An answer breaks off where its token was taken away meanwhile.
-    let body = response.text().await.unwrap_or_default();
-    let body: Value = serde_json::from_str(&body).unwrap_or_default();
+    let body: Value = serde_json::from_str(&response.text().await?).unwrap_or_default();
     let code = body["error"]["data"]["error"]["code"].as_str().unwrap_or("-");
     let challenge = challenge.replace(&server.at(""), "SERVER");
-    format!("{status} {code}{challenge}")
+    Ok(format!("{status} {code}{challenge}"))
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::{Value, json};
 
 use crate::harness::{HttpServer, Place, Session, hang_up, until};
-use crate::http_auth::{ADA, BOB, knock, place_with_tokens};
+use crate::http_auth::{ADA, BOB, knock, knock_while_tokens_change, place_with_tokens};
 
 const AUTH: &str = "[server.auth]\ntoken_file = \"tokens\"\n";
 
@@ -30,7 +30,8 @@ fn revoke(place: &Place, name: &str) {
 }
 
 async fn until_it_gets(server: &HttpServer, token: &str, expected: &str) {
-    until(async || knock(server, Some(token)).await.starts_with(expected)).await;
+    let knock = async || knock_while_tokens_change(server, Some(token)).await;
+    until(async || knock().await.is_ok_and(|said| said.starts_with(expected))).await;
 }
 
 /// A stream that waits for notifications of a session of its own, as an older client opens it.
