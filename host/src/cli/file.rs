@@ -12,7 +12,7 @@ use tollgate::data_dir::DataDir;
 
 use super::Global;
 
-/// What a JSON object looks like.
+/// An example of a JSON object.
 const EXAMPLE: &str = "a JSON object looks like this: {\"title\": \"Write the report\"}";
 
 /// A file's text, nothing if there is none.

@@ -34,7 +34,7 @@ pub(super) struct Serve {
 }
 
 impl Serve {
-    /// Whether one client is served, on standard input and output. What is wrong with the configuration is said later.
+    /// True if one client is served, on standard input and output. Faults of the configuration are reported later.
     pub(super) fn is_over_stdio(&self, global: &Global) -> bool {
         let config = || Config::load(global.config.as_deref());
         self.http.is_none() && config().is_ok_and(|config| config.server.http.is_none())

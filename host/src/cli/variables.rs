@@ -39,7 +39,7 @@ impl Variables {
         Variables(found)
     }
 
-    /// Those whose values a message repeats.
+    /// Variables whose values a message repeats.
     pub(super) fn named_in<'a>(&'a self, message: &'a str) -> impl Iterator<Item = &'a str> {
         let is_named = |value: &str| value.len() >= SHORTEST && message.contains(value);
         let named = self.0.iter().filter(move |(_, value)| is_named(value));

@@ -343,7 +343,7 @@ fn invoke(
         .call_call(store, &call.context, &call.tool, &call.arguments)
 }
 
-/// How a call ended, by what its guest returned and left in its state.
+/// The end of a call, from its guest's result and state.
 fn conclude(
     call: &GuestCall,
     pack: &Pack,

@@ -112,7 +112,7 @@ impl Intake {
         }
     }
 
-    /// Whether nobody waits for the writer.
+    /// True if nobody waits for the writer.
     pub(super) fn is_idle(&mut self) -> bool {
         self.drain();
         !self.is_urgent()

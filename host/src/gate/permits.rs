@@ -1,4 +1,4 @@
-//! What counts once, such as an approval, and slots that calls share. A call takes both in its own commit, so that of
+//! Permits that count once, such as an approval, and slots that calls share. A call takes both in its own commit, so that of
 //! several that policies let through on the same snapshot, on any host of the data directory, no more run than may.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +14,11 @@ use crate::text;
 /// Longest text of a refusal, in bytes.
 const MAX_TEXT: usize = 2 << 10;
 
-/// Why a call gets nothing of what it needs: another was faster.
+/// The refusal of a call because another was faster.
 #[derive(Debug, Clone)]
 pub(super) struct Overtaken {
     refusal: ToolError,
-    /// What the policy says of it now, if it gave a refusal of its own.
+    /// The policy's verdict now, if it gave a refusal of its own.
     verdict: Option<Verdict>,
 }
 

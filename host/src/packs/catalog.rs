@@ -561,7 +561,7 @@ fn listed_tier(selection: &Selection) -> Tier {
     }
 }
 
-/// What checks the arguments of a tool or prompt, once it is needed. Its schema as its pack wrote it is in the manifest.
+/// The validator of a tool's or prompt's arguments, once it is needed. The manifest has the schema as the pack wrote it.
 fn validator(body: Body, spec: &ToolSpec) -> Lazy<Option<Validator>> {
     let name = spec.name.clone();
     match body {

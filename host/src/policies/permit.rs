@@ -11,22 +11,22 @@ pub(super) const MAX_SLOTS: u32 = 1_000;
 /// Longest time that a slot is held, in milliseconds: about a year.
 pub(super) const MAX_HELD_MS: i64 = 366 * 24 * 3_600_000;
 
-/// What a call takes in its own commit, because a policy lets it count once.
+/// A key or slot that a call takes in its own commit, because a policy wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permit {
-    /// Whose key it is, by the name of its component.
+    /// The name of the component that owns the key.
     pub policy: String,
     /// The key.
     pub key: String,
-    /// How long, and how many calls may have it.
+    /// The time and the number of calls that may have it.
     pub terms: Terms,
     /// The operator's name for the policy that refuses the call without it. Without a name the policy only looks on.
     pub needed_by: Option<String>,
-    /// Which call of the request it is for.
+    /// The number of the call in the request.
     pub(super) place: usize,
 }
 
-/// How many calls may have a key at a time, and how long.
+/// The number of calls that may have a key at a time, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Terms {
     /// One call.
@@ -43,7 +43,7 @@ pub enum Terms {
 pub struct Slot {
     /// At most so many calls have one at a time.
     pub slots: u32,
-    /// How long the call has it, from its admission on.
+    /// Milliseconds that the call has it, from its admission on.
     pub held_ms: i64,
     /// A call that fails keeps it.
     pub kept_by_failed: bool,
@@ -53,7 +53,7 @@ pub struct Slot {
     pub code: String,
     /// Its reason.
     pub reason: String,
-    /// What the caller can do, unless that is to wait.
+    /// The caller's remedy, unless that is to wait.
     pub remediation: Option<String>,
 }
 

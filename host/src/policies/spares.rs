@@ -107,7 +107,7 @@ impl<I> Spares<I> {
         }
     }
 
-    /// How many are ready.
+    /// The number of ready instances.
     pub(crate) fn ready(&self) -> usize {
         self.stock().ready.len()
     }

@@ -32,7 +32,7 @@ impl Prepared {
     }
 }
 
-/// What became of all components: those that are ready, and why others are not.
+/// The state of all components: those that are ready, and why others are not.
 pub(in crate::cli) type Outcome = (Vec<Prepared>, Vec<String>);
 
 /// Compiles or unpacks what a start with this choice of packs needs.
