@@ -1,8 +1,8 @@
 //! How many requests of one identity are worked on at once while another identity calls, too.
 //!
 //! Work on a request begins before the gate has lines for it: reading, parsing, and later writing the answer take turns
-//! on few threads as they come. So who has many requests in flight has some wait at the door, before they cost
-//! anything, until one of its own is done or a short while is over: those in flight may take long.
+//! on few threads as they come. So an identity with as many requests in flight as there are cores but one has the next
+//! wait at the door, before it costs anything, until one of those is done or has stalled. A core is left to others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,11 @@ use tokio::sync::oneshot;
 
 use crate::share::Share;
 
-/// How long a request waits at most.
-const PATIENCE: Duration = Duration::from_millis(5);
+/// Time after which a request that is worked on keeps no later one back: it has stalled, or waits for a program or
+/// for other identities.
+const STALLED_AFTER: Duration = Duration::from_millis(50);
 /// How long somebody who sent a request counts as calling.
 const RECENTLY: Duration = Duration::from_millis(100);
-/// Requests of one identity that are worked on beside another's, at least.
-const LEAST: usize = 4;
 /// Identities that are remembered. Those without a request make room.
 const MAX_SHARES: usize = 1_024;
 
@@ -29,7 +28,8 @@ pub(super) struct Pace {
 }
 
 struct Lane {
-    running: usize,
+    /// Start times of the requests that are worked on.
+    running: Vec<Instant>,
     waiting: VecDeque<oneshot::Sender<()>>,
     last: Instant,
 }
@@ -37,6 +37,7 @@ struct Lane {
 /// A request that is worked on. Dropping it lets the next one of its identity begin.
 pub(super) struct Pass {
     share: Share,
+    began: Instant,
     pace: Pace,
 }
 
@@ -44,47 +45,58 @@ impl Pace {
     pub(super) fn new() -> Pace {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Pace {
-            most: LEAST.max(cores * 2),
+            most: cores.saturating_sub(1).max(1),
             lanes: Arc::default(),
         }
     }
 
     /// Waits until a request may begin, which is at once if nobody else calls.
     pub(super) async fn enter(&self, share: &Share) -> Pass {
-        if let Some(ready) = self.line_up(share) {
-            // Late or not, it begins now.
-            let _ = tokio::time::timeout(PATIENCE, ready).await;
+        if let Some(mut ready) = self.line_up(share) {
+            // A place comes free when a request is done, which says so, and when one has stalled, which does not.
+            while tokio::time::timeout(STALLED_AFTER, &mut ready).await.is_err() && self.must_wait(share) {}
         }
+        let began = Instant::now();
         if let Some(lane) = self.lanes().get_mut(share) {
-            lane.running += 1;
+            lane.running.push(began);
         }
         Pass {
             share: share.clone(),
+            began,
             pace: self.clone(),
         }
     }
 
-    /// What to wait for, if the identity has enough requests in flight and others call.
+    /// Receiver to wait on, if the identity has enough requests at work and others call.
     fn line_up(&self, share: &Share) -> Option<oneshot::Receiver<()>> {
         let now = Instant::now();
         let mut lanes = self.lanes();
         if lanes.len() >= MAX_SHARES && !lanes.contains_key(share) {
             lanes.retain(|_, lane| lane.is_active(now));
         }
-        let is_enough = lanes.get(share).is_some_and(|lane| lane.running >= self.most);
-        let others = lanes.iter().filter(|(other, _)| *other != share);
-        let has_company = is_enough && others.into_iter().any(|(_, lane)| lane.is_active(now));
+        let must_wait = self.is_ahead(&lanes, share, now);
         let lane = lanes.entry(share.clone()).or_insert_with(|| Lane {
-            running: 0,
+            running: Vec::new(),
             waiting: VecDeque::new(),
             last: now,
         });
         lane.last = now;
-        has_company.then(|| {
+        must_wait.then(|| {
             let (begin, ready) = oneshot::channel();
             lane.waiting.push_back(begin);
             ready
         })
+    }
+
+    fn must_wait(&self, share: &Share) -> bool {
+        self.is_ahead(&self.lanes(), share, Instant::now())
+    }
+
+    /// Whether an identity has enough requests at work, and others call.
+    fn is_ahead(&self, lanes: &HashMap<Share, Lane>, share: &Share, now: Instant) -> bool {
+        let at_work = lanes.get(share).map_or(0, |lane| lane.at_work(now));
+        let mut others = lanes.iter().filter(|(other, _)| *other != share);
+        at_work >= self.most && others.any(|(_, lane)| lane.is_active(now))
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<Share, Lane>> {
@@ -93,8 +105,14 @@ impl Pace {
 }
 
 impl Lane {
+    /// Number of requests that are worked on and have not stalled.
+    fn at_work(&self, now: Instant) -> usize {
+        let at_work = |began: &&Instant| now.saturating_duration_since(**began) < STALLED_AFTER;
+        self.running.iter().filter(at_work).count()
+    }
+
     fn is_active(&self, now: Instant) -> bool {
-        self.running > 0 || !self.waiting.is_empty() || now.saturating_duration_since(self.last) < RECENTLY
+        self.at_work(now) > 0 || !self.waiting.is_empty() || now.saturating_duration_since(self.last) < RECENTLY
     }
 }
 
@@ -102,9 +120,12 @@ impl Drop for Pass {
     fn drop(&mut self) {
         let mut lanes = self.pace.lanes();
         if let Some(lane) = lanes.get_mut(&self.share) {
-            lane.running = lane.running.saturating_sub(1);
-            // Those that waited too long have begun.
-            while let Some(next) = lane.waiting.pop_front()
+            if let Some(index) = lane.running.iter().position(|began| *began == self.began) {
+                lane.running.swap_remove(index);
+            }
+            // The receiver of a request that began because others had stalled, or that was given up, is gone.
+            while lane.at_work(Instant::now()) < self.pace.most
+                && let Some(next) = lane.waiting.pop_front()
                 && next.send(()).is_err()
             {}
         }
@@ -120,7 +141,7 @@ mod tests {
     #[tokio::test]
     async fn many_requests_of_one_wait_for_each_other_only_while_another_calls() {
         let pace = Pace {
-            most: 2,
+            most: 1,
             ..Pace::new()
         };
         let (ada, bob) = (Share::named("ada"), Share::named("bob"));
@@ -130,8 +151,9 @@ mod tests {
             .collect();
         let _his = at_once(&bob).expect("one of few");
         assert!(at_once(&ada).is_none());
+        // Hers stall, and then one more may begin.
         hers.push(pace.enter(&ada).await);
-        // It waits for one of hers, and no longer than its patience.
+        // The next one waits for one of hers.
         let mut next = Box::pin(pace.enter(&ada));
         assert!(next.as_mut().now_or_never().is_none());
         hers.pop();
