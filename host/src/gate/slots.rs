@@ -10,7 +10,7 @@ use crate::policies::Permit;
 
 /// Keys in memory after which those whose slots all ended are looked for.
 const SWEEP: usize = 1_024;
-/// Most keys in memory. Calls with further keys are not counted, since no more than this are told apart.
+/// Most keys in memory. One more, and the half whose slots end first is forgotten.
 const MAX_KEYS: usize = 100_000;
 
 /// The slots of this host.
@@ -76,7 +76,7 @@ impl Taken {
             };
             let key = (permit.policy.clone(), permit.key.clone());
             if self.held.len() >= MAX_KEYS && !self.held.contains_key(&key) {
-                continue;
+                self.forget_half();
             }
             let held = self.held.entry(key).or_default();
             held.retain(|held| held.until > now);
@@ -96,6 +96,16 @@ impl Taken {
             }
         }
         Ok(())
+    }
+
+    /// Forgets the keys whose slots end first, since a caller with that many keys must not end the counting of others.
+    fn forget_half(&mut self) {
+        let last = |held: &[Held]| held.iter().map(|held| held.until).max();
+        let mut ends: Vec<_> = self.held.values().map(|held| last(held)).collect();
+        let middle = ends.len() / 2;
+        let (_, middle, _) = ends.select_nth_unstable(middle);
+        let middle = *middle;
+        self.held.retain(|_, held| last(held) > middle);
     }
 
     fn give_back(&mut self, permit: &Permit, op_id: &str) {
@@ -153,6 +163,24 @@ mod tests {
         assert!(take(&[&kept], "op_6"));
         let later = Instant::now() + Duration::from_secs(2);
         assert!(slots.taken().take(&[&two, &kept], "op_7", later).is_ok());
+    }
+
+    #[test]
+    fn more_keys_than_are_kept_push_out_those_that_end_first() {
+        let mut taken = Taken::default();
+        let now = Instant::now();
+        let template = permit("key", 1, true);
+        for number in 0..MAX_KEYS {
+            let mut permit = template.clone();
+            permit.key = number.to_string();
+            let at = now + Duration::from_micros(number as u64);
+            taken.take(&[&permit], "op", at).unwrap();
+        }
+        let at = now + Duration::from_millis(200);
+        let mut take = |key: &str| taken.take(&[&permit(key, 1, true)], "op", at).is_ok();
+        assert!(take("another") && !take("another"));
+        assert!(!take(&(MAX_KEYS - 1).to_string()), "a late one is still counted");
+        assert!(take("0"), "an early one is forgotten");
     }
 
     #[test]

@@ -112,7 +112,9 @@ impl Lane {
     }
 
     fn is_active(&self, now: Instant) -> bool {
-        self.at_work(now) > 0 || !self.waiting.is_empty() || now.saturating_duration_since(self.last) < RECENTLY
+        self.at_work(now) > 0
+            || !self.waiting.is_empty()
+            || now.saturating_duration_since(self.last) < RECENTLY
     }
 }
 

@@ -330,9 +330,35 @@ fn check_name(field: &str, name: Option<&str>, refusals: &mut Refusals) {
     if !fine {
         refusals.add(Reason::argument(
             field,
-            "is no name: letters, digits, `.`, `_`, `-` and `/`",
+            "is not a name: use letters, digits, `.`, `_`, `-` and `/`",
+        ));
+    } else if is_ambiguous(name) {
+        refusals.add(Reason::argument(
+            field,
+            format!("`{name}` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`"),
         ));
     }
+}
+
+/// Whether Git reads a name as something other than the branch or tag of that name.
+fn is_ambiguous(name: &str) -> bool {
+    let first = name.split('/').next().unwrap_or_default();
+    let is_pseudoref = !name.contains('/') && name.ends_with("HEAD");
+    let is_commit = name.len() >= 7 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_pseudoref || is_commit || matches!(first, "refs" | "heads" | "tags" | "remotes")
+}
+
+/// Refuses a name that a reference of another kind has, since `git` would warn and take either.
+fn check_free(git: &Git<'_>, name: &str, others: &str, what: &str) -> Result<(), ToolError> {
+    if refs(git, others)?.iter().any(|other| other == name) {
+        let mut refusals = Refusals::default();
+        refusals.add(Reason::argument(
+            "name",
+            format!("`{name}` is a {what} already: use another name"),
+        ));
+        refusals.finish()?;
+    }
+    Ok(())
 }
 
 /// List the branches of the job's repository, or switch to one, which is made if it does not exist.
@@ -380,6 +406,9 @@ impl Tool for GitBranch {
                     return Err(GitFault::InProgress(what.to_owned()).into());
                 }
                 created = !refs(&git, "refs/heads")?.contains(name);
+                if created {
+                    check_free(&git, name, "refs/tags", "tag")?;
+                }
                 match created {
                     true => git.run(&["switch", "--quiet", "--create", name])?,
                     false => git.run(&["switch", "--quiet", "--no-guess", name])?,
@@ -444,6 +473,7 @@ impl Tool for GitTag {
             None => (Git::open(cx, root)?, None),
             Some(name) => {
                 let git = Git::open_to_write(cx, root)?;
+                check_free(&git, name, "refs/heads", "branch")?;
                 let head = git.head()?.ok_or_else(|| Reason::not_found("commit", "HEAD"))?;
                 git.run(&["tag", "--no-sign", name, &head])?;
                 (git, Some(head))

@@ -218,6 +218,12 @@ fn commits_hold_the_named_paths_and_nothing_else() {
         git_branch {"name": "--force"}
         git_tag {"name": "v1"} ? tags
         git_tag {"name": "v1"}
+        git_tag {"name": "main"}
+        git_tag {"name": "HEAD"}
+        git_tag {"name": "refs/heads/main"}
+        git_branch {"name": "v1"}
+        git_branch {"name": "heads/main"}
+        git_branch {"name": "deadbeef"}
         git_tag {} ? tags
         git_diff_summary {"since": "v1"} ? files
         git_diff_summary {"since": "v2"}
@@ -241,11 +247,23 @@ fn commits_hold_the_named_paths_and_nothing_else() {
         ok commits.0.subject="S1: rename {title}" commits.0.author="Ada"
         ok current="feature/x" created=true branches=["feature/x","main"]
         ok current="main" created=false
-        err INVALID_ARGUMENTS: name is no name: letters, digits, `.`, `_`, `-` and `/`
-          - INVALID_ARGUMENTS (name): name is no name: letters, digits, `.`, `_`, `-` and `/`
+        err INVALID_ARGUMENTS: name is not a name: use letters, digits, `.`, `_`, `-` and `/`
+          - INVALID_ARGUMENTS (name): name is not a name: use letters, digits, `.`, `_`, `-` and `/`
         ok tags=["v1"]
         err GIT_FAILED: git tag failed: fatal: tag 'v1' already exists
           - GIT_FAILED: git tag failed: fatal: tag 'v1' already exists
+        err INVALID_ARGUMENTS: name `main` is a branch already: use another name
+          - INVALID_ARGUMENTS (name): name `main` is a branch already: use another name
+        err INVALID_ARGUMENTS: name `HEAD` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
+          - INVALID_ARGUMENTS (name): name `HEAD` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
+        err INVALID_ARGUMENTS: name `refs/heads/main` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
+          - INVALID_ARGUMENTS (name): name `refs/heads/main` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
+        err INVALID_ARGUMENTS: name `v1` is a tag already: use another name
+          - INVALID_ARGUMENTS (name): name `v1` is a tag already: use another name
+        err INVALID_ARGUMENTS: name `heads/main` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
+          - INVALID_ARGUMENTS (name): name `heads/main` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
+        err INVALID_ARGUMENTS: name `deadbeef` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
+          - INVALID_ARGUMENTS (name): name `deadbeef` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
         ok tags=["v1"]
         ok files=[{"path":"c.txt","lines":1,"new":true}]
         err NOT_FOUND: there is no commit v2
