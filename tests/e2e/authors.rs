@@ -232,7 +232,7 @@ fn a_crate_is_made_whole_or_not_at_all() {
 fn every_built_in_pack_holds_its_own_check() {
     let place = Place::new();
     let components = checkout().join("target/components");
-    for pack in tollgate::builtin::names() {
+    for pack in tollgate_components::builtin::names() {
         let (code, report) = check(&place, &components.join(format!("{pack}.wasm")), &[]);
         assert_eq!((code, &report["problems"]), (0, &json!([])), "{pack}: {report:#}");
         let tools: std::collections::BTreeSet<&str> = report["calls"]

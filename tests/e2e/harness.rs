@@ -59,7 +59,7 @@ impl Place {
     /// With a configuration.
     pub(crate) fn with(config: &str) -> Place {
         // Tests look into databases by themselves, too.
-        tollgate::storage::prepare().unwrap();
+        tollgate_store::storage::prepare().unwrap();
         let place = Place {
             dir: tempfile::tempdir().unwrap(),
         };
@@ -245,7 +245,7 @@ fn warm() -> &'static Path {
                 "[packs.{name}]\nsource = {path:?}\n[policies.{name}]\nsource = {path:?}\n"
             ));
         }
-        for policy in tollgate::builtin::policies() {
+        for policy in tollgate_components::builtin::policies() {
             config.push_str(&format!("[policies.{policy}]\n"));
         }
         // The cache is kept from run to run, the database is not: migrations change while they are written.

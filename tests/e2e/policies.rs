@@ -342,7 +342,7 @@ fn what_the_documentation_shows_works() {
         .iter()
         .map(|policy| policy["policy"].as_str().unwrap())
         .collect();
-    for policy in tollgate::builtin::policies() {
+    for policy in tollgate_components::builtin::policies() {
         assert!(names.contains(&policy), "{policy} is not shown");
     }
 }

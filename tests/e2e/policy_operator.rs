@@ -24,7 +24,7 @@ fn path(path: &Path) -> &str {
 
 /// A policy of somebody else's that asks for the ledger: a built-in one under another name.
 fn limit(place: &Place) -> PathBuf {
-    let bytes = tollgate::builtin::policy("rate-limit").unwrap();
+    let bytes = tollgate_components::builtin::policy("rate-limit").unwrap();
     let file = place.path().join("limit.wasm");
     std::fs::copy(altered(bytes, "rate-limit", "their-rate").path(), &file).unwrap();
     file

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tollgate::config::Config;
 use tollgate::host::{self, Authority, Site};
-use tollgate::packs::Loader;
-use tollgate::workspaces::Workspaces;
+use tollgate_components::packs::Loader;
+use tollgate_sandbox::workspaces::Workspaces;
 
 use crate::harness::{Place, Session, guest};
 
@@ -28,7 +28,7 @@ fn policies(place: &Place, arguments: &[&str]) -> (i32, Value) {
 fn every_built_in_policy_says_what_its_cases_expect() {
     let place = Place::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/policies");
-    for policy in tollgate::builtin::policies() {
+    for policy in tollgate_components::builtin::policies() {
         let cases = folder.join(policy).join("cases.toml");
         let (code, told) = policies(&place, &["test", policy, "--case", cases.to_str().unwrap()]);
         assert_eq!((code, &told["failed"]), (0, &json!(0)), "{policy}: {told:#}");

@@ -197,7 +197,11 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
         "wasi:cli/",
         "wasi:xyz/",
     );
-    let impostor = altered(tollgate::builtin::policy("cel").unwrap(), SUMMARY, OTHER_SUMMARY);
+    let impostor = altered(
+        tollgate_components::builtin::policy("cel").unwrap(),
+        SUMMARY,
+        OTHER_SUMMARY,
+    );
     for (source, why) in [
         (mute, "it does not describe itself"),
         (of(&large), "it has 209715200 bytes, more than the 67108864"),

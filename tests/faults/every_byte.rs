@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use tempfile::TempDir;
-use tollgate::storage::{Database, Operation, Session};
+use tollgate_store::storage::{Database, Operation, Session};
 
 use crate::harness::Place;
 use crate::load::texts;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
-use tollgate::storage::Database;
+use tollgate_store::storage::Database;
 
 use crate::harness::Session;
 

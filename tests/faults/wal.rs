@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use tollgate::storage::Database;
+use tollgate_store::storage::Database;
 
 use crate::harness::Place;
 use crate::load::{Load, texts};

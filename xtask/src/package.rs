@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn cargo_binstall_finds_the_archive_and_the_program_in_it() {
-        let manifest = std::fs::read_to_string(root().join("host/Cargo.toml")).unwrap();
+        let manifest = std::fs::read_to_string(root().join("host/app/Cargo.toml")).unwrap();
         let manifest: toml::Table = manifest.parse().unwrap();
         let package = &manifest["package"];
         let metadata = &package["metadata"]["binstall"];
@@ -266,7 +266,7 @@ mod tests {
     fn the_host_has_the_repository_of_the_workspace() {
         let read = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();
         let workspace: toml::Table = read("Cargo.toml").parse().unwrap();
-        let host: toml::Table = read("host/Cargo.toml").parse().unwrap();
+        let host: toml::Table = read("host/app/Cargo.toml").parse().unwrap();
         let in_workspace = workspace["workspace"]["package"].get("repository").is_some();
         assert_eq!(in_workspace, host["package"].get("repository").is_some());
     }

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::Context as _;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
-use tollgate::clock::{Clock as _, SystemClock};
-use tollgate::envelope::{Charge, Limits, Standing, State};
-use tollgate::hash;
-use tollgate::packs::Effect;
-use tollgate::storage::{Admission, Database, Envelope, OpType, Operation, Session};
+use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::{Charge, Limits, Standing, State};
+use tollgate_core::hash;
 use tollgate_sdk::Timestamp;
+use tollgate_store::storage::{Admission, Database, Envelope, OpType, Operation, Session};
 
 use crate::workload::Request;
 

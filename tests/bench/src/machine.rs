@@ -1,7 +1,7 @@
 //! The machine: what it is, one core of it, and how much memory a process has.
 
 use anyhow::Context as _;
-use tollgate::clock::{Clock as _, SystemClock};
+use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_sdk::Timestamp;
 
 /// Clock ticks in a second, as the kernel counts processor time for everybody.

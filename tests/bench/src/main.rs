@@ -123,7 +123,7 @@ enum Server {
 
 fn main() -> ExitCode {
     // The bench looks into databases by itself, too.
-    if let Err(err) = tollgate::storage::prepare() {
+    if let Err(err) = tollgate_store::storage::prepare() {
         let _ = writeln!(std::io::stderr().lock(), "bench: {err}");
         return ExitCode::FAILURE;
     }

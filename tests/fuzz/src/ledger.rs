@@ -8,8 +8,8 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use serde_json::json;
 use tempfile::TempDir;
-use tollgate::ledger::head::ExportedHead;
-use tollgate::storage::{Database, Operation, Session};
+use tollgate_store::ledger::head::ExportedHead;
+use tollgate_store::storage::{Database, Operation, Session};
 
 /// How many rows the ledger has.
 const ROWS: i64 = 6;

@@ -1,11 +1,11 @@
 //! Components before any of their code runs, and what they say of themselves.
 
 use arbitrary::{Result, Unstructured};
-use tollgate::packs::{self, Manifest};
-use tollgate::sandbox::bindings::exports::tollgate::host::pack::{
+use tollgate_components::packs::{self, Manifest};
+use tollgate_sandbox::bindings::exports::tollgate::host::pack::{
     Manifest as Said, Migration, Prompt, PromptArgument, Tier, Tool,
 };
-use tollgate::sandbox::bindings::tollgate::host::component::{ClientPart, Effect, GitAccess, Want};
+use tollgate_sandbox::bindings::tollgate::host::component::{ClientPart, Effect, GitAccess, Want};
 
 /// A component's bytes.
 pub(crate) fn component(bytes: &[u8]) {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use tollgate::deadline::{Cancel, Deadline};
-use tollgate::storage::{Database, Namespace, Session, Step};
+use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_sql::read::{Owner, statement};
 use tollgate_sql::{schema, sqlite};
+use tollgate_store::storage::{Database, Namespace, Session, Step};
 
 /// Longest time of one statement, well below what a fuzzer takes for an endless loop.
 const TIME: Duration = Duration::from_millis(200);

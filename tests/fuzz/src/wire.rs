@@ -1,7 +1,7 @@
 //! Messages of clients.
 
 use serde_json::Value;
-use tollgate::mcp::wire;
+use tollgate_mcp::wire;
 
 /// What takes a message's place can be read, is the answer to the same request, and needs no other in its
 /// place.

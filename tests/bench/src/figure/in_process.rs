@@ -7,12 +7,12 @@ use anyhow::Context as _;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tollgate::config::Config;
-use tollgate::deadline::Cancel;
-use tollgate::gate::{Call, Caller, Gate};
 use tollgate::host::{self, Authority, Choice};
-use tollgate::process::Environment;
-use tollgate::progress::Progress;
-use tollgate::workspaces::Workspaces;
+use tollgate_core::deadline::Cancel;
+use tollgate_gate::{Call, Caller, Gate};
+use tollgate_sandbox::process::Environment;
+use tollgate_sandbox::progress::Progress;
+use tollgate_sandbox::workspaces::Workspaces;
 
 use super::{Setup, per_call, requests};
 use crate::machine;

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use tollgate::data_dir::DataDir;
-use tollgate::envelope::{Limits, Standing, State};
-use tollgate::ledger::key::LedgerKey;
-use tollgate::ledger::retention::{self, Taken};
-use tollgate::packs::Effect;
-use tollgate::storage::{Database, Envelope, OpType, Operation, Retention, Session};
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::{Limits, Standing, State};
+use tollgate_store::data_dir::DataDir;
+use tollgate_store::ledger::key::LedgerKey;
+use tollgate_store::ledger::retention::{self, Taken};
+use tollgate_store::storage::{Database, Envelope, OpType, Operation, Retention, Session};
 
 use super::Setup;
 use super::in_process::Gated;

@@ -1,0 +1,158 @@
+//! What is wrong with how a call ended: pure.
+
+use jsonschema::Validator;
+use serde_json::Value;
+use tollgate_gate::Reply;
+use tollgate_sdk::ToolError;
+
+use super::report::Finding;
+
+/// Codes by which the host says that a component failed, or by which its SDK does.
+const FAILED: &[&str] = &[
+    "BAD_REPLY",
+    "BUDGET_FAILED",
+    "DEADLINE_EXCEEDED",
+    "GUEST_TRAPPED",
+    "HANDLE_LIMIT",
+    "HOST_FAILED",
+    "INTERNAL",
+    "LEDGER_FAILED",
+    "MEMORY_LIMIT",
+    "PROCESS_FAILED",
+    "STACK_OVERFLOW",
+    "STORAGE_FAILED",
+    "TABLE_LIMIT",
+    "UNKNOWN_TOOL",
+    "WORKSPACE_FAILED",
+];
+/// What a component says whose error has no code.
+const UNNAMED: &str = "UNNAMED_ERROR";
+/// What the SDK says when arguments are not those of a tool's struct.
+const INVALID: &str = "INVALID_ARGUMENTS";
+/// Most places of one reply that are told.
+const MOST: usize = 10;
+
+/// Everything that is wrong with how a call ended. A refusal with a code and a way out is an answer.
+pub(super) fn faults(about: &str, result: &Result<Reply, ToolError>, output: &Validator) -> Vec<Finding> {
+    match result {
+        Ok(reply) => {
+            let reply = Value::Object(reply.structured());
+            let errors = output.iter_errors(&reply).take(MOST);
+            let told = errors.map(|err| {
+                let place = err.instance_path().to_string();
+                let place = if place.is_empty() {
+                    String::new()
+                } else {
+                    format!("{place}: ")
+                };
+                format!(
+                    "its reply does not fit its output schema: {place}{}",
+                    err.masked()
+                )
+            });
+            told.map(|problem| Finding::new(about, problem)).collect()
+        }
+        Err(err) => refused(about, err),
+    }
+}
+
+fn refused(about: &str, err: &ToolError) -> Vec<Finding> {
+    let code = err.code.as_str();
+    if FAILED.contains(&code) {
+        let failed = Finding::new(about, format!("it failed with {code}: {}", err.message));
+        return vec![failed.remedy("`--log tollgate=debug` shows what happened")];
+    }
+    let mut found = Vec::new();
+    if code == UNNAMED {
+        found.push(
+            Finding::new(about, "its error has no code").remedy("give each error a code in UPPER_SNAKE"),
+        );
+    }
+    if err.message.trim().is_empty() {
+        found.push(Finding::new(about, format!("its error {code} has no message")));
+    }
+    if err.remediation.trim().is_empty() {
+        let silent = Finding::new(
+            about,
+            format!("its error {code} does not say what to do about it"),
+        );
+        found.push(silent.remedy("give the error a remediation"));
+    }
+    found
+}
+
+/// What deserves a look though it is no fault.
+pub(super) fn note(about: &str, result: &Result<Reply, ToolError>) -> Option<Finding> {
+    let err = result.as_ref().err().filter(|err| err.code == INVALID)?;
+    let note = Finding::new(
+        about,
+        format!("it refuses what its input schema allows: {}", err.message),
+    );
+    Some(note.remedy("say in the schema what it takes, so that clients know before they call"))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_an_answer_and_a_failure_is_none() {
+        let schema = json!({
+            "type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}, "b": {"type": "array", "items": {"type": "string"}}}
+        });
+        let output = jsonschema::validator_for(&schema).unwrap();
+        let reply = |json: &str| {
+            let json = json.to_owned();
+            Ok(Reply {
+                json,
+                ..Reply::default()
+            })
+        };
+        let error = |code: &str, message: &str, remediation: &str| {
+            Err(ToolError::new(code, message).remediation(remediation))
+        };
+        let ends = [
+            reply(r#"{"a": 1, "b": ["x"]}"#),
+            reply(r#"{"b": ["x", 2, 3]}"#),
+            error("NOTE_NOT_FOUND", "there is none", "List them."),
+            error("NOTE_NOT_FOUND", "", ""),
+            error(UNNAMED, "no", "Do."),
+            error("GUEST_TRAPPED", "it crashed", "Report it."),
+            error("DEADLINE_EXCEEDED", "no time is left", "Ask for less."),
+            error(INVALID, "text must not be blank", "Give one."),
+        ];
+        let mut told = String::new();
+        for end in &ends {
+            let found = faults("note_get", end, &output)
+                .into_iter()
+                .chain(note("note_get", end));
+            let lines: Vec<String> = found.map(|finding| format!("    {finding}\n")).collect();
+            let end = end
+                .as_ref()
+                .map_or_else(|err| err.code.as_str(), |reply| reply.json.as_str());
+            told += &format!("{end}\n{}", lines.concat());
+        }
+        expect![[r#"
+            {"a": 1, "b": ["x"]}
+            {"b": ["x", 2, 3]}
+                note_get: its reply does not fit its output schema: "a" is a required property
+                note_get: its reply does not fit its output schema: /b/1: value is not of type "string"
+                note_get: its reply does not fit its output schema: /b/2: value is not of type "string"
+            NOTE_NOT_FOUND
+            NOTE_NOT_FOUND
+                note_get: its error NOTE_NOT_FOUND has no message
+                note_get: its error NOTE_NOT_FOUND does not say what to do about it; give the error a remediation
+            UNNAMED_ERROR
+                note_get: its error has no code; give each error a code in UPPER_SNAKE
+            GUEST_TRAPPED
+                note_get: it failed with GUEST_TRAPPED: it crashed; `--log tollgate=debug` shows what happened
+            DEADLINE_EXCEEDED
+                note_get: it failed with DEADLINE_EXCEEDED: no time is left; `--log tollgate=debug` shows what happened
+            INVALID_ARGUMENTS
+                note_get: it refuses what its input schema allows: text must not be blank; say in the schema what it takes, so that clients know before they call
+        "#]].assert_eq(&told);
+    }
+}

@@ -1,0 +1,140 @@
+//! Whether a component does what it says: its surface, and a call of everything, in a place that is thrown
+//! away.
+
+mod answer;
+mod made_up;
+mod pack;
+mod place;
+mod policy;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+use tollgate_components::packs::{self, Grants, Inspection, Said};
+use tollgate_core::deadline::{Cancel, Deadline};
+
+use crate::host::Authority;
+
+use place::Place;
+
+pub use report::{Called, Finding, Report};
+
+/// What a finding is about as long as no name is known.
+const ITSELF: &str = "the component";
+/// How long a check that was told to end may still take.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// A component that is to be checked.
+#[derive(Debug)]
+pub struct Subject {
+    /// It.
+    pub bytes: Vec<u8>,
+    /// Its settings; made up if there are none.
+    pub config: Option<Map<String, Value>>,
+    /// Whether it may run the programs that it asks for.
+    pub programs: bool,
+    /// How long everything may take together.
+    pub time: Duration,
+}
+
+/// Finds out everything about a component that can be found out without its operator. It is granted what it
+/// asks for, in an empty folder that the caller throws away. The check ends with its time, whatever the component does.
+pub async fn check(subject: Subject, folder: &Path, authority: Authority) -> anyhow::Result<Report> {
+    let (time, folder) = (subject.time, folder.to_owned());
+    let unfinished = packs::anatomy_of(&subject.bytes);
+    let (found, report) = oneshot::channel();
+    // On a thread that nobody has to wait for: migrations and what else runs in the host block it.
+    std::thread::Builder::new()
+        .name("check".to_owned())
+        .spawn(move || drop(found.send(alone(subject, folder, authority))))
+        .context("no thread can be started")?;
+    match tokio::time::timeout(time + GRACE, report).await {
+        Ok(report) => report.context("the host failed during the check")?,
+        Err(_) => {
+            let mut report = beginning(&unfinished);
+            report.problem(too_long(ITSELF, time));
+            Ok(report)
+        }
+    }
+}
+
+/// The check on a runtime of its own.
+fn alone(subject: Subject, folder: PathBuf, authority: Authority) -> anyhow::Result<Report> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let cancel = Cancel::default();
+    let (time, end) = (subject.time, cancel.clone());
+    runtime.spawn(async move {
+        tokio::time::sleep(time).await;
+        end.cancel();
+    });
+    runtime.block_on(find_out(subject, &folder, authority, &cancel))
+}
+
+async fn find_out(
+    subject: Subject,
+    folder: &Path,
+    authority: Authority,
+    cancel: &Cancel,
+) -> anyhow::Result<Report> {
+    let deadline = Deadline::after(subject.time, cancel.clone());
+    let place = Place::make(folder, &subject.bytes, authority, subject.programs)?;
+    place.loader().end_by(deadline.end());
+    let inspecting = place.loader().inspect(&subject.bytes);
+    let Ok(inspection) = tokio::time::timeout(deadline.remaining(), inspecting).await else {
+        let mut report = beginning(&packs::anatomy_of(&subject.bytes));
+        report.problem(too_long(ITSELF, subject.time));
+        return Ok(report);
+    };
+    let mut report = beginning(&inspection);
+    let mut grants = Grants::default();
+    inspection.grant_all(&mut grants);
+    let config = subject.config.clone();
+    match &inspection.manifest {
+        Some(Said::Pack(manifest)) => {
+            pack::check(&place, manifest, grants, &subject, cancel, &mut report).await?;
+        }
+        Some(Said::Policy(manifest)) => {
+            policy::check(&place, manifest, grants, config, cancel, &mut report).await?;
+        }
+        None => report.problems_of(ITSELF, inspection.problems),
+    }
+    if cancel.is_cancelled() {
+        report.problem(too_long(ITSELF, subject.time));
+    }
+    Ok(report)
+}
+
+/// What is told of a component in any case.
+fn beginning(inspection: &Inspection) -> Report {
+    Report {
+        sha256: inspection.sha256.clone(),
+        bytes: inspection.bytes,
+        kind: kind(inspection),
+        ..Report::default()
+    }
+}
+
+fn too_long(about: &str, time: Duration) -> Finding {
+    let found = format!(
+        "the check was ended after {} s, and not everything was tried",
+        time.as_secs()
+    );
+    Finding::new(about, found).remedy("find out what takes so long, or give it more with --time")
+}
+
+/// What it is by what it exports.
+fn kind(inspection: &Inspection) -> Option<&'static str> {
+    let exports = &inspection.anatomy.as_ref()?.exports;
+    let kinds = [("pack", "pack"), ("judge", "policy")];
+    let found = kinds
+        .iter()
+        .find(|(export, _)| exports.iter().any(|name| name == export));
+    found.map(|(_, kind)| *kind)
+}

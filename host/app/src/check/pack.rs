@@ -1,0 +1,180 @@
+//! A pack: its surface, and calls of every tool and prompt.
+
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+use tollgate_components::builtin;
+use tollgate_components::packs::{Grants, Manifest, Source, ToolEntry, lint};
+use tollgate_core::deadline::Cancel;
+use tollgate_gate::Gate;
+use tollgate_sandbox::Limits;
+
+use super::Subject;
+use super::answer;
+use super::made_up::{Fill, Known, Maker};
+use super::place::{self, Ended, Place, WORKSPACE};
+use super::report::{Called, Finding, Report};
+
+/// Finds out everything about a pack.
+pub(super) async fn check(
+    place: &Place,
+    manifest: &Manifest,
+    grants: Grants,
+    subject: &Subject,
+    cancel: &Cancel,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    report.name = Some(manifest.name.clone());
+    report.version = Some(manifest.version.clone());
+    report.config_schema.clone_from(&manifest.config_schema);
+    report.config = subject
+        .config
+        .clone()
+        .unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
+    for tool in manifest.tools.iter().chain(&manifest.prompts) {
+        report.problems_of(&tool.name, lint::unclear(tool));
+    }
+    let source = Source {
+        name: manifest.name.clone(),
+        origin: place.origin(),
+        sha256: None,
+        grants,
+        limits: limits(&manifest.name, &subject.bytes),
+        config: report.config.clone(),
+        exclude: Vec::new(),
+    };
+    let gate = place.gate(Some(source), None).await?;
+    for failure in gate.catalog().failures() {
+        report.problems_of(&failure.pack, failure.problems.clone());
+    }
+    let mut known = Known::new(WORKSPACE);
+    for named in manifest.tools.iter().chain(&manifest.prompts) {
+        if cancel.is_cancelled() {
+            break;
+        }
+        call(&gate, &named.name, &mut known, cancel, report).await;
+    }
+    gate.flush().await;
+    Ok(())
+}
+
+/// What its calls may use. Only a component that is built in has more than others, and not one that takes its name.
+fn limits(name: &str, bytes: &[u8]) -> Limits {
+    match builtin::component(name) {
+        Some(own) if own == bytes => builtin::limits(name),
+        _ => Limits::default(),
+    }
+}
+
+/// Settings for a component that wants some.
+pub(super) fn settings(schema: Option<&Value>) -> Map<String, Value> {
+    let maker = Maker {
+        fill: Fill::Required,
+        known: &Known::new(WORKSPACE),
+    };
+    match schema.map(|schema| maker.make(schema)) {
+        Some(Value::Object(settings)) => settings,
+        _ => Map::new(),
+    }
+}
+
+/// Calls a tool with as little as it takes, and with everything that it takes.
+async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, report: &mut Report) {
+    let catalog = gate.catalog();
+    let Some(tool) = catalog
+        .find(name)
+        .or_else(|| catalog.find_prompt(name))
+        .map(Arc::clone)
+    else {
+        // The pack was not loaded, which is told.
+        return;
+    };
+    let output = match jsonschema::validator_for(&Value::Object(tool.spec.output_schema.clone())) {
+        Ok(output) => output,
+        Err(err) => {
+            report.problem(Finding::new(
+                name,
+                format!("its output schema is no JSON Schema: {err}"),
+            ));
+            return;
+        }
+    };
+    let mut before = None;
+    for fill in Fill::ALL {
+        match arguments(&tool, fill, known) {
+            Ok(arguments) if before.as_ref() == Some(&arguments) => {}
+            Ok(arguments) => {
+                before = Some(arguments.clone());
+                let ended = place::call(gate, name, arguments.clone(), cancel).await;
+                // One that was given up says nothing of the tool.
+                if let Some(ended) = ended.filter(|_| !cancel.is_cancelled()) {
+                    note(name, arguments, ended, &output, known, report);
+                }
+            }
+            Err(finding) => report.problem(finding),
+        }
+    }
+}
+
+/// Notes what became of a call.
+fn note(
+    name: &str,
+    arguments: Map<String, Value>,
+    (result, duration_ms): Ended,
+    output: &Validator,
+    known: &mut Known,
+    report: &mut Report,
+) {
+    let outcome = match &result {
+        Ok(reply) => {
+            known.learn(&Value::Object(reply.structured()));
+            "ok".to_owned()
+        }
+        Err(err) => err.code.clone(),
+    };
+    report.calls.push(Called {
+        tool: name.to_owned(),
+        arguments: Value::Object(arguments),
+        outcome,
+        duration_ms,
+    });
+    answer::faults(name, &result, output)
+        .into_iter()
+        .for_each(|fault| report.problem(fault));
+    answer::note(name, &result)
+        .into_iter()
+        .for_each(|note| report.note(note));
+}
+
+/// Arguments that a tool takes.
+fn arguments(tool: &ToolEntry, fill: Fill, known: &Known) -> Result<Map<String, Value>, Finding> {
+    let schema = Value::Object(tool.spec.input_schema.clone());
+    let made = Maker { fill, known }.make(&schema);
+    if let Some(err) = tool
+        .arguments()
+        .and_then(|arguments| arguments.iter_errors(&made).next())
+    {
+        let why = format!("it was not called, because no arguments could be made up: {err}");
+        return Err(Finding::new(&tool.spec.name, why)
+            .remedy("give values that it takes as `examples` in the schema"));
+    }
+    match made {
+        Value::Object(arguments) => Ok(arguments),
+        _ => Ok(Map::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_a_built_in_name_has_no_more_time_than_others() {
+        let own = builtin::component("conductor").unwrap();
+        assert_eq!(limits("conductor", own), builtin::limits("conductor"));
+        assert_ne!(limits("conductor", own), Limits::default());
+        assert_eq!(limits("conductor", b"something else"), Limits::default());
+        assert_eq!(limits("unknown", own), Limits::default());
+    }
+}

@@ -1,0 +1,146 @@
+//! A host of one component's own, in a folder that is thrown away.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde_json::{Map, Value};
+use tollgate_components::packs::{self, Catalog, Haste, Loader, Origin, Selection, Tables};
+use tollgate_components::policies;
+use tollgate_core::deadline::Cancel;
+use tollgate_gate::{Answers, Call, Caller, Gate, Generation, Reply};
+use tollgate_sandbox::progress::Progress;
+use tollgate_sandbox::workspaces::{Registration, Workspaces};
+use tollgate_sdk::permit::GitTerms;
+use tollgate_sdk::{GitAccess, TestCommand, ToolError, WorkspaceInfo};
+
+use crate::config::Config;
+use crate::host::{Authority, Site};
+
+/// What its workspace is called.
+pub(super) const WORKSPACE: &str = "default";
+
+/// A data directory, a workspace and a component.
+pub(super) struct Place {
+    site: Site,
+    workspaces: Workspaces,
+    component: PathBuf,
+}
+
+/// What comes of a call, and how many milliseconds it took.
+pub(super) type Ended = (Result<Reply, ToolError>, f64);
+
+impl Place {
+    /// Makes one in a folder that is empty. Without programs none is started, whatever a component is granted.
+    pub(super) fn make(
+        folder: &Path,
+        bytes: &[u8],
+        authority: Authority,
+        programs: bool,
+    ) -> anyhow::Result<Place> {
+        let (files, data) = (folder.join("workspace"), folder.join("data"));
+        std::fs::create_dir(&files).with_context(|| format!("{} cannot be made", files.display()))?;
+        let component = folder.join("component.wasm");
+        #[allow(clippy::disallowed_methods, reason = "the folder was made for it")]
+        std::fs::write(&component, bytes)
+            .with_context(|| format!("{} cannot be written", component.display()))?;
+        let workspaces = Workspaces::open([workspace(&files)], authority.umask, &data)
+            .map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
+        let authority = Authority {
+            environment: authority.environment.filter(|_| programs),
+            cache_dir: None,
+            ..authority
+        };
+        Ok(Place {
+            site: Site::open(&data, authority)?,
+            workspaces,
+            component,
+        })
+    }
+
+    pub(super) fn loader(&self) -> &Loader {
+        self.site.loader()
+    }
+
+    /// Where the component is.
+    pub(super) fn origin(&self) -> Origin {
+        Origin::File(self.component.clone())
+    }
+
+    /// A gate with a pack behind it, or the host's own tools and a policy before them. The catalog says what
+    /// did not load.
+    pub(super) async fn gate(
+        &self,
+        pack: Option<packs::Source>,
+        policy: Option<policies::Source>,
+    ) -> anyhow::Result<Gate> {
+        let selection = Selection {
+            core: policy.is_some(),
+            ..Selection::default()
+        };
+        let (packs, policies) = (Vec::from_iter(pack), Vec::from_iter(policy));
+        let loader = self.loader();
+        let catalog = Catalog::load(
+            loader,
+            &self.workspaces,
+            packs,
+            policies,
+            &selection,
+            (Tables::Migrate, Haste::Whole),
+        )
+        .await;
+        let config = Config::default();
+        let generation = Generation {
+            catalog: Arc::new(catalog),
+            envelopes: config.envelope.settings(),
+            workspaces: self.workspaces.clone(),
+        };
+        self.site.gate(&config, generation)
+    }
+}
+
+/// Everything is allowed in it, because nothing is in it.
+fn workspace(path: &Path) -> Registration {
+    Registration {
+        path: path.to_owned(),
+        info: WorkspaceInfo {
+            name: WORKSPACE.to_owned(),
+            write_prefixes: vec![".".to_owned()],
+            git: Some(GitAccess::Write),
+            tests: vec![TestCommand {
+                name: "default".to_owned(),
+                argv: vec!["true".to_owned()],
+            }],
+        },
+        git: GitTerms::default(),
+    }
+}
+
+/// A call as a client would make it, given up when the check's time is over. A prompt is one too; `None` if there is
+/// none of the name.
+pub(super) async fn call(
+    gate: &Gate,
+    name: &str,
+    arguments: Map<String, Value>,
+    cancel: &Cancel,
+) -> Option<Ended> {
+    let call = Call {
+        tool: name.to_owned(),
+        arguments,
+        malformed: Vec::new(),
+        envelope: None,
+        caller: Caller {
+            client: Some("tollgate packs check".to_owned()),
+            connection: gate.new_connection(),
+            ..Caller::default()
+        },
+        cancel: cancel.clone(),
+        progress: Progress::default(),
+        answers: Answers::default(),
+    };
+    let outcome = match gate.catalog().find_prompt(name) {
+        Some(_) => gate.prompt(call).await?,
+        None => gate.call(call).await.ok()?,
+    };
+    Some((outcome.result, outcome.duration.as_secs_f64() * 1_000.0))
+}

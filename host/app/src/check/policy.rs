@@ -1,0 +1,123 @@
+//! A policy: its manifest, its settings, and verdicts on calls of the host's own tools.
+
+use serde_json::{Map, Value, json};
+use tollgate_components::packs::Grants;
+use tollgate_components::policies::{LIMITS, Manifest, Mode, Phase, Source};
+use tollgate_core::deadline::Cancel;
+use tollgate_sdk::ToolError;
+
+use super::pack::settings;
+use super::place::{self, Ended, Place};
+use super::report::{Called, Finding, Report};
+
+/// What it judges: a call that reads, and one that changes something.
+const JUDGED: &[(&str, &str)] = &[
+    ("envelope_list", "{}"),
+    ("envelope_open", r#"{"label": "check"}"#),
+];
+/// The code of a call that a policy could not judge, and what its context says of one that said so itself.
+const FAILED: &str = "POLICY_FAILED";
+const CANNOT_JUDGE: &str = "cannot_judge";
+/// Finds out everything about a policy.
+pub(super) async fn check(
+    place: &Place,
+    manifest: &Manifest,
+    grants: Grants,
+    config: Option<Map<String, Value>>,
+    cancel: &Cancel,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let name = manifest.name.as_str();
+    report.name = Some(name.to_owned());
+    report.version = Some(manifest.version.clone());
+    report.config_schema.clone_from(&manifest.config_schema);
+    let is_made_up = config.is_none();
+    report.config = config.unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
+    let source = source(place, name, grants, report.config.clone());
+    let gate = place.gate(None, Some(source)).await?;
+    let problems: Vec<String> = gate
+        .catalog()
+        .policies()
+        .failures()
+        .flat_map(|unloaded| unloaded.problems.clone())
+        .collect();
+    if problems.is_empty() {
+        for (tool, arguments) in JUDGED {
+            let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+            let ended = place::call(&gate, tool, arguments.clone(), cancel).await;
+            if let Some(ended) = ended.filter(|_| !cancel.is_cancelled()) {
+                judged(name, is_made_up, (tool, arguments), ended, report);
+            }
+        }
+    }
+    let table = format!("[policies.{name}.config]");
+    for problem in problems {
+        if is_made_up && problem.starts_with(&table) {
+            report.note(without_settings(name, &problem));
+        } else {
+            report.problem(Finding::new(name, problem));
+        }
+    }
+    gate.flush().await;
+    Ok(())
+}
+
+/// The policy before every tool, with all that it asks for.
+fn source(place: &Place, name: &str, grants: Grants, config: Map<String, Value>) -> Source {
+    Source {
+        name: name.to_owned(),
+        origin: place.origin(),
+        sha256: None,
+        mode: Mode::Enforce,
+        fail_open: false,
+        phase: Phase::Both,
+        tools: Vec::new(),
+        order: 0,
+        grants,
+        limits: LIMITS,
+        config,
+    }
+}
+
+/// Notes what became of a call. Any verdict will do; none at all will not.
+fn judged(
+    name: &str,
+    is_made_up: bool,
+    (tool, arguments): (&str, Map<String, Value>),
+    (result, duration_ms): Ended,
+    report: &mut Report,
+) {
+    let refusal = result.as_ref().err();
+    report.calls.push(Called {
+        tool: tool.to_owned(),
+        arguments: Value::Object(arguments),
+        outcome: refusal.map_or_else(|| "let through".to_owned(), |err| format!("denied {}", err.code)),
+        duration_ms,
+    });
+    let Some(err) = refusal else {
+        return;
+    };
+    let says_so = err.context.get("cause") == Some(&json!(CANNOT_JUDGE));
+    match err.code.as_str() {
+        FAILED if says_so && is_made_up => report.note(without_settings(name, &err.message)),
+        FAILED => report.problem(failed(name, tool, err)),
+        _ if err.remediation.is_empty() => {
+            let silent = format!(
+                "its denial {} of {tool} does not say what the caller can do",
+                err.code
+            );
+            report.problem(Finding::new(name, silent).remedy("give the denial a remediation"));
+        }
+        _ => {}
+    }
+}
+
+fn failed(name: &str, tool: &str, err: &ToolError) -> Finding {
+    let failed = Finding::new(name, format!("it did not judge {tool}: {}", err.message));
+    failed.remedy("`--log tollgate=debug` shows what happened")
+}
+
+fn without_settings(name: &str, problem: &str) -> Finding {
+    let told = format!("settings that were made up from its schema are not enough: {problem}");
+    Finding::new(name, told).remedy("give real ones with --settings")
+}

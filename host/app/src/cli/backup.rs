@@ -1,0 +1,94 @@
+//! `tollgate backup` and `tollgate restore`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::ensure;
+use clap::Args;
+use serde_json::json;
+use tollgate::config::Config;
+use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_store::backup;
+use tollgate_store::data_dir::{DATABASE, DataDir};
+use tollgate_store::ledger::key::PublicKey;
+
+use super::{Global, out};
+
+/// Hosts may run: the database is copied as of one moment, checked, and signed.
+#[derive(Debug, Args)]
+pub(super) struct Backup {
+    /// A folder that is not there yet
+    dir: PathBuf,
+}
+
+/// The backup is checked as a whole before anything is changed.
+#[derive(Debug, Args)]
+pub(super) struct Restore {
+    /// A folder that `tollgate backup` made
+    dir: PathBuf,
+    /// Replace the data directory that is there; it is kept beside, under another name
+    #[arg(long)]
+    force: bool,
+    /// The public key that must have signed the backup, as `tollgate backup` printed it; can be given more than once
+    /// [default: the one in the backup]
+    #[arg(long, value_name = "KEY")]
+    public_key: Vec<PublicKey>,
+}
+
+impl Backup {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let config = Config::load(global.config.as_deref())?;
+        let data = DataDir::existing(&config.data_dir(global.data_dir.as_deref())?)?;
+        ensure!(
+            data.has(DATABASE),
+            "there is no ledger in {}; no host has worked there",
+            data.path().display()
+        );
+        let made = backup::backup(&data, &self.dir, SystemClock.now_ms())?;
+        if global.json {
+            out::print_json(&json!(made));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let key = made
+            .head
+            .seal
+            .as_ref()
+            .map_or("", |seal| seal.public_key.as_str());
+        out::print(&format!(
+            "{} has {} files with {} KiB; {} rows of the ledger hold together up to {}:{}\nsigned with the public key {key}; keep \
+             that elsewhere, for `tollgate restore --public-key`",
+            made.path.display(),
+            made.files,
+            made.bytes.div_ceil(1024),
+            made.rows,
+            made.head.head.seq,
+            made.head.head.hash,
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Restore {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let config = Config::load(global.config.as_deref())?;
+        let target = config.data_dir(global.data_dir.as_deref())?;
+        let now = SystemClock.now_ms();
+        let restored = backup::restore(&self.dir, &target, &self.public_key, self.force, now)?;
+        if global.json {
+            out::print_json(&json!(restored));
+            return Ok(ExitCode::SUCCESS);
+        }
+        out::print(&format!(
+            "{} is as of {}: {} rows of the ledger hold together up to {}:{}",
+            restored.path.display(),
+            restored.made_at,
+            restored.rows,
+            restored.head.head.seq,
+            restored.head.head.hash,
+        ));
+        if let Some(before) = &restored.before {
+            out::print(&format!("what was there is in {}", before.display()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,150 @@
+//! What adding a pack and adding a policy have in common: getting the component, and granting what it asks for.
+
+use anyhow::{bail, ensure};
+use clap::Args;
+use tollgate::host::Site;
+use tollgate_components::builtin;
+use tollgate_components::packs::{self, Grants, Inspection, Wanted};
+use tollgate_core::hash::sha256_hex;
+
+use super::utf8;
+
+/// A component to be added.
+#[derive(Debug, Args)]
+pub(super) struct Component {
+    /// A path, or an address that starts with https://
+    pub(super) source: String,
+    /// The SHA-256 it must have; needed for an address
+    #[arg(long, value_name = "HEX", value_parser = sha256)]
+    sha256: Option<String>,
+    /// Grant it something: workspaces=NAME,… process=NAME,… budgets=NAME,… ledger artifacts, or all that it
+    /// asks for
+    #[arg(long = "grant", value_name = "GRANT|all")]
+    grants: Vec<String>,
+    /// Change the source, the hash and the grants of one that is there
+    #[arg(long)]
+    pub(super) replace: bool,
+    /// Take whatever is in the file at each start, for a component you are building
+    #[arg(long)]
+    pub(super) no_pin: bool,
+}
+
+impl Component {
+    /// The component, and its source as the configuration says it.
+    pub(super) async fn bytes(&self, site: &Site) -> anyhow::Result<(String, Vec<u8>)> {
+        check_scheme(&self.source)?;
+        let is_url = self.source.contains("://");
+        if !is_url {
+            let path = std::path::absolute(&self.source)?;
+            let bytes = packs::read(&path)
+                .map_err(|why| anyhow::anyhow!("{}: {why}{}", path.display(), builtin_meant(&self.source)))?;
+            self.check_hash(&bytes)?;
+            return Ok((utf8(&path)?, bytes));
+        }
+        ensure!(!self.no_pin, "what comes from another machine is always pinned");
+        if let Some(sha256) = &self.sha256 {
+            let bytes = site
+                .loader()
+                .downloads()
+                .get_or_fetch(&self.source, sha256)
+                .await?;
+            return Ok((self.source.clone(), bytes));
+        }
+        let found = sha256_hex(&packs::fetch(&self.source).await?);
+        bail!(
+            "its SHA-256 is {found}; if that is what its author published, add --sha256 {found} (nothing was changed)"
+        )
+    }
+
+    fn check_hash(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let found = sha256_hex(bytes);
+        let is_wanted = self
+            .sha256
+            .as_ref()
+            .is_none_or(|pin| pin.eq_ignore_ascii_case(&found));
+        ensure!(
+            is_wanted,
+            "its SHA-256 is {found}, which is not the one you gave; nothing was changed"
+        );
+        Ok(())
+    }
+
+    /// The hash to pin, if one is.
+    pub(super) fn pin(&self, inspection: &Inspection) -> Option<String> {
+        (!self.no_pin).then(|| inspection.sha256.clone())
+    }
+
+    /// What it is granted: by the flags, and by the table that is there.
+    pub(super) fn granted(
+        &self,
+        there: Option<&Grants>,
+        name: &str,
+        inspection: &Inspection,
+    ) -> anyhow::Result<Grants> {
+        let mut grants = there.filter(|_| self.replace).cloned().unwrap_or_default();
+        let mut flags = Grants::default();
+        let mut problems = Vec::new();
+        for flag in self.grants.iter().filter(|flag| *flag != "all") {
+            problems.extend(flags.add(flag).err());
+            problems.extend(grants.add(flag).err());
+        }
+        problems.dedup();
+        let unasked = inspection.unasked(&flags);
+        problems.extend(
+            unasked
+                .iter()
+                .map(|grant| format!("{name} does not ask for {grant}")),
+        );
+        ensure!(
+            problems.is_empty(),
+            "{}; nothing was changed",
+            problems.join("; ")
+        );
+        if self.grants.iter().any(|flag| flag == "all") {
+            inspection.grant_all(&mut grants);
+        }
+        Ok(grants)
+    }
+
+    /// The flags that grant what is missing.
+    pub(super) fn again(&self, command: &str, missing: &[Wanted]) -> String {
+        let lines: Vec<&str> = missing.iter().map(|wanted| wanted.line.as_str()).collect();
+        let flags = lines.iter().map(|line| {
+            let flag = line
+                .trim_start_matches("grants.")
+                .replace([' ', '"', '[', ']'], "");
+            format!(" --grant {}", flag.trim_end_matches("=true"))
+        });
+        let flags: String = flags.collect();
+        format!("  tollgate {command} add {}{flags}", self.source)
+    }
+}
+
+/// Refuses addresses that nothing is downloaded from.
+pub(super) fn check_scheme(source: &str) -> anyhow::Result<()> {
+    let Some((scheme, rest)) = source.split_once("://") else {
+        return Ok(());
+    };
+    ensure!(
+        scheme == "https",
+        "{source} cannot be downloaded: components come over https only; write https://{rest}, or download it and name the \
+         file"
+    );
+    Ok(())
+}
+
+/// The built-in component that somebody may have meant, as the end of a sentence.
+pub(super) fn builtin_meant(name: &str) -> String {
+    let all = || builtin::policies().chain(builtin::names());
+    match tollgate_core::text::nearest(name, all()) {
+        Some(near) => format!("; did you mean the built-in {near}?"),
+        None => String::new(),
+    }
+}
+
+fn sha256(text: &str) -> Result<String, String> {
+    let is_hash = text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit());
+    is_hash
+        .then(|| text.to_ascii_lowercase())
+        .ok_or_else(|| "a SHA-256 is 64 hex digits".to_owned())
+}

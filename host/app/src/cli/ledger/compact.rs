@@ -1,0 +1,76 @@
+//! `tollgate ledger compact`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use serde_json::json;
+use tollgate_store::liveness;
+
+use super::{Global, open};
+use crate::cli::out;
+
+/// Longest time that hosts may wait for the database: less than a call that writes has.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Room that must be left on the disk beside what is written.
+const RESERVE: u64 = 16 << 20;
+
+/// Give room back that pruning left free in the file. Beside hosts that run it takes at most a second, or changes nothing
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Compact {
+    /// Only say how much is free in the file
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Compact {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let opened = open(global)?;
+        let free = opened.session.free_bytes()?;
+        if self.dry_run {
+            if global.json {
+                out::print_json(&json!({ "dry_run": true, "free_bytes": free }));
+            } else {
+                out::print(&format!("{} KiB are free in the file", free >> 10));
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        let used = u64::try_from(opened.session.pages()?).unwrap_or_default() * tollgate_store::storage::PAGE;
+        let room = opened.data.free_bytes().context("the disk cannot be looked at")?;
+        // The new file is written twice: to a place for temporary files, and to the log beside the database.
+        ensure!(
+            room > used * 2 + RESERVE,
+            "the disk has {} MiB free, and writing the database anew takes up to {}; make room first",
+            room >> 20,
+            (used * 2 + RESERVE) >> 20
+        );
+        let hosts = liveness::hosts_alive(&opened.data)?;
+        drop(opened.session);
+        let patience = (!hosts.is_empty()).then_some(PATIENCE);
+        let compacted = opened.database.compact(patience);
+        let compacted = compacted.with_context(|| match hosts.len() {
+            0 => "the database was not compacted".to_owned(),
+            hosts => format!(
+                "{hosts} hosts work on this data directory; stop them, or try again when they are idle"
+            ),
+        })?;
+        let freed = compacted.before.saturating_sub(compacted.after);
+        if global.json {
+            out::print_json(&json!({
+                "dry_run": false,
+                "before_bytes": compacted.before,
+                "after_bytes": compacted.after,
+                "freed_bytes": freed,
+            }));
+        } else {
+            out::print(&format!(
+                "freed {} KiB: the database had {} KiB and has {}",
+                freed >> 10,
+                compacted.before >> 10,
+                compacted.after >> 10
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

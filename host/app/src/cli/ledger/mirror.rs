@@ -1,0 +1,33 @@
+//! `tollgate ledger mirror`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use tollgate_store::ledger::mirror;
+
+use super::{Global, open};
+use crate::cli::out;
+
+/// Write the files of the mirror anew
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Mirror {}
+
+impl Mirror {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let opened = open(global)?;
+        let rebuilt = mirror::Mirror::open(&opened.data)?.rebuild(&opened.session)?;
+        if global.json {
+            out::print_json(&json!(rebuilt));
+        } else {
+            let place = opened.data.path().join("ledger");
+            out::print(&format!(
+                "{} operations in {} files in {}",
+                rebuilt.rows,
+                rebuilt.files,
+                place.display()
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

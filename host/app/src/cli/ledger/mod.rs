@@ -1,0 +1,153 @@
+//! `tollgate ledger`: looking into the ledger and keeping it, without leaving a row in it.
+
+mod compact;
+mod export;
+mod mirror;
+mod prune;
+mod query;
+mod report;
+mod tail;
+mod verify;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tollgate::config::Config;
+use tollgate_store::data_dir::{DATABASE, DataDir};
+use tollgate_store::storage::{Database, SaidByPolicy, Session, StoredOperation};
+
+use super::{Global, out};
+
+/// Operations that are read at once.
+const PAGE: u32 = 500;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Ledger {
+    /// Show the last operations
+    Tail(tail::Tail),
+    /// Show the operations that fit, newest first
+    Query(query::Query),
+    /// Tell what happened in an envelope
+    Report(report::Report),
+    /// Check that no row was changed, removed, inserted or replaced
+    Verify(verify::Verify),
+    /// Print every operation as a line of JSON, and the head of the chain last
+    Export(export::Export),
+    /// Remove what is older than is kept, as hosts do every hour
+    Prune(prune::Prune),
+    /// Give room back that pruning left free in the file of the database
+    Compact(compact::Compact),
+    /// Write the files of the mirror anew
+    Mirror(mirror::Mirror),
+}
+
+impl Ledger {
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        match self {
+            Ledger::Tail(tail) => tail.run(global).await,
+            Ledger::Query(query) => query.run(global),
+            Ledger::Report(report) => report.run(global),
+            Ledger::Verify(verify) => verify.run(global),
+            Ledger::Export(export) => export.run(global),
+            Ledger::Prune(prune) => prune.run(global),
+            Ledger::Compact(compact) => compact.run(global),
+            Ledger::Mirror(mirror) => mirror.run(global),
+        }
+    }
+}
+
+/// An opened ledger.
+pub(super) struct Opened {
+    pub(super) config: Config,
+    pub(super) data: DataDir,
+    pub(super) database: Database,
+    /// For reading.
+    pub(super) session: Session,
+}
+
+pub(super) fn open(global: &Global) -> anyhow::Result<Opened> {
+    let config = Config::load(global.config.as_deref())?;
+    let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
+    let database = Database::open(&data.database()).context("the database cannot be used")?;
+    let session = database.read_session()?;
+    Ok(Opened {
+        config,
+        data,
+        database,
+        session,
+    })
+}
+
+/// An opened ledger that a host has worked in. A directory without one is a mistake in typing more often than a ledger
+/// without rows, and nothing is made there.
+fn open_used(global: &Global) -> anyhow::Result<Opened> {
+    let config = Config::load(global.config.as_deref())?;
+    let data_dir = config.data_dir(global.data_dir.as_deref())?;
+    let is_used = data_dir.exists() && DataDir::existing(&data_dir)?.has(DATABASE);
+    anyhow::ensure!(
+        is_used,
+        "there is no ledger in {}: no host has worked there; --data-dir names another directory",
+        data_dir.display()
+    );
+    open(global)
+}
+
+/// Says why a table has no rows, where a person reads it.
+fn tell_none(is_empty: bool, wanted: &str, data: &DataDir) {
+    if is_empty {
+        out::warn(&format!("no {wanted} in {}", data.path().display()));
+    }
+}
+
+/// Columns of a table of operations.
+const TITLES: &[&str] = &[
+    "SEQ", "TIME", "TOOL", "ACTOR", "OUTCOME", "MS", "ENVELOPE", "VERDICTS",
+];
+
+/// Which verdicts a table shows.
+#[derive(Debug, Args)]
+struct Shown {
+    /// Show all verdicts of policies, those that let the call pass, too
+    #[arg(long)]
+    verdicts: bool,
+    /// Only operations that this policy judged, with all it said
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+}
+
+impl Shown {
+    /// The verdicts on an operation, as far as they are shown.
+    fn verdicts(&self, operation: &StoredOperation) -> String {
+        let is_shown = |said: &&SaidByPolicy| match &self.policy {
+            Some(policy) => said.policy == *policy,
+            None => self.verdicts || said.verdict != "pass",
+        };
+        let said = operation.verdicts.iter().filter(is_shown);
+        said.map(SaidByPolicy::in_short).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn cells(operation: &StoredOperation, shown: &Shown) -> Vec<String> {
+    let outcome = match (operation.success, &operation.error_code) {
+        (Some(true), _) => "ok",
+        (Some(false), Some(code)) => code,
+        (Some(false), None) => "failed",
+        (None, _) => "unknown",
+    };
+    vec![
+        operation.seq.to_string(),
+        operation.timestamp.clone(),
+        operation.tool.clone(),
+        operation.actor.clone().unwrap_or_default(),
+        outcome.to_owned(),
+        format!("{:.3}", operation.duration_ms),
+        operation.envelope_id.clone().unwrap_or_default(),
+        shown.verdicts(operation),
+    ]
+}
+
+fn line(operation: &StoredOperation) -> String {
+    json!(operation).to_string()
+}

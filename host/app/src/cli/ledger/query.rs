@@ -1,0 +1,74 @@
+//! `tollgate ledger query`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use tollgate_store::storage::OperationFilter;
+
+use super::{Global, Shown, TITLES, cells, line, open, tell_none};
+use crate::cli::{out, time};
+
+/// Show the operations that fit, newest first
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Query {
+    #[arg(long, value_name = "ID")]
+    envelope: Option<String>,
+    #[arg(long)]
+    pack: Option<String>,
+    #[arg(long)]
+    tool: Option<String>,
+    #[arg(long)]
+    actor: Option<String>,
+    /// Only those that were refused or failed
+    #[arg(long)]
+    failed: bool,
+    /// Only those that failed in this way
+    #[arg(long, value_name = "HASH")]
+    fingerprint: Option<String>,
+    /// Since when: `30m`, `24h`, `7d`, or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<String>,
+    /// Until when, the same way
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<String>,
+    #[arg(short = 'n', long, default_value_t = 50)]
+    limit: u32,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+impl Query {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let limit = self.limit;
+        let opened = open(global)?;
+        let operations = opened.session.operations(&self.filter(), limit)?;
+        if global.json {
+            operations
+                .iter()
+                .all(|operation| out::try_print_json(&line(operation)));
+        } else {
+            let rows: Vec<Vec<String>> = operations
+                .iter()
+                .map(|operation| cells(operation, &self.shown))
+                .collect();
+            out::print(&out::table(TITLES, &rows));
+            tell_none(rows.is_empty(), "operation fits", &opened.data);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn filter(&self) -> OperationFilter {
+        OperationFilter {
+            envelope_id: self.envelope.clone(),
+            pack: self.pack.clone(),
+            tool: self.tool.clone(),
+            actor: self.actor.clone(),
+            success: self.failed.then_some(false),
+            failure_fingerprint: self.fingerprint.clone(),
+            since: self.since.clone(),
+            until: self.until.clone(),
+            policy: self.shown.policy.clone(),
+            ..OperationFilter::default()
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `tollgate ledger report`
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_gate::core_tools;
+use tollgate_store::storage::EnvelopeFilter;
+
+use super::{Global, open};
+use crate::cli::out;
+
+/// Tell what happened in an envelope
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Report {
+    /// Which one [default: the newest]
+    envelope: Option<String>,
+}
+
+impl Report {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let session = open(global)?.session;
+        session.begin_read()?;
+        let envelope = match &self.envelope {
+            Some(id) => session
+                .envelope(id)?
+                .with_context(|| format!("there is no envelope {id}; `tollgate envelopes` lists them"))?,
+            None => session.envelopes(&EnvelopeFilter::default(), 1)?.pop().context(
+                "there is no envelope yet; operations outside of any are in `tollgate ledger tail`",
+            )?,
+        };
+        let report = core_tools::report(&session, envelope, SystemClock.boot_ms())?;
+        session.commit()?;
+        if global.json {
+            out::print_json(&json!(report));
+        } else {
+            out::print(&report.text);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

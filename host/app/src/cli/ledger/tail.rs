@@ -1,0 +1,109 @@
+//! `tollgate ledger tail`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tollgate_store::storage::{OperationFilter, Session, StoredOperation};
+
+use super::{Global, Opened, PAGE, Shown, TITLES, cells, line, open, tell_none};
+use crate::cli::out::{self, Table};
+
+/// How often `-f` looks for new rows.
+const FOLLOW: Duration = Duration::from_millis(200);
+/// How wide columns are at least when rows are to follow.
+const WIDTHS: &[usize] = &[6, 24, 24, 12, 24, 9, 30, 0];
+
+/// Show the last operations
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Tail {
+    /// How many
+    #[arg(short = 'n', long, default_value_t = 20)]
+    lines: u32,
+    /// Go on with new ones as they come, from every host of the data directory
+    #[arg(short, long)]
+    follow: bool,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+impl Tail {
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let Opened { session, data, .. } = open(global)?;
+        session.begin_read()?;
+        let mut last = session.head()?.seq;
+        let filter = OperationFilter {
+            policy: self.shown.policy.clone(),
+            ..OperationFilter::default()
+        };
+        let mut operations = session.operations(&filter, self.lines)?;
+        session.commit()?;
+        operations.reverse();
+        let rows: Vec<Vec<String>> = operations
+            .iter()
+            .map(|operation| cells(operation, &self.shown))
+            .collect();
+        let least = if self.follow { WIDTHS } else { &[] };
+        let printer = Printer {
+            table: (!global.json).then(|| Table::fit(TITLES, &rows, least)),
+            shown: &self.shown,
+        };
+        if !global.json && !self.follow {
+            tell_none(rows.is_empty(), "call was recorded yet", &data);
+        }
+        let mut goes_on = printer.head() && printer.rows(&operations);
+        let mut interrupted = signal(SignalKind::interrupt())?;
+        let mut terminated = signal(SignalKind::terminate())?;
+        while self.follow && goes_on {
+            tokio::select! {
+                _ = interrupted.recv() => break,
+                _ = terminated.recv() => break,
+                () = tokio::time::sleep(FOLLOW) => {}
+            }
+            goes_on = out::is_open() && printer.news(&session, &mut last)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Prints rows, and says whether anybody still reads them.
+struct Printer<'a> {
+    /// Without one, rows are lines of JSON.
+    table: Option<Table<'a>>,
+    shown: &'a Shown,
+}
+
+impl Printer<'_> {
+    fn head(&self) -> bool {
+        self.table
+            .as_ref()
+            .is_none_or(|table| out::try_print(&table.head()))
+    }
+
+    fn rows(&self, operations: &[StoredOperation]) -> bool {
+        operations.iter().all(|operation| match &self.table {
+            Some(table) => out::try_print(&table.line(&cells(operation, self.shown))),
+            None => out::try_print_json(&line(operation)),
+        })
+    }
+
+    /// Rows since the last look.
+    fn news(&self, session: &Session, last: &mut i64) -> anyhow::Result<bool> {
+        loop {
+            let filter = OperationFilter {
+                after: Some(*last),
+                policy: self.shown.policy.clone(),
+                ..OperationFilter::default()
+            };
+            let operations = session.operations(&filter, PAGE)?;
+            let Some(newest) = operations.last() else {
+                return Ok(true);
+            };
+            *last = newest.seq;
+            if !self.rows(&operations) {
+                return Ok(false);
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `tollgate ledger verify`
+
+use std::io::{BufRead as _, BufReader};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde::Deserialize;
+use serde_json::json;
+use tollgate_store::ledger::head::ExportedHead;
+use tollgate_store::ledger::key::{LedgerKey, PublicKey};
+use tollgate_store::storage::{Broken, Head, Session, Verified};
+
+use super::{Global, open_used};
+use crate::cli::out;
+
+/// Check that no row was changed, removed, inserted or replaced, and that nothing was added that could do so
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Verify {
+    /// What `ledger export` printed before: a file whose last line is the head, or SEQ:HASH
+    #[arg(long, value_name = "FILE|SEQ:HASH")]
+    head: Option<String>,
+    /// The public key that the head and the anchors must be signed with; can be given more than once
+    /// [default: the head's, or else the data directory's]
+    #[arg(long, value_name = "KEY")]
+    public_key: Vec<PublicKey>,
+}
+
+/// A line of an export.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Head { head: ExportedHead },
+    Row(Head),
+}
+
+impl Verify {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let opened = open_used(global)?;
+        let exported = self.head.as_deref().map(read_head).transpose()?;
+        let mut keys = self.public_key.clone();
+        if let Some(exported) = &exported {
+            match exported.check(&self.public_key) {
+                Ok(key) => keys.extend(key),
+                Err(err) => bail!("the exported head proves nothing: {err}"),
+            }
+        }
+        // A signed head brings the key to trust along. The data directory's own could have been replaced
+        // by whoever forged anchors.
+        if keys.is_empty() {
+            keys.extend(LedgerKey::find(&opened.data)?.map(|key| key.public()));
+        }
+        let mut verified = opened
+            .session
+            .verify(exported.as_ref().map(|exported| &exported.head), &keys)?;
+        if let (Some(exported), Some(file)) = (&exported, &self.head)
+            && verified
+                .broken
+                .as_ref()
+                .is_some_and(|broken| broken.seq == exported.head.seq)
+            && let Some(broken) = first_difference(&opened.session, file)?
+        {
+            verified.broken = Some(broken);
+        }
+        let is_whole = verified.broken.is_none();
+        if global.json {
+            out::print_json(&json!(verified));
+        } else {
+            let text = tell(&verified, exported.as_ref());
+            let is_empty = is_whole && verified.rows == 0 && verified.pruned == 0;
+            out::print(&match is_empty {
+                true => format!(
+                    "the ledger in {} is empty: no call was recorded yet",
+                    opened.data.path().display()
+                ),
+                false => text,
+            });
+        }
+        Ok(if is_whole {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
+    if let Some(broken) = &verified.broken {
+        let others = verified.around.iter().filter(|fault| **fault != broken.what);
+        let lines = std::iter::once(broken.to_string()).chain(others.cloned());
+        let text = lines.collect::<Vec<_>>().join("\n");
+        return tollgate_core::text::clean_lines(&text);
+    }
+    let mut text = format!(
+        "{} rows hold together; the head is {}:{}",
+        verified.rows, verified.head.seq, verified.head.hash
+    );
+    if verified.pruned > 0 {
+        text.push_str(&format!(
+            "\n{} rows were pruned, under signed anchors",
+            verified.pruned
+        ));
+    }
+    if let (Some(exported), Some(pruned)) = (exported, verified.pruned_before_head) {
+        text.push_str(&format!(
+            "\nnothing before the exported head {} was changed",
+            exported.head.seq
+        ));
+        let before = exported.seal.as_ref().map_or(0, |seal| seal.pruned);
+        if pruned > before {
+            text.push_str(&format!("; {} rows were pruned since", pruned - before));
+        }
+    }
+    text
+}
+
+/// A head from a file, or as SEQ:HASH.
+fn read_head(text: &str) -> anyhow::Result<ExportedHead> {
+    if let Some((seq, hash)) = text.split_once(':')
+        && let Ok(seq) = seq.parse()
+    {
+        let hash = hash.to_ascii_lowercase();
+        check_hash(&hash)?;
+        return Ok(ExportedHead {
+            head: Head { seq, hash },
+            seal: None,
+        });
+    }
+    let mut last = None;
+    for line in lines(text)? {
+        if let Line::Head { head } = line? {
+            check_hash(&head.head.hash)?;
+            last = Some(head);
+        }
+    }
+    last.with_context(|| {
+        format!("{text} has no head; it is the last line that `tollgate ledger export` prints")
+    })
+}
+
+/// Half a hash is a mistake in typing, and no sign that history was rewritten.
+fn check_hash(hash: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "the head's hash has 64 hex digits, and {hash:?} has not; nothing was checked"
+    );
+    Ok(())
+}
+
+/// The lines of an export's file.
+fn lines(file: &str) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Line>>> {
+    #[allow(clippy::disallowed_methods, reason = "the user names the file")]
+    let opened = std::fs::File::open(file).with_context(|| format!("{file} cannot be read"))?;
+    let file = file.to_owned();
+    Ok(BufReader::new(opened)
+        .lines()
+        .filter(|line| line.as_ref().map_or(true, |line| !line.trim().is_empty()))
+        .enumerate()
+        .map(move |(number, line)| {
+            let line = line.with_context(|| format!("{file} cannot be read"))?;
+            serde_json::from_str(&line)
+                .with_context(|| format!("{file}:{}: not a line of an export", number + 1))
+        }))
+}
+
+/// The first row that is not as it was exported, if the file has rows.
+fn first_difference(session: &Session, file: &str) -> anyhow::Result<Option<Broken>> {
+    if !std::path::Path::new(file).exists() {
+        return Ok(None);
+    }
+    for line in lines(file)? {
+        if let Line::Row(row) = line?
+            && let Some(hash) = session.hash_of(row.seq)?
+            && hash != row.hash
+        {
+            return Ok(Some(Broken {
+                seq: row.seq,
+                what: "the row is not the one that was exported: it was replaced, and history from it on rewritten".to_owned(),
+            }));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,144 @@
+//! The log on standard error: what is in it, and that nothing in it steers a terminal or tells what calls hold.
+
+use std::io::{IsTerminal as _, Write};
+use std::sync::OnceLock;
+
+use tollgate_core::text;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::format::debug_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
+
+use super::{Global, LogFormat, out};
+
+/// Set to `1`, libraries log whatever the filter says, whole requests with arguments and results included.
+const CONTENT: &str = "TOLLGATE_LOG_CONTENT";
+
+/// Under this name a server tells what it does of its own, such as where it listens.
+const NOTICE: &str = "tollgate::notice";
+/// The filter when nothing is said.
+const DEFAULT: &str = "warn,tollgate::notice=info";
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// If notices are lines of JSON, as the rest of the log is.
+static IS_JSON: OnceLock<bool> = OnceLock::new();
+
+/// Reads what is to be logged. A word that is no level would be taken for the name of a module, and nothing be logged.
+pub(super) fn filter(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Ok(DEFAULT.to_owned());
+    }
+    let is_level = |word: &str| LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level));
+    let is_plain = |word: &&str| !word.contains(['=', '[', ']', '{', '}']);
+    let mut words = text.split(',').map(str::trim).filter(is_plain);
+    if let Some(word) = words.find(|word| !is_level(word)) {
+        return Err(format!(
+            "{word:?} is no level; write {}, or MODULE=LEVEL",
+            LEVELS.join(", ")
+        ));
+    }
+    EnvFilter::try_new(text).map_err(|err| err.to_string())?;
+    Ok(text.to_owned())
+}
+
+/// Tells the operator of a server something that is no problem, in the form that the log has.
+pub(super) fn notice(text: &str) {
+    if !tracing::enabled!(target: NOTICE, Level::INFO) {
+        return;
+    }
+    if IS_JSON.get().copied().unwrap_or_default() {
+        tracing::info!(target: NOTICE, "{text}");
+    } else {
+        out::warn(text);
+    }
+}
+
+/// Begins to log. Nobody may be reading any more: a line that cannot be written is dropped, and nothing else happens.
+pub(super) fn to_stderr(global: &Global) {
+    let filter = EnvFilter::new(global.log.as_deref().unwrap_or(DEFAULT));
+    let _ = IS_JSON.set(matches!(global.log_format, LogFormat::Json));
+    let has_content = std::env::var(CONTENT).is_ok_and(|value| value == "1");
+    let quiet = filter_fn(move |metadata| has_content || is_free_of_content(metadata));
+    let log = tracing_subscriber::registry().with(filter);
+    let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
+    match global.log_format {
+        LogFormat::Text => {
+            // Fields are cleaned one by one, because the line has colours of its own.
+            let fields = debug_fn(|writer, field, value| {
+                let value = text::clean(&format!("{value:?}"));
+                match field.name() {
+                    "message" => write!(writer, "{value} "),
+                    name => write!(writer, "{name}={value} "),
+                }
+            });
+            let layer = layer
+                .fmt_fields(fields)
+                .with_ansi(std::io::stderr().is_terminal())
+                .with_writer(std::io::stderr);
+            log.with(layer.with_filter(quiet)).init();
+        }
+        LogFormat::Json => log
+            .with(
+                layer
+                    .json()
+                    .with_writer(|| Escaped(std::io::stderr()))
+                    .with_filter(quiet),
+            )
+            .init(),
+    }
+}
+
+/// Whether something is logged without what calls hold. This program's own lines are written so; libraries print at
+/// `debug` and `trace` whatever passes them, and rmcp at `info` the notifications and names of sessions.
+fn is_free_of_content(metadata: &Metadata<'_>) -> bool {
+    let library = metadata.target().split("::").next().unwrap_or_default();
+    let most = if library == "tollgate" || library.starts_with("tollgate_") {
+        Level::TRACE
+    } else if library == "rmcp" {
+        // Its warnings print the errors that it answers, and those hold arguments and results.
+        Level::ERROR
+    } else {
+        Level::INFO
+    };
+    *metadata.level() <= most
+}
+
+/// Lines of JSON without characters that a terminal obeys.
+struct Escaped<W>(W);
+
+impl<W: Write> Write for Escaped<W> {
+    /// Each line comes in one piece.
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let json = String::from_utf8_lossy(line);
+        self.0.write_all(text::escape_json(&json).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_would_log_nothing_is_refused() {
+        for text in [
+            "warn",
+            "OFF",
+            "warn,tollgate=debug",
+            "tollgate_gate=trace",
+            DEFAULT,
+        ] {
+            assert_eq!(filter(text).as_deref(), Ok(text));
+        }
+        assert_eq!(filter("").as_deref(), Ok(DEFAULT));
+        for text in ["verbose", "tollgate", "warn,loud", "tollgate=loud", "warn,"] {
+            assert!(filter(text).is_err(), "{text}");
+        }
+    }
+}

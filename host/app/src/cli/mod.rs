@@ -1,0 +1,475 @@
+//! The command line: one file for each command.
+
+mod backup;
+mod call;
+mod clients;
+mod component;
+mod doctor;
+mod envelopes;
+mod examples;
+mod file;
+mod healthcheck;
+mod init;
+mod ledger;
+mod log;
+mod new;
+mod out;
+mod packs;
+mod policies;
+mod reload;
+mod serve;
+mod shell;
+mod stats;
+mod tokens;
+mod tools;
+mod variables;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+use tollgate::config::Config;
+use tollgate::doctor as examined;
+use tollgate::host::{self, Authority, Choice, Site};
+use tollgate_components::packs::{Catalog, Haste, Selection, Tier, compile};
+use tollgate_core::clock::{self, Clock as _, SystemClock};
+use tollgate_core::text;
+use tollgate_gate::Gate;
+use tollgate_gate::core_tools;
+use tollgate_mcp::Schemas;
+use tollgate_sandbox::process::{self, Environment};
+use tollgate_sandbox::workspaces::{self, Registration, Workspaces};
+
+use variables::Variables;
+
+/// An MCP server that hosts tool packs as sandboxed WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tollgate",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+struct Global {
+    /// The configuration file [default: tollgate/tollgate.toml in the user's configuration directory]
+    #[arg(long, global = true, env = "TOLLGATE_CONFIG", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(path))]
+    config: Option<PathBuf>,
+    /// The data directory: database, keys, compiled components [default: tollgate in the user's data directory]
+    #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
+    data_dir: Option<PathBuf>,
+    /// Keep compiled components in this directory [default: the data directory]
+    #[arg(long, global = true, env = "TOLLGATE_CACHE_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
+    cache_dir: Option<PathBuf>,
+    /// Register a directory under a name for packs to read, or move a configured one; may be repeated
+    #[arg(long = "workspace", global = true, env = "TOLLGATE_WORKSPACE", value_name = "NAME=PATH",
+        value_parser = workspace)]
+    workspaces: Vec<(String, PathBuf)>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// How the log on standard error is written
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_LOG_FORMAT",
+        default_value = "text",
+        value_name = "FORMAT"
+    )]
+    log_format: LogFormat,
+    /// What is logged: off, error, warn, info, debug, trace, or directives such as `tollgate=debug` [default: warn, and
+    /// what a server does of its own]
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_LOG",
+        value_name = "FILTER",
+        value_parser = log::filter
+    )]
+    log: Option<String>,
+    /// The user's own umask.
+    #[arg(skip)]
+    umask: u32,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve MCP over standard input and output, or over HTTP
+    Serve(serve::Serve),
+    /// Make one call through the gate and print its result
+    Call(call::Call),
+    /// Show the tools
+    Tools(tools::Tools),
+    /// Show packs, add and remove them
+    #[command(subcommand)]
+    Packs(packs::Packs),
+    /// Show policies, add and remove them, try them on cases and on recorded calls
+    #[command(subcommand, alias = "policy")]
+    Policies(policies::Policies),
+    /// Write a configuration to start from
+    Init(init::Init),
+    /// Make a crate to start from
+    #[command(subcommand)]
+    New(new::New),
+    /// Check everything, and say how to fix what is wrong
+    Doctor(doctor::Doctor),
+    /// Connect MCP clients: find them, add Tollgate to them, try what they see
+    #[command(subcommand)]
+    Clients(clients::Clients),
+    /// Read, check, export and prune the ledger
+    #[command(subcommand)]
+    Ledger(ledger::Ledger),
+    /// Show the envelopes
+    Envelopes(envelopes::Envelopes),
+    /// Show how often each tool was called, how long it took, and how it failed
+    Stats(stats::Stats),
+    /// Copy the data directory while hosts run
+    Backup(backup::Backup),
+    /// Make a data directory of a backup
+    Restore(backup::Restore),
+    /// Say by the exit code whether a server works
+    #[command(name = "healthcheck")]
+    HealthCheck(healthcheck::HealthCheck),
+    /// Make and revoke bearer tokens of a server over HTTP
+    #[command(subcommand)]
+    Tokens(tokens::Tokens),
+    /// Print what a shell completes commands with
+    Completions(shell::Completions),
+    /// Write the manual's pages
+    Man(shell::Manual),
+    /// Compile a component from standard input to standard output
+    #[command(name = compile::SUBCOMMAND, hide = true)]
+    CompileComponent(compile::Flags),
+    /// Run the program that standard input names, and leave nothing of it behind
+    #[command(name = process::SUBCOMMAND, hide = true)]
+    SuperviseProgram,
+}
+
+/// Which tools exist and are listed.
+#[derive(Debug, Clone, Args)]
+struct Filters {
+    /// Load only these packs, `core` being the host's own tools
+    #[arg(long, value_delimiter = ',', value_name = "PACK,…", env = "TOLLGATE_PACKS")]
+    packs: Vec<String>,
+    /// Have only tools that match a pattern; they are listed whatever their tier
+    #[arg(long, value_delimiter = ',', value_name = "GLOB,…", env = "TOLLGATE_TOOLS")]
+    tools: Vec<String>,
+    /// Have no tools that match a pattern
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "GLOB,…",
+        env = "TOLLGATE_EXCLUDE_TOOLS"
+    )]
+    exclude_tools: Vec<String>,
+    /// Have only tools that read
+    #[arg(long, env = "TOLLGATE_READ_ONLY")]
+    read_only: bool,
+    /// Up to which tier tools are listed; the others can still be called [default: core]
+    #[arg(long, env = "TOLLGATE_TIER")]
+    tier: Option<Tier>,
+    /// List only tool_search, tool_describe and tool_call, through which all others are found and called
+    #[arg(long, env = "TOLLGATE_COMPACT")]
+    compact: bool,
+    /// List tools with their whole schemas of arguments and results; otherwise `tool_describe` shows those
+    #[arg(long, env = "TOLLGATE_OUTPUT_SCHEMAS")]
+    output_schemas: bool,
+}
+
+impl Filters {
+    /// The detail of listed schemas.
+    fn schemas(&self, config: &Config) -> Schemas {
+        if self.output_schemas || config.server.output_schemas {
+            Schemas::Whole
+        } else {
+            Schemas::Brief
+        }
+    }
+
+    /// The flags over the configuration.
+    fn choice(&self, config: &Config) -> anyhow::Result<Choice> {
+        for pattern in self.tools.iter().chain(&self.exclude_tools) {
+            globset::Glob::new(pattern).with_context(|| format!("{pattern:?} is no tool pattern"))?;
+        }
+        Ok(Choice {
+            packs: self.packs.clone(),
+            selection: Selection {
+                core: self.packs.is_empty() || self.packs.iter().any(|pack| pack == core_tools::PACK),
+                tools: self.tools.clone(),
+                exclude: self.exclude_tools.clone(),
+                read_only: self.read_only || config.server.read_only,
+                tier: self.tier.or(config.server.tier),
+                compact: self.compact || config.server.compact,
+            },
+        })
+    }
+}
+
+/// Runs the command line.
+pub(crate) fn main() -> ExitCode {
+    // Whatever this process creates is its user's alone, the database too.
+    let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let parsed = command().try_get_matches().and_then(|matches| {
+        let variables = Variables::of(&command(), &matches);
+        Ok((Cli::from_arg_matches(&matches)?, variables))
+    });
+    let (mut cli, variables) = match parsed {
+        Ok(parsed) => parsed,
+        Err(said) => return help(&said),
+    };
+    cli.global.umask = umask.as_raw_mode();
+    log::to_stderr(&cli.global);
+    let result = match cli.command {
+        Command::CompileComponent(flags) => compile::run_child(&flags).map(|()| ExitCode::SUCCESS),
+        Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
+        command => runtime(&command, &cli.global)
+            .context("the runtime could not be started")
+            .and_then(|runtime| runtime.block_on(run(command, &cli.global))),
+    };
+    let result = result.and_then(|code| out::finish().map(|()| code));
+    result.unwrap_or_else(|err| {
+        out::error(&err);
+        variables.named_in(&format!("{err:#}")).for_each(|name| {
+            out::warn(&format!("that value comes from the variable {name}"));
+        });
+        if let Some(remedy) = examined::remedy(err.as_ref()) {
+            out::warn(remedy);
+        }
+        ExitCode::from(2)
+    })
+}
+
+/// The runtime that a command needs. One client on two pipes has a single worker: with more, each message wakes a second
+/// one that finds nothing to do, and a reply crosses from one to the other. Guests run elsewhere in any case.
+fn runtime(command: &Command, global: &Global) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if matches!(command, Command::Serve(serve) if serve.is_over_stdio(global)) {
+        builder.worker_threads(1);
+    }
+    builder.enable_all().build()
+}
+
+/// The whole command line.
+fn command() -> clap::Command {
+    examples::with_examples(Cli::command())
+}
+
+/// Prints help, the version, or what is wrong with the command line.
+fn help(said: &clap::Error) -> ExitCode {
+    if said.use_stderr() {
+        // It repeats what was typed, or what a variable holds.
+        out::refuse(&said.render().to_string());
+        if let Some(name) = variables::behind(&command(), said) {
+            out::warn(&format!("that value comes from the variable {name}"));
+        }
+        return ExitCode::from(2);
+    }
+    out::is_written(said.print());
+    match out::finish() {
+        Ok(()) => u8::try_from(said.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from),
+        Err(err) => {
+            out::error(&err);
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
+    outlive_file_limits();
+    match command {
+        Command::Serve(serve) => serve.run(global).await,
+        Command::Call(call) => call.run(global).await,
+        Command::Tools(tools) => tools.run(global).await,
+        Command::Packs(packs) => packs.run(global).await,
+        Command::Policies(policies) => policies.run(global).await,
+        Command::Init(init) => init.run(global),
+        Command::New(new) => new.run(global),
+        Command::Doctor(doctor) => doctor.run(global).await,
+        Command::Clients(clients) => clients.run(global).await,
+        Command::Ledger(ledger) => ledger.run(global).await,
+        Command::Envelopes(envelopes) => envelopes.run(global),
+        Command::Stats(stats) => stats.run(global),
+        Command::Backup(backup) => backup.run(global),
+        Command::Restore(restore) => restore.run(global),
+        Command::HealthCheck(check) => check.run(global),
+        Command::Tokens(tokens) => tokens.run(global),
+        Command::Completions(completions) => Ok(completions.run()),
+        Command::Man(manual) => manual.run(),
+        Command::CompileComponent(flags) => compile::run_child(&flags).map(|()| ExitCode::SUCCESS),
+        Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Writing past a limit on the size of files fails then, like writing to a full disk, and does not end the
+/// process. Programs that packs start have the system's own way again, because no handler outlives `exec`.
+fn outlive_file_limits() {
+    let kind = SignalKind::from_raw(nix::libc::SIGXFSZ);
+    if let Err(err) = signal(kind) {
+        tracing::warn!(%err, "a limit on the size of files would end this process");
+    }
+}
+
+/// Opens the gate, and says which packs it does without.
+async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
+    let gate = open_in(global, config, choice, Haste::Described).await?;
+    log_state(&gate.catalog());
+    Ok(gate)
+}
+
+/// Says which packs are not there, and which tools are others than the operator accepted.
+fn log_state(catalog: &Catalog) {
+    for failure in catalog.failures() {
+        tracing::error!("{failure}");
+    }
+    for unloaded in catalog.policies().failures() {
+        tracing::error!("{unloaded}; what it judges is refused, unless it may fail open");
+    }
+    for change in catalog.changes() {
+        tracing::warn!(
+            "{change}; `tollgate packs accept {}` if that is right",
+            change.pack
+        );
+    }
+    for change in catalog.policy_changes() {
+        tracing::warn!(
+            "{change}; `tollgate policies accept {}` if that is right",
+            change.policy
+        );
+    }
+}
+
+/// Opens the gate with everything loaded, as the flags and the configuration say.
+async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
+    open_in(global, config, choice, Haste::Whole).await
+}
+
+async fn open_in(global: &Global, config: &Config, choice: &Choice, haste: Haste) -> anyhow::Result<Gate> {
+    let data_dir = config.data_dir(global.data_dir.as_deref())?;
+    let workspaces = workspaces(global, config, &data_dir)?;
+    let authority = authority(global, config)?;
+    host::open_in(config, &data_dir, authority, workspaces, choice, haste).await
+}
+
+/// Opens the data directory, with nothing loaded into it.
+fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
+    Site::open(
+        &config.data_dir(global.data_dir.as_deref())?,
+        authority(global, config)?,
+    )
+}
+
+/// What this process may do for a host.
+fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
+    Ok(Authority {
+        executable: std::env::current_exe().context("this program does not know its own file")?,
+        environment: Some(Environment::new(|name| std::env::var(name).ok())),
+        umask: global.umask,
+        cache_dir: global.cache_dir.clone().or_else(|| config.cache_dir.clone()),
+    })
+}
+
+/// Opens the directories that packs may use.
+fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Result<Workspaces> {
+    let here = std::env::current_dir().context("the current directory is gone")?;
+    let nothing_named = config.workspaces.is_empty() && global.workspaces.is_empty();
+    if nothing_named && workspaces::overlap(&here, data_dir) {
+        tracing::warn!(
+            "the data directory is here, so the current directory is no workspace; name one with --workspace"
+        );
+        return Ok(Workspaces::default());
+    }
+    Workspaces::open(registrations(global, config)?, global.umask, data_dir)
+        .map_err(|problems| anyhow::anyhow!("{}", problems.join("\n")))
+}
+
+/// The directories that flags and configuration name.
+fn registrations(global: &Global, config: &Config) -> anyhow::Result<Vec<Registration>> {
+    let here = std::env::current_dir().context("the current directory is gone")?;
+    Ok(config.registrations(&global.workspaces, &here))
+}
+
+/// A time, or so long before now, as the ledger writes it.
+fn time(text: &str) -> Result<String, String> {
+    clock::since(text, SystemClock.now_ms())
+        .ok_or_else(|| "no time; write 30m, 24h, 7d, 2w, or 2026-11-21T06:00:00Z".to_owned())
+}
+
+/// A path of this system. Programs elsewhere name the same directory in another way.
+fn path(path: PathBuf) -> Result<PathBuf, String> {
+    let text = path.to_string_lossy();
+    let mut letters = text.chars();
+    let is_drive = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic())
+        && letters.next() == Some(':')
+        && matches!(letters.next(), Some('\\' | '/'));
+    if is_drive || text.starts_with("\\\\") {
+        return Err("that is a path of Windows; in WSL, C:\\code is /mnt/c/code".to_owned());
+    }
+    Ok(path)
+}
+
+/// `NAME=PATH`.
+fn workspace(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, place)) if text::is_name(name) && !place.is_empty() => {
+            Ok((name.to_owned(), path(place.into())?))
+        }
+        _ => Err("write NAME=PATH, the name in letters, digits, `-`, `_` and `.`".to_owned()),
+    }
+}
+
+/// The names that there are instead of one that is not, as the end of a sentence.
+fn there_are<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    match text::nearest(name, known.iter().copied()) {
+        Some(near) => format!("; did you mean {near}?"),
+        None if known.is_empty() => "; it has none".to_owned(),
+        None => format!("; it has {}", known.join(", ")),
+    }
+}
+
+/// A path as text, which configuration files are.
+fn utf8(path: &Path) -> anyhow::Result<String> {
+    let text = path.to_str();
+    Ok(text
+        .with_context(|| format!("{} is not UTF-8, which these files are", path.display()))?
+        .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::available_parallelism;
+
+    use super::*;
+
+    /// Threads that a command line's runtime has for its tasks.
+    fn workers(args: &[&str]) -> usize {
+        let nowhere = ["tollgate", "--config", "/dev/null"];
+        let cli = Cli::try_parse_from(nowhere.iter().chain(args)).unwrap();
+        let runtime = runtime(&cli.command, &cli.global).unwrap();
+        runtime.metrics().num_workers()
+    }
+
+    #[test]
+    fn one_client_on_pipes_has_one_worker_and_servers_have_the_machine() {
+        assert_eq!(workers(&["serve"]), 1);
+        let cores = available_parallelism().unwrap().get();
+        assert_eq!(workers(&["serve", "--http", "8765"]), cores);
+    }
+}

@@ -1,0 +1,117 @@
+//! `tollgate packs check`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Map, Value};
+use tollgate::check::{self, Report, Subject};
+use tollgate::config::Config;
+use tollgate_components::packs;
+
+use crate::cli::{self, Global, file, out};
+
+/// Longest arguments that a line shows, in characters.
+const SHOWN: usize = 60;
+
+/// It runs in a data directory and a workspace that are thrown away, with all that it asks for. Each tool is called
+/// with arguments that are made up from its schema: with as few as it takes, and with all.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Check {
+    /// The component: a pack, or a policy
+    file: PathBuf,
+    /// Its settings, as its `config` table has them [default: made up from their schema]
+    #[arg(long, value_name = "JSON|@FILE")]
+    settings: Option<String>,
+    /// Let it run the programs that it asks for, as this user; otherwise none is started
+    #[arg(long)]
+    programs: bool,
+    /// How long everything may take together
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    time: u64,
+}
+
+impl Check {
+    /// Exit code 1 if something is wrong with it.
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let bytes =
+            packs::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?;
+        let subject = Subject {
+            bytes,
+            config: self.settings.as_deref().map(settings).transpose()?,
+            programs: self.programs,
+            time: Duration::from_secs(self.time),
+        };
+        let folder = tempfile::Builder::new()
+            .prefix("tollgate-check-")
+            .tempdir()
+            .context("nothing can be written where temporary files go")?;
+        let report = check::check(
+            subject,
+            folder.path(),
+            cli::authority(global, &Config::default())?,
+        )
+        .await?;
+        if global.json {
+            out::print_json(&serde_json::to_value(&report)?);
+        } else {
+            out::print(&tell(&report));
+            let found = report.problems.iter().chain(&report.notes);
+            found.for_each(|finding| out::warn(&finding.to_string()));
+        }
+        Ok(if report.problems.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+fn settings(argument: &str) -> anyhow::Result<Map<String, Value>> {
+    let text = match argument.strip_prefix('@') {
+        Some(path) => file::read(path.as_ref())?,
+        None => argument.to_owned(),
+    };
+    serde_json::from_str(&text).context("the settings are not a JSON object")
+}
+
+/// What was done, and what came of it.
+fn tell(report: &Report) -> String {
+    let rows: Vec<Vec<String>> = report
+        .calls
+        .iter()
+        .map(|called| {
+            let arguments = called.arguments.to_string();
+            let shown: String = arguments.chars().take(SHOWN).collect();
+            let cut = if shown.len() < arguments.len() { "…" } else { "" };
+            vec![
+                called.tool.clone(),
+                called.outcome.clone(),
+                format!("{:.1}", called.duration_ms),
+                shown + cut,
+            ]
+        })
+        .collect();
+    let what = match (report.kind, &report.name) {
+        (Some(kind), Some(name)) => {
+            format!("{kind} {name} {}", report.version.as_deref().unwrap_or_default())
+        }
+        (Some(kind), None) => kind.to_owned(),
+        (None, _) => "no component of this host".to_owned(),
+    };
+    let calls = match rows.len() {
+        0 => String::new(),
+        _ => out::table(&["CALL", "OUTCOME", "MS", "WITH"], &rows) + "\n",
+    };
+    let verdict = match (report.problems.len(), report.notes.len()) {
+        (0, 0) => "nothing is wrong with it".to_owned(),
+        (0, notes) => format!("nothing is wrong with it, {notes} to look at"),
+        (problems, notes) => format!("wrong with it: {problems}; to look at: {notes}"),
+    };
+    format!(
+        "{what}, {} bytes, sha256 {}\n{calls}{verdict}",
+        report.bytes, report.sha256
+    )
+}

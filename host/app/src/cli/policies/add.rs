@@ -1,0 +1,185 @@
+//! `tollgate policies add`
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use tollgate::config::edit::{self, Entry, Section};
+use tollgate::config::{Config, PolicyConfig};
+use tollgate::host::{Choice, Site};
+use tollgate_components::builtin;
+use tollgate_components::packs::{Grants, Inspection, policy_owner};
+use tollgate_gate::core_tools;
+
+use crate::cli::component::Component;
+use crate::cli::packs::{accept, tell};
+use crate::cli::{self, Global, file, out};
+
+/// A policy asks, you grant. Without the grants that it asks for, and if it would not load with these settings,
+/// nothing is changed. Servers that run take it over by themselves, and from then on it judges.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Add {
+    #[command(flatten)]
+    component: Component,
+    /// Your name for it [default: its own]
+    #[arg(long, value_parser = name)]
+    name: Option<String>,
+    /// Its settings: JSON, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    settings: Option<String>,
+    /// The tools it judges [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "GLOB,…")]
+    tools: Vec<String>,
+    /// Lower ones judge first [default: 100]
+    #[arg(long)]
+    order: Option<i64>,
+    /// Only record what it says, and stop nothing
+    #[arg(long)]
+    audit: bool,
+}
+
+impl Add {
+    /// Exit code 1 if it asks for more than it is granted.
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let path = Config::file(global.config.as_deref())?;
+        let text = file::read(&path)?;
+        let config = Config::parse(&text, &path)?;
+        let site = cli::site(global, &config)?;
+        let (source, bytes) = self.bytes(&site).await?;
+        let inspection = site.loader().inspect(&bytes).await;
+        let name = self.name(&source, &inspection)?;
+        let Some(grants) = self.granted(&config, &name, &inspection)? else {
+            return Ok(ExitCode::FAILURE);
+        };
+        let entry = Entry {
+            section: Section::Policies,
+            name: name.clone(),
+            source,
+            sha256: self
+                .component
+                .pin(&inspection)
+                .filter(|_| self.builtin().is_none()),
+            grants,
+            settings: self.keys()?,
+        };
+        let with = edit::with(&text, &entry, self.component.replace)?;
+        let before = config;
+        let config =
+            Config::parse(&with, &path).context("the result would not load, so nothing was changed")?;
+        try_out(global, &site, &config, &name).await?;
+        file::reconfigure(global, &path, &before, &with, &config)?;
+        // Whoever adds it has just looked at it.
+        accept(site.database(), &policy_owner(&name))?;
+        if global.json {
+            out::print_json(&json!({ "added": name, "sha256": inspection.sha256, "config": path }));
+        } else {
+            out::print(&format!("added [policies.{name}] to {}", path.display()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Its own name, if it is built in. Without `builtin:` a file of that name goes first.
+    fn builtin(&self) -> Option<&str> {
+        let source = self.component.source.as_str();
+        let is_own = || builtin::policy(source).is_some() && !Path::new(source).exists();
+        source
+            .strip_prefix("builtin:")
+            .or_else(|| is_own().then_some(source))
+    }
+
+    /// The component, and its source as the configuration says it.
+    async fn bytes(&self, site: &Site) -> anyhow::Result<(String, Vec<u8>)> {
+        let Some(own) = self.builtin() else {
+            return self.component.bytes(site).await;
+        };
+        let bytes = builtin::policy(own).with_context(|| {
+            let all: Vec<&str> = builtin::policies().collect();
+            format!("there is no built-in policy {own}; there are {}", all.join(", "))
+        })?;
+        Ok((format!("builtin:{own}"), bytes.to_vec()))
+    }
+
+    /// What it is granted. `None` if that is not enough, which is told.
+    fn granted(
+        &self,
+        config: &Config,
+        name: &str,
+        inspection: &Inspection,
+    ) -> anyhow::Result<Option<Grants>> {
+        if self.builtin().is_some() {
+            // It has what it asks for.
+            return Ok(Some(Grants::default()));
+        }
+        let there = config.policies.get(name).map(PolicyConfig::grants);
+        let grants = self.component.granted(there, name, inspection)?;
+        let missing = inspection.missing(&grants);
+        if missing.is_empty() {
+            return Ok(Some(grants));
+        }
+        out::print(&tell(inspection));
+        out::warn(&format!(
+            "{name} asks for more than it is granted, so nothing was changed. To add it with all of it:"
+        ));
+        out::warn(&self.component.again("policies", &missing));
+        Ok(None)
+    }
+
+    /// The operator's name for it, if it can be a policy at all.
+    fn name(&self, source: &str, inspection: &Inspection) -> anyhow::Result<String> {
+        let is_pack = inspection.problems.is_empty() && !inspection.is_policy();
+        ensure!(
+            !is_pack,
+            "{source} is a pack; add it with: tollgate packs add {source} (nothing was changed)"
+        );
+        match inspection.name().filter(|_| inspection.problems.is_empty()) {
+            Some(own) => Ok(self.name.clone().unwrap_or_else(|| own.to_owned())),
+            None => bail!(
+                "{source} cannot be a policy here: {}",
+                inspection.problems.join("; ")
+            ),
+        }
+    }
+
+    /// What the flags say beside source and grants.
+    fn keys(&self) -> anyhow::Result<Vec<(&'static str, Value)>> {
+        let settings = self.settings.as_deref().map(file::object).transpose();
+        let settings: Option<Map<String, Value>> = settings.context("the settings are not a JSON object")?;
+        let tools = (!self.tools.is_empty()).then(|| json!(self.tools));
+        let keys = [
+            ("tools", tools),
+            ("order", self.order.map(Value::from)),
+            ("mode", self.audit.then(|| json!("audit"))),
+            ("config", settings.map(Value::from)),
+        ];
+        Ok(keys
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect())
+    }
+}
+
+/// Loads all policies as the next start will, because they share names and tables, and refuses one that would not judge.
+/// Packs have no part in that.
+async fn try_out(global: &Global, site: &Site, config: &Config, name: &str) -> anyhow::Result<()> {
+    let data_dir = config.data_dir(global.data_dir.as_deref())?;
+    let workspaces = cli::workspaces(global, config, &data_dir)?;
+    let choice = Choice {
+        packs: vec![core_tools::PACK.to_owned()],
+        ..Choice::default()
+    };
+    let loaded = site.load(config, workspaces, &choice).await?;
+    let mut failures = loaded.catalog.policies().failures();
+    match failures.find(|failure| failure.policy == name) {
+        Some(failure) => bail!("{failure}; nothing was changed"),
+        None => Ok(()),
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let is_name = tollgate_core::text::is_name(text);
+    is_name
+        .then(|| text.to_owned())
+        .ok_or_else(|| "a name has letters, digits, `-`, `_` and `.`".to_owned())
+}

@@ -1,0 +1,161 @@
+//! `tollgate policies backtest`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use globset::Glob;
+use serde_json::json;
+use tollgate::config::Config;
+use tollgate::host::{self, Site};
+use tollgate::trial::{self, Missing, Replay};
+
+use crate::cli::{self, Global, file, out};
+
+/// Nothing in the data directory is changed, and hosts may work there meanwhile. Calls are shown to the policy as far
+/// as their arguments were recorded: [artifacts] enabled = true and arguments = true, and results = true for policies
+/// that judge results. Both may hold secrets, and are off unless you switch them on.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Backtest {
+    /// A component, the name of a built-in policy, or one of the configuration, which comes with its settings
+    policy: String,
+    /// Since when: `30m`, `24h`, `7d`, or RFC 3339
+    #[arg(long, default_value = "7d", value_name = "TIME", value_parser = cli::time)]
+    since: String,
+    /// Its settings: JSON, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    settings: Option<String>,
+    /// Only calls of tools that match a pattern
+    #[arg(long, value_delimiter = ',', value_name = "GLOB,…")]
+    tools: Vec<String>,
+    /// How many examples to show of each tool
+    #[arg(long, default_value_t = 3, value_name = "NUMBER")]
+    examples: usize,
+    /// How long everything may take together
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    time: u64,
+}
+
+impl Backtest {
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let config = Config::load(global.config.as_deref())?;
+        let mut source = host::named_policy(&config, &self.policy)?;
+        if let Some(settings) = &self.settings {
+            source.config = file::object(settings).context("the settings are not a JSON object")?;
+        }
+        if !self.tools.is_empty() {
+            for pattern in &self.tools {
+                Glob::new(pattern).with_context(|| format!("{pattern:?} is no tool pattern"))?;
+            }
+            source.tools.clone_from(&self.tools);
+        }
+        let data_dir = config.data_dir(global.data_dir.as_deref())?;
+        let site = Site::frozen(&data_dir, cli::authority(global, &config)?)?;
+        let workspaces = cli::workspaces(global, &config, &data_dir)?;
+        let time = Duration::from_secs(self.time);
+        let replay = trial::replay(
+            &site,
+            &config,
+            &workspaces,
+            source,
+            self.since,
+            self.examples,
+            time,
+        )
+        .await?;
+        if global.json {
+            out::print_json(&json!({ "policy": self.policy, "backtest": replay }));
+        } else {
+            out::print(&tell(&replay));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn tell(replay: &Replay) -> String {
+    let rows: Vec<Vec<String>> = replay
+        .tools
+        .iter()
+        .map(|tool| {
+            let counts = [tool.calls, tool.denied, tool.amended, tool.asked, tool.failed];
+            let times = [tool.median_us, tool.p99_us];
+            let name = std::iter::once(tool.tool.clone());
+            name.chain(counts.iter().chain(&times).map(u64::to_string))
+                .collect()
+        })
+        .collect();
+    let titles = [
+        "TOOL",
+        "CALLS",
+        "DENIED",
+        "AMENDED",
+        "ASKED",
+        "FAILED",
+        "MEDIAN µs",
+        "P99 µs",
+    ];
+    let mut parts = vec![out::table(&titles, &rows)];
+    let examples: Vec<String> = replay
+        .tools
+        .iter()
+        .flat_map(|tool| {
+            let lines = tool.examples.iter();
+            lines.map(|example| {
+                let line = format!(
+                    "{}  {}  {}: {}",
+                    example.timestamp,
+                    example.op_id,
+                    tool.tool,
+                    example.line()
+                );
+                tollgate_core::text::clean(&line)
+            })
+        })
+        .collect();
+    if !examples.is_empty() {
+        parts.push(examples.join("\n"));
+    }
+    parts.push(notes(replay).join("\n"));
+    parts.join("\n\n")
+}
+
+/// What the table does not say.
+fn notes(replay: &Replay) -> Vec<String> {
+    let calls: u64 = replay.tools.iter().map(|tool| tool.calls).sum();
+    let mut notes = vec![format!("{calls} calls since {} were shown to it.", replay.since)];
+    let missing: u64 = replay.missing.values().sum();
+    if missing > 0 {
+        let why = replay
+            .missing
+            .iter()
+            .map(|(why, count)| format!("  {count} {}", why.phrase()));
+        notes.push(format!("{missing} calls could not be shown to it:"));
+        notes.extend(why);
+    }
+    if replay.without_result > 0 {
+        notes.push(format!(
+            "Of {} calls it did not see the result, which was not recorded or is not the tool's own.",
+            replay.without_result
+        ));
+    }
+    let too_slow: u64 = replay.tools.iter().map(|tool| tool.too_slow).sum();
+    if too_slow > 0 {
+        notes.push(format!(
+            "For {too_slow} calls it took longer than its time limit; a host would have denied them."
+        ));
+    }
+    if replay.not_judged > 0 {
+        notes.push(format!(
+            "{} other calls are of tools or phases that it does not judge.",
+            replay.not_judged
+        ));
+    }
+    if replay.missing.contains_key(&Missing::NotRecorded) {
+        notes.push(
+            "To record arguments from now on, which may hold secrets: [artifacts] enabled = true, arguments = true"
+                .to_owned(),
+        );
+    }
+    notes
+}

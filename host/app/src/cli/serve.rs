@@ -1,0 +1,178 @@
+//! `tollgate serve`
+
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::sync::watch;
+use tollgate::config::{Caps, Config, Server};
+use tollgate::watch::Watch;
+use tollgate_components::packs::Haste;
+use tollgate_gate::Gate;
+use tollgate_gate::telemetry::{Exporter, Queue, Settings};
+use tollgate_mcp::auth::Keyring;
+use tollgate_mcp::{self, Handler, Listing, Listings, Serving};
+
+use super::reload::{self, Reload};
+use super::{Filters, Global, log, out};
+
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Serve HTTP at this address instead, under /mcp: 8765, localhost:8765, 0.0.0.0:8765; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", env = "TOLLGATE_HTTP", value_parser = tollgate::config::address)]
+    http: Option<SocketAddr>,
+    /// Over HTTP, let only the bearers of this file's tokens in; it is made if it is not there
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    filters: Filters,
+}
+
+impl Serve {
+    /// True if one client is served, on standard input and output. Faults of the configuration are reported later.
+    pub(super) fn is_over_stdio(&self, global: &Global) -> bool {
+        let config = || Config::load(global.config.as_deref());
+        self.http.is_none() && config().is_ok_and(|config| config.server.http.is_none())
+    }
+
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let (config, watch) = reload::watched(global)?;
+        let telemetry = config.telemetry.settings(|name| std::env::var(name).ok())?;
+        if telemetry.as_ref().is_some_and(Settings::exposes_headers) {
+            out::warn("the headers of telemetry travel unencrypted");
+        }
+        let site = super::site(global, &config)?;
+        reload::check_start(global, site.data(), &config)?;
+        let workspaces = super::workspaces(global, &config, site.path())?;
+        let choice = self.filters.choice(&config)?;
+        let loaded = site
+            .load_in(&config, workspaces.clone(), &choice, Haste::AtHand)
+            .await?;
+        let is_whole = loaded.catalog.preparing().is_over();
+        if is_whole {
+            super::log_state(&loaded.catalog);
+        }
+        reload::remember_more(&site, &config)?;
+        let mut gate = site.gate(&config, loaded)?;
+        let traced = telemetry.as_ref().is_some_and(|telemetry| telemetry.traces);
+        let queue = traced.then(|| gate.trace());
+        let gate = Arc::new(gate);
+        let listing = Listing::new(&gate.catalog(), self.filters.schemas(&config));
+        if is_whole && listing.tools().is_empty() {
+            out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
+        }
+        let listings = Arc::new(Listings::new(listing));
+        let address = self.http.or(config.server.http);
+        let (bounds, caps) = watch::channel(config.server.limits.caps());
+        let serving = address
+            .map(|address| self.serving(&config.server, address, caps))
+            .transpose()?;
+        let (serving, keeping) = serving.unzip();
+        let catching_up = {
+            let gate = Arc::clone(&gate);
+            tokio::spawn(async move { gate.catch_up().await })
+        };
+        let exporter = telemetry
+            .map(|settings| export(&settings, queue, &gate))
+            .transpose()?;
+        let reload = Reload {
+            global: global.clone(),
+            filters: self.filters,
+            site: Arc::new(site),
+            gate: Arc::clone(&gate),
+            listings: Arc::clone(&listings),
+            bounds,
+            config,
+        };
+        let reloading = tokio::spawn(reload.keep_up(watch, workspaces));
+        let keeping = keeping.flatten().map(|keys| tokio::spawn(keys.keep_up()));
+        serve(serving, &gate, listings).await?;
+        reloading.abort();
+        if let Some(keeping) = keeping {
+            keeping.abort();
+        }
+        // It lets go of the gate, which ends here.
+        let _ = reloading.await;
+        gate.stop();
+        let _ = catching_up.await;
+        gate.flush().await;
+        // Sessions over HTTP end with the host, and with them what their clients left open.
+        gate.end_connections().await;
+        if let Some(exporter) = exporter {
+            exporter.stop().await;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn serving(
+        &self,
+        server: &Server,
+        address: SocketAddr,
+        caps: watch::Receiver<Caps>,
+    ) -> anyhow::Result<(Serving, Option<reload::Keys>)> {
+        let mut auth = server.auth.clone();
+        auth.token_file = self.token_file.clone().or(auth.token_file);
+        // Watched before it is read, so that no change after that goes unnoticed.
+        let mut watch = Watch::new().context("the process cannot be told of changes")?;
+        watch.follow(auth.token_file.iter().cloned().collect());
+        // Not a flag: everybody on the machine sees those.
+        let named = std::env::var("TOLLGATE_TOKEN").ok();
+        let tokens = Keyring::open(auth.token_file.as_deref(), named.as_deref(), |made| {
+            out::warn(&format!("made {} with a new token", made.display()));
+        })?;
+        let tokens = tokens.map(Arc::new);
+        if tokens.is_some() && !address.ip().is_loopback() {
+            out::warn("tokens travel unencrypted; let a proxy speak TLS with other machines");
+        }
+        let keys = tokens.clone().map(|keyring| reload::Keys { keyring, watch });
+        let serving = Serving {
+            address,
+            hosts: server.allowed_hosts.clone(),
+            origins: server.allowed_origins.clone(),
+            tokens,
+            caps,
+            auth,
+        };
+        Ok((serving, keys))
+    }
+}
+
+/// Begins to tell a collector what happens at the gate, as long as that is there.
+fn export(settings: &Settings, queue: Option<Queue>, gate: &Arc<Gate>) -> anyhow::Result<Exporter> {
+    let watched = Arc::downgrade(gate);
+    let figures = move || Some(watched.upgrade()?.figures());
+    Exporter::start(settings, gate.host_id(), queue, figures).context("telemetry cannot be sent")
+}
+
+/// Serves until it is over.
+async fn serve(serving: Option<Serving>, gate: &Arc<Gate>, listings: Arc<Listings>) -> anyhow::Result<()> {
+    let handler = {
+        let gate = Arc::clone(gate);
+        move || Handler::new(Arc::clone(&gate), Arc::clone(&listings))
+    };
+    match serving {
+        Some(serving) => {
+            let gate = Arc::clone(gate);
+            let ready = |bound| log::notice(&format!("serving http://{bound}/mcp"));
+            tollgate_mcp::serve_http(serving, gate, handler, ready).await?;
+        }
+        None => {
+            if std::io::stdin().is_terminal() {
+                log::notice(
+                    "speaking MCP on standard input, which a client does: `tollgate clients add CLIENT` connects one, \
+                     `--http 8765` serves over HTTP, `tollgate call TOOL` makes one call; Ctrl-C ends this",
+                );
+            }
+            let handler = handler();
+            let connection = handler.connection().to_owned();
+            tollgate_mcp::serve_stdio(handler).await?;
+            gate.stop();
+            gate.end_connection(&connection).await;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! `tollgate tokens`
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::{Args, Subcommand};
+use rustix::fs::{FlockOperation, flock};
+use serde_json::json;
+use tollgate::config::Config;
+use tollgate_core::clock::{self, Clock as _, SystemClock};
+use tollgate_core::scopes::{Scope, Scopes};
+use tollgate_mcp::auth::{self, TokenHash, TokenLine, TokenLines};
+use tollgate_sdk::Timestamp;
+
+use super::{Global, file, out};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Tokens {
+    /// Make a token and print it once; only its hash is kept, and servers take it over at once
+    Add(Add),
+    /// Show whose tokens there are, their scopes and when they expire
+    List(List),
+    /// Take a token away; servers end its sessions at once
+    Revoke(Revoke),
+}
+
+#[derive(Debug, Args)]
+struct Place {
+    /// The file of tokens [default: server.auth.token_file of the configuration]
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Add {
+    /// Whose it is: the ledger has token:NAME
+    #[arg(value_parser = name)]
+    name: String,
+    /// read (tools that read), write (all tools), metrics (only /metrics), see-all (operations, envelopes and reports of
+    /// everybody; reads); may be repeated [default: write]
+    #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
+    scopes: Vec<Scope>,
+    /// When it stops: 90d, 24h, or 2027-01-31T00:00:00Z [default: never]
+    #[arg(long, value_name = "TIME", value_parser = end)]
+    expires: Option<i64>,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Revoke {
+    /// Whose it is; a token without a name is of `default`
+    name: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Tokens {
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        match self {
+            Tokens::Add(add) => add.run(global),
+            Tokens::List(list) => list.run(global),
+            Tokens::Revoke(revoke) => revoke.run(global),
+        }
+    }
+}
+
+impl Add {
+    fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let path = self.place.find(global)?;
+        let _lock = lock(&path)?;
+        check(&path)?;
+        let token = auth::new_token().context("the system gives no random numbers")?;
+        let line = TokenLine {
+            name: self.name,
+            hash: TokenHash::of(&token),
+            is_plain: false,
+            scopes: Scopes::of(self.scopes),
+            expires_ms: self.expires,
+        };
+        let text = TokenLines::added(&file::read(&path)?, &line).map_err(anyhow::Error::msg)?;
+        file::replace(&path, &text)?;
+        let expires = line.expires_ms.map(|end| Timestamp::from_ms(end).to_string());
+        if global.json {
+            out::print_json(&json!({
+                "name": line.name,
+                "token": token,
+                "scopes": line.scopes.to_string(),
+                "expires_at": expires,
+                "token_file": path,
+            }));
+            return Ok(ExitCode::SUCCESS);
+        }
+        out::print(&token);
+        let end = expires.map_or_else(|| "never expires".to_owned(), |end| format!("expires at {end}"));
+        out::warn(&format!(
+            "this is {}'s token, with the scope {}; it {end}. It is shown once: {} keeps its hash",
+            line.name,
+            line.scopes,
+            path.display()
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl List {
+    fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let path = self.place.find(global)?;
+        check(&path)?;
+        let read = TokenLines::parse(&file::read(&path)?);
+        let now = SystemClock.now_ms();
+        let expires = |line: &TokenLine| line.expires_ms.map(|end| Timestamp::from_ms(end).to_string());
+        if global.json {
+            let tokens: Vec<_> = read
+                .lines
+                .iter()
+                .map(|line| {
+                    json!({
+                        "name": line.name,
+                        "scopes": line.scopes.to_string(),
+                        "expires_at": expires(line),
+                        "expired": line.is_over(now),
+                        "hashed": !line.is_plain,
+                    })
+                })
+                .collect();
+            out::print_json(&json!({ "token_file": path, "tokens": tokens, "problems": read.problems }));
+        } else {
+            let rows: Vec<Vec<String>> = read
+                .lines
+                .iter()
+                .map(|line| {
+                    let end = expires(line).unwrap_or_else(|| "never".to_owned());
+                    vec![
+                        line.name.clone(),
+                        line.scopes.to_string(),
+                        if line.is_over(now) {
+                            format!("{end}, over")
+                        } else {
+                            end
+                        },
+                        if line.is_plain { "the token" } else { "hash" }.to_owned(),
+                    ]
+                })
+                .collect();
+            out::print(&out::table(&["NAME", "SCOPES", "EXPIRES", "KEPT AS"], &rows));
+        }
+        for problem in &read.problems {
+            out::warn(&format!("{}:{problem}", path.display()));
+        }
+        Ok(if read.problems.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+impl Revoke {
+    fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let path = self.place.find(global)?;
+        let _lock = lock(&path)?;
+        check(&path)?;
+        let text = TokenLines::without(&file::read(&path)?, &self.name).map_err(anyhow::Error::msg)?;
+        // A server does not start with an empty file, and one that runs lets nobody in any more.
+        let left = TokenLines::parse(&text).lines.len();
+        file::replace(&path, &text)?;
+        if global.json {
+            out::print_json(&json!({ "revoked": self.name, "tokens_left": left, "token_file": path }));
+        } else {
+            out::print(&format!(
+                "revoked {}; {left} tokens are left in {}",
+                self.name,
+                path.display()
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Place {
+    fn find(self, global: &Global) -> anyhow::Result<PathBuf> {
+        if let Some(path) = self.token_file {
+            return Ok(path);
+        }
+        let config = Config::load(global.config.as_deref())?;
+        match config.server.auth.token_file {
+            Some(path) => Ok(path),
+            None => bail!(
+                "no token file is named; set `token_file = \"tokens\"` in [server.auth] of the configuration, or pass \
+                 --token-file FILE here and to `tollgate serve`"
+            ),
+        }
+    }
+}
+
+/// Keeps other commands from changing the file until it is dropped.
+fn lock(path: &Path) -> anyhow::Result<File> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    #[allow(clippy::disallowed_methods, reason = "the operator names the file in it")]
+    let opened = File::open(folder).with_context(|| format!("{} cannot be opened", folder.display()))?;
+    flock(&opened, FlockOperation::LockExclusive)
+        .with_context(|| format!("{} cannot be locked", folder.display()))?;
+    Ok(opened)
+}
+
+/// Refuses a file that others can read: a server would, too.
+fn check(path: &Path) -> anyhow::Result<()> {
+    if let Ok(found) = path.metadata() {
+        ensure!(found.is_file(), "{} is not a file", path.display());
+        ensure!(
+            found.mode() & 0o077 == 0,
+            "the token file {0} can be read by others; run `chmod 600 {0}`",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if tollgate_core::text::is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name has letters, digits, `-`, `_` and `.`, at most 64".to_owned())
+    }
+}
+
+/// When a token stops, in milliseconds since 1970.
+fn end(text: &str) -> Result<i64, String> {
+    let now = SystemClock.now_ms();
+    let end = match clock::span_ms(text) {
+        Some(span) => now.checked_add(span),
+        None => Timestamp::parse(text).map(Timestamp::as_ms),
+    };
+    match end {
+        Some(end) if end > now => Ok(end),
+        Some(_) => Err("this time is not in the future".to_owned()),
+        None => Err("no time; write 24h, 90d, 52w, or 2027-01-31T00:00:00Z".to_owned()),
+    }
+}

@@ -1,0 +1,510 @@
+//! The configuration: file, environment and flags, checked as a whole before anything starts.
+
+mod address;
+mod check;
+pub mod edit;
+mod http;
+mod keys;
+mod packs;
+mod policies;
+pub mod protections;
+mod telemetry;
+pub mod template;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+use serde::Deserialize;
+use thiserror::Error;
+use tollgate_components::packs::{Grants, Origin, Tier};
+use tollgate_core::envelope;
+use tollgate_gate::core_tools::{EnvelopeSettings, Require};
+use tollgate_sandbox::Limits;
+use tollgate_sandbox::workspaces::Registration;
+use tollgate_sdk::permit::GitTerms;
+use tollgate_sdk::{GitAccess, TestCommand, WorkspaceInfo};
+use tollgate_store::artifacts::ArtifactSettings;
+use tollgate_store::ledger::LedgerSettings;
+
+pub use address::address;
+pub use check::Problem;
+pub use http::HttpLimits;
+pub use policies::PolicyConfig;
+pub use telemetry::TelemetryConfig;
+pub use tollgate_mcp::auth::Auth;
+pub use tollgate_mcp::http::Caps;
+
+/// The source of what is part of this program.
+const BUILTIN: &str = "builtin";
+/// How a source on another machine starts.
+const HTTPS: &str = "https://";
+
+/// Why the configuration cannot be used. Nothing was started.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// Nothing is there.
+    #[error(
+        "there is no configuration {0}; `tollgate --config {0} init` writes one to start from, and without --config the \
+         defaults hold"
+    )]
+    Missing(String),
+    /// A folder is there.
+    #[error("the configuration {0} is a folder; name a file in it, such as {0}/tollgate.toml")]
+    Folder(String),
+    /// The file cannot be read.
+    #[error("the configuration {path} cannot be read")]
+    Unreadable {
+        /// Which file.
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// Everything that is wrong with it.
+    #[error("the configuration {path} has {} problem{}:\n{}", .problems.len(), if .problems.len() == 1 { "" } else { "s" },
+        .problems.iter().map(|problem| format!("  {path}:{problem}")).collect::<Vec<_>>().join("\n"))]
+    Invalid {
+        /// Which file.
+        path: String,
+        /// What is wrong, in the order of the file.
+        problems: Vec<Problem>,
+    },
+    /// It was there, and is not.
+    #[error(
+        "the configuration {0} was there and is not; put it back, or an empty one if nothing is to be configured"
+    )]
+    Gone(String),
+    /// It is no file.
+    #[error("the configuration {0} is not a file any more; put a regular file there")]
+    NotAFile(String),
+    /// It was something, and is nothing.
+    #[error("the configuration {0} is empty; if that is meant, send SIGHUP")]
+    Emptied(String),
+    /// It would take protection away.
+    #[error(
+        "the configuration {path} no longer has {lost}; if that is meant and the file is whole, send SIGHUP, or take policies \
+         away with `tollgate policies remove`"
+    )]
+    Weaker {
+        /// Which file.
+        path: String,
+        /// What is missing.
+        lost: String,
+    },
+    /// No home directory to put data in.
+    #[error("there is no home directory; say where data goes with --data-dir")]
+    NoHome,
+}
+
+/// The configuration file.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where everything lives.
+    pub data_dir: Option<PathBuf>,
+    /// The folder of compiled components, if not the data directory.
+    pub cache_dir: Option<PathBuf>,
+    /// How clients are served.
+    pub server: Server,
+    /// Envelopes: defaults and ceilings.
+    pub envelope: EnvelopeConfig,
+    /// The ledger: what is kept and mirrored.
+    pub ledger: LedgerSettings,
+    /// Content that is kept for a while beside it.
+    pub artifacts: ArtifactSettings,
+    /// Where figures and spans go.
+    pub telemetry: TelemetryConfig,
+    /// Directories that packs may use, by name.
+    pub workspaces: BTreeMap<String, WorkspaceConfig>,
+    /// Settings of packs, built in or not, by name.
+    pub packs: BTreeMap<String, PackConfig>,
+    /// Policies, by the operator's name for each.
+    pub policies: BTreeMap<String, PolicyConfig>,
+    /// The file that it was read from, if there is one.
+    #[serde(skip)]
+    file: Option<PathBuf>,
+    /// Where that was when it was read, links resolved.
+    #[serde(skip)]
+    place: Option<PathBuf>,
+    /// What that says.
+    #[serde(skip)]
+    said: toml::Table,
+}
+
+/// The `[server]` table.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    /// Serve HTTP at this address instead of stdio.
+    #[serde(deserialize_with = "address::deserialize")]
+    pub http: Option<std::net::SocketAddr>,
+    /// Names under which clients reach it, beside those of this machine.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may use it.
+    pub allowed_origins: Vec<String>,
+    /// Who gets in.
+    pub auth: Auth,
+    /// How much at once.
+    pub limits: HttpLimits,
+    /// Up to which tier tools are listed.
+    pub tier: Option<Tier>,
+    /// Only tools that read exist.
+    pub read_only: bool,
+    /// Only the tools that find and call others are listed.
+    pub compact: bool,
+    /// Tools are listed with their whole schemas.
+    pub output_schemas: bool,
+}
+
+/// The `[envelope]` table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EnvelopeConfig {
+    require: Require,
+    max_mutations: Option<i64>,
+    max_test_runs: Option<i64>,
+    max_duration_sec: Option<i64>,
+    budgets: BTreeMap<String, i64>,
+    ceiling: envelope::Limits,
+}
+
+impl EnvelopeConfig {
+    /// What the gate works with.
+    pub fn settings(&self) -> EnvelopeSettings {
+        EnvelopeSettings {
+            require: self.require,
+            default: envelope::Limits {
+                max_mutations: self.max_mutations,
+                max_test_runs: self.max_test_runs,
+                max_duration_sec: self.max_duration_sec,
+            },
+            ceiling: self.ceiling,
+            budgets: self.budgets.clone(),
+        }
+    }
+}
+
+/// One `[workspaces.NAME]` table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkspaceConfig {
+    /// Its path.
+    pub path: PathBuf,
+    /// Below these, packs that ask for it may write.
+    pub write: Vec<String>,
+    /// What packs that ask for it may do with git.
+    pub git: Git,
+    /// A directory that holds the Git repository, where that is not in `path`.
+    pub repository: Option<PathBuf>,
+    /// Settings of the repository's own configuration that are accepted.
+    pub git_config: Vec<String>,
+    /// Commands that packs may run as tests, by name.
+    pub tests: BTreeMap<String, Vec<String>>,
+}
+
+/// What may be done with git in a workspace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Git {
+    /// Nothing.
+    None,
+    /// Commands that only read.
+    #[default]
+    Read,
+    /// Commits, branches and tags too.
+    Write,
+}
+
+impl WorkspaceConfig {
+    /// What the host opens.
+    fn registration(&self, name: &str) -> Registration {
+        let tests = self.tests.iter().map(|(name, argv)| TestCommand {
+            name: name.clone(),
+            argv: argv.clone(),
+        });
+        Registration {
+            path: self.path.clone(),
+            info: WorkspaceInfo {
+                name: name.to_owned(),
+                write_prefixes: self.write.clone(),
+                git: match self.git {
+                    Git::None => None,
+                    Git::Read => Some(GitAccess::Read),
+                    Git::Write => Some(GitAccess::Write),
+                },
+                tests: tests.collect(),
+            },
+            git: GitTerms {
+                repository: self.repository.clone(),
+                accepted: self.git_config.clone(),
+            },
+        }
+    }
+}
+
+/// One `[packs.NAME]` table.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PackConfig {
+    /// Whether it is loaded. Absent: yes.
+    pub enabled: Option<bool>,
+    /// `builtin`, a path, or an address that starts with `https://`.
+    pub source: Option<String>,
+    /// The hash its bytes must have.
+    pub sha256: Option<String>,
+    /// Tools that must not exist, as globs.
+    pub exclude: Vec<String>,
+    /// What it may touch.
+    pub grants: Grants,
+    /// What its calls may use.
+    pub limits: LimitsConfig,
+    /// Its own settings.
+    pub config: serde_json::Map<String, serde_json::Value>,
+}
+
+impl PackConfig {
+    /// Where its bytes are. `None` if it names no source and is not built in, which the check of the
+    /// file has reported.
+    pub fn origin(&self, builtin: Option<&'static [u8]>) -> Option<Origin> {
+        match self.source.as_deref() {
+            None | Some(BUILTIN) => builtin.map(Origin::Builtin),
+            Some(url) if url.starts_with(HTTPS) => Some(Origin::Https {
+                url: url.to_owned(),
+                sha256: self.sha256.clone()?,
+            }),
+            Some(path) => Some(Origin::File(path.into())),
+        }
+    }
+}
+
+/// One `[packs.NAME.limits]` table. Absent values are the defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    memory_mib: Option<usize>,
+    storage_mib: Option<u64>,
+    read_ms: Option<u64>,
+    write_ms: Option<u64>,
+    run_ms: Option<u64>,
+}
+
+impl LimitsConfig {
+    /// The limits, with defaults for what is absent.
+    pub fn limits(&self, default: &Limits) -> Limits {
+        let time = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
+        Limits {
+            memory: self.memory_mib.map_or(default.memory, |mib| mib << 20),
+            read: time(self.read_ms, default.read),
+            write: time(self.write_ms, default.write),
+            run: time(self.run_ms, default.run),
+            storage: self.storage_mib.map_or(default.storage, |mib| mib << 20),
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file that was named, or the user's own if there is one, or the defaults.
+    pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
+        let path = match named {
+            Some(path) => path.to_owned(),
+            None => match user_config() {
+                // A link that leads nowhere, or a folder that cannot be entered, is not the same as no file.
+                Some(path) if !is_missing(&path) => path,
+                _ => return Ok(Config::default()),
+            },
+        };
+        let text = Config::read(&path)?;
+        Config::parse(&text, &path)
+    }
+
+    /// Reads the configuration that took this one's place. It must still be what a file is: whoever writes one may have
+    /// got half way, and whoever lost one did not mean the defaults.
+    pub fn load_again(&self, named: Option<&Path>, is_asked: bool) -> Result<Config, ConfigError> {
+        let Some(path) = &self.file else {
+            return Config::load(named);
+        };
+        let shown = || path.display().to_string();
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err(ConfigError::NotAFile(shown())),
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Err(ConfigError::Gone(shown())),
+            Err(_) => {}
+        }
+        let text = Config::read(path)?;
+        if text.trim().is_empty() && !self.said.is_empty() && !is_asked {
+            return Err(ConfigError::Emptied(shown()));
+        }
+        Config::parse(&text, path)
+    }
+
+    /// Refuses to take this configuration over from one before, if it lacks protections that are `remembered`. Without a
+    /// memory, none may be lacking.
+    pub fn check_protections(
+        &self,
+        before: &Config,
+        remembered: Option<&BTreeSet<String>>,
+    ) -> Result<(), ConfigError> {
+        let (had, has) = (before.protections(), self.protections());
+        let lost: BTreeSet<String> = protections::lost(&had, &has)
+            .into_iter()
+            .filter(|key| remembered.is_none_or(|remembered| remembered.contains(key)))
+            .collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(ConfigError::Weaker {
+            path: before
+                .file
+                .as_deref()
+                .unwrap_or(Path::new(""))
+                .display()
+                .to_string(),
+            lost: protections::describe(&lost),
+        })
+    }
+
+    /// What holds calls back, by key.
+    pub fn protections(&self) -> BTreeSet<String> {
+        protections::find(&self.said)
+    }
+
+    /// Where the file was when it was read. A link that leads elsewhere since then does not change it.
+    pub fn place(&self) -> Option<&Path> {
+        self.place.as_deref()
+    }
+
+    /// The file that was named, or the user's own, which need not be there.
+    pub fn file(named: Option<&Path>) -> Result<PathBuf, ConfigError> {
+        named
+            .map(Path::to_owned)
+            .or_else(user_config)
+            .ok_or(ConfigError::NoHome)
+    }
+
+    /// A configuration file's text.
+    pub fn read(path: &Path) -> Result<String, ConfigError> {
+        #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
+        std::fs::read_to_string(path).map_err(|source| {
+            let path = path.display().to_string();
+            match source.kind() {
+                std::io::ErrorKind::NotFound => ConfigError::Missing(path),
+                std::io::ErrorKind::IsADirectory => ConfigError::Folder(path),
+                _ => ConfigError::Unreadable { path, source },
+            }
+        })
+    }
+
+    /// Reads a configuration's text. Relative paths in it start where the file is.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
+        let invalid = |problems| ConfigError::Invalid {
+            path: path.display().to_string(),
+            problems,
+        };
+        let problems = check::check(text);
+        if !problems.is_empty() {
+            return Err(invalid(problems));
+        }
+        // Whatever passed the check has the right shape; this is the net below it.
+        let mut config: Config =
+            toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
+        config.file = Some(path.to_owned());
+        config.place = Some(protections::canonical(path));
+        config.said = toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        for dir in [&mut config.data_dir, &mut config.cache_dir]
+            .into_iter()
+            .flatten()
+        {
+            *dir = base.join(&*dir);
+        }
+        config.server.auth.rebase(base);
+        config.telemetry.rebase(base);
+        for workspace in config.workspaces.values_mut() {
+            workspace.path = base.join(&workspace.path);
+            workspace.repository = workspace.repository.take().map(|path| base.join(path));
+        }
+        for pack in config.packs.values_mut() {
+            if let Some(source) = pack.source.as_mut().filter(|source| is_path(source)) {
+                *source = base.join(&*source).display().to_string();
+            }
+        }
+        for policy in config.policies.values_mut() {
+            policy.start_from(base);
+        }
+        Ok(config)
+    }
+
+    /// The directories to open: those of the file, with what flags say of them, and those that only
+    /// flags name. Without any, the directory `here` is `default`, to be read.
+    pub fn registrations(&self, flags: &[(String, PathBuf)], here: &Path) -> Vec<Registration> {
+        let mut workspaces = self.workspaces.clone();
+        for (name, path) in flags {
+            workspaces.entry(name.clone()).or_default().path.clone_from(path);
+        }
+        if workspaces.is_empty() {
+            workspaces.entry("default".to_owned()).or_default().path = here.to_owned();
+        }
+        workspaces
+            .iter()
+            .map(|(name, workspace)| workspace.registration(name))
+            .collect()
+    }
+
+    /// The files that packs and policies are loaded from.
+    pub fn component_files(&self) -> impl Iterator<Item = PathBuf> {
+        let enabled = self.packs.values().filter(|pack| pack.enabled != Some(false));
+        let packs = enabled.filter_map(|pack| pack.source.as_deref().filter(|source| is_path(source)));
+        let policies = self.policies.values().filter_map(PolicyConfig::path);
+        packs.chain(policies).map(PathBuf::from)
+    }
+
+    /// Keys whose values are others in a configuration before, and which a host that runs cannot take over.
+    pub fn waiting_for_a_start(&self, before: &Config) -> Vec<&'static str> {
+        let (server, was) = (&self.server, &before.server);
+        let waiting = [
+            ("data_dir", self.data_dir != before.data_dir),
+            ("cache_dir", self.cache_dir != before.cache_dir),
+            ("server.http", server.http != was.http),
+            ("server.allowed_hosts", server.allowed_hosts != was.allowed_hosts),
+            (
+                "server.allowed_origins",
+                server.allowed_origins != was.allowed_origins,
+            ),
+            ("server.auth", server.auth != was.auth),
+            ("ledger", self.ledger != before.ledger),
+            ("artifacts", self.artifacts != before.artifacts),
+            ("telemetry", self.telemetry != before.telemetry),
+        ];
+        let changed = waiting.into_iter().filter(|(_, is_other)| *is_other);
+        let limits = server.limits.waiting_for_a_start(&was.limits);
+        changed.map(|(key, _)| key).chain(limits).collect()
+    }
+
+    /// Where data lives: what a flag says, what the file says, or the user's data directory.
+    pub fn data_dir(&self, flag: Option<&Path>) -> Result<PathBuf, ConfigError> {
+        if let Some(path) = flag.or(self.data_dir.as_deref()) {
+            return Ok(path.to_owned());
+        }
+        let dirs = etcetera::choose_base_strategy().map_err(|_| ConfigError::NoHome)?;
+        Ok(dirs.data_dir().join("tollgate"))
+    }
+}
+
+/// Whether there is nothing at a path, not even a link that leads nowhere.
+fn is_missing(path: &Path) -> bool {
+    let found = std::fs::symlink_metadata(path);
+    found.is_err_and(|err| err.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// Whether a component's source is a path.
+fn is_path(source: &str) -> bool {
+    source != BUILTIN && !source.starts_with(HTTPS)
+}
+
+/// The user's own configuration. Never one in the current directory: a repository must not be able
+/// to grant things.
+fn user_config() -> Option<PathBuf> {
+    let dirs = etcetera::choose_base_strategy().ok()?;
+    Some(dirs.config_dir().join("tollgate").join("tollgate.toml"))
+}

@@ -1,0 +1,438 @@
+//! Protections of a configuration, and what is remembered of them in the data directory, so that no server loses one
+//! because a file vanished, was emptied, or is read while somebody writes it.
+//!
+//! A protection is a key that is there and holds calls back: a policy and what it says, `server.read_only`, limits of
+//! envelopes, a pack that is switched off. To take one away is the operator's to do, and said aloud: by SIGHUP after an
+//! edit, or by the commands that edit the file.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tollgate_core::hash;
+use tollgate_store::data_dir::{DataDir, DataDirError, open_private};
+use toml::{Table, Value};
+
+/// Where records are.
+const FOLDER: &str = "protections";
+/// Largest record, in bytes: a configuration has a few hundred keys at most.
+const MAX_RECORD: u64 = 4 << 20;
+
+/// Keys that hold calls back when they are there. `*` is any name, and everything below a key counts like it.
+const PROTECTING: &[&str] = &[
+    "server.read_only",
+    "server.auth",
+    "server.limits",
+    "envelope.require",
+    "envelope.max_mutations",
+    "envelope.max_test_runs",
+    "envelope.max_duration_sec",
+    "envelope.budgets.*",
+    "envelope.ceiling",
+    "packs.*.enabled",
+    "packs.*.exclude",
+    "packs.*.grants",
+    "packs.*.sha256",
+    "packs.*.limits",
+    // What a setting means is the pack's own business, so that each may be one that holds calls back.
+    "packs.*.config",
+    "policies.*",
+    "workspaces.*.git",
+    "workspaces.*.repository",
+    "artifacts.max_mib",
+    "artifacts.max_artifact_mib",
+    "artifacts.ttl_hours",
+];
+/// Keys below these that give away instead.
+const GIVING: &[&str] = &[
+    "policies.*.mode",
+    "policies.*.fail_open",
+    "policies.*.grants",
+    "policies.*.phase",
+    "policies.*.tools",
+];
+
+/// Stands in the key that holds a policy to every word of its table.
+const SAYS: &str = " says ";
+
+/// What one version of a file protects and a later one does not. An edit of a policy is its operator's to make; another
+/// file has to say the same.
+pub fn lost(had: &BTreeSet<String>, has: &BTreeSet<String>) -> BTreeSet<String> {
+    let lost = had.difference(has).filter(|key| !key.contains(SAYS));
+    lost.cloned().collect()
+}
+
+/// Protections without what was said of policies at the time.
+pub fn lasting(protections: BTreeSet<String>) -> impl Iterator<Item = String> {
+    protections.into_iter().filter(|key| !key.contains(SAYS))
+}
+
+/// Why records of protections cannot be used.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The directory of the records.
+    #[error(transparent)]
+    Place(#[from] DataDirError),
+    /// One of them.
+    #[error(
+        "the record {FOLDER}/{name} in the data directory {path} cannot be used; once you know that the configuration is whole, remove it"
+    )]
+    Record {
+        /// Its file.
+        name: String,
+        /// The data directory.
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// What a configuration file protects, as servers last took it over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The configuration file.
+    pub config: PathBuf,
+    /// Its protections, by key.
+    pub protections: BTreeSet<String>,
+    /// What it need not have of what other configurations protect, because its operator said so.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub accepted: BTreeSet<String>,
+}
+
+impl Record {
+    /// One of a configuration file that protects nothing.
+    fn new(config: &Path) -> Record {
+        Record {
+            config: canonical(config),
+            protections: BTreeSet::new(),
+            accepted: BTreeSet::new(),
+        }
+    }
+
+    /// The policies among them.
+    pub fn policies(&self) -> BTreeSet<&str> {
+        policies(&self.protections)
+    }
+}
+
+/// The names of policies among protections.
+pub fn policies(protections: &BTreeSet<String>) -> BTreeSet<&str> {
+    let names = protections.iter().filter_map(|key| key.strip_prefix("policies/"));
+    names.filter(|name| !name.contains(['/', ' '])).collect()
+}
+
+/// Protections for people, without those that go with another one that is there.
+pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String {
+    let all: BTreeSet<&String> = protections.into_iter().collect();
+    let is_part = |key: &str| {
+        let ends = key.char_indices().filter(|(_, c)| matches!(c, '/' | ' '));
+        ends.map(|(end, _)| &key[..end])
+            .any(|whole| all.iter().any(|other| *other == whole))
+    };
+    let told = all
+        .iter()
+        .filter(|key| !is_part(key))
+        .map(|key| match key.split_once(SAYS) {
+            Some((policy, _)) => format!("what {} says", policy.replace('/', ".")),
+            None => key.replace('/', "."),
+        });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// All protections of a configuration's text, by key.
+pub(super) fn find(said: &Table) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    walk(said, &mut Vec::new(), &mut found);
+    for (name, policy) in tables(said.get("policies")) {
+        if policy.get("mode").and_then(Value::as_str) != Some("audit") {
+            found.insert(format!("policies/{name} mode enforce"));
+        }
+        if policy.get("fail_open").and_then(Value::as_bool) != Some(true) {
+            found.insert(format!("policies/{name} fail_open false"));
+        }
+        let says = hash::sha256_hex(policy.to_string().as_bytes());
+        found.insert(format!("policies/{name}{SAYS}{}", &says[..16]));
+    }
+    // Said, and giving: a server that is not read-only, and a pack that is on.
+    if said.get("server").and_then(|server| server.get("read_only")) == Some(&Value::Boolean(false)) {
+        found.remove("server/read_only");
+    }
+    for (name, pack) in tables(said.get("packs")) {
+        if pack.get("enabled") == Some(&Value::Boolean(true)) {
+            found.remove(&format!("packs/{name}/enabled"));
+        }
+    }
+    // Built-in packs are granted everything unless grants are said; to others grants only give.
+    for (name, pack) in tables(said.get("packs")) {
+        if pack.contains_key("source") {
+            let grants = format!("packs/{name}/grants");
+            found.retain(|key| !key.starts_with(&grants));
+        }
+    }
+    // Without any, the current directory is one.
+    if tables(said.get("workspaces")).next().is_some() {
+        found.insert("workspaces".to_owned());
+    }
+    found
+}
+
+fn tables(value: Option<&Value>) -> impl Iterator<Item = (&String, &Table)> {
+    let members = value.and_then(Value::as_table).into_iter().flatten();
+    members.filter_map(|(name, value)| Some((name, value.as_table()?)))
+}
+
+fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<String>) {
+    for (name, value) in table {
+        path.push(name);
+        // A table without keys says nothing, but for a policy's own, which is one with its defaults.
+        let is_said =
+            value.as_table().is_none_or(|table| !table.is_empty()) || matches!(path[..], ["policies", _]);
+        if is_said && is_below(path, PROTECTING) && !is_below(path, GIVING) {
+            found.insert(path.join("/"));
+        }
+        if let Value::Table(table) = value {
+            walk(table, path, found);
+        }
+        path.pop();
+    }
+}
+
+/// Whether a path is one of these keys or below one.
+fn is_below(path: &[&str], keys: &[&str]) -> bool {
+    keys.iter().any(|key| {
+        let mut names = path.iter();
+        key.split('.')
+            .all(|part| names.next().is_some_and(|name| part == "*" || part == *name))
+    })
+}
+
+/// The records of a data directory: one for each configuration file, because several hosts may work there, each with its
+/// own.
+#[derive(Debug)]
+pub struct Records<'a> {
+    data: &'a DataDir,
+    dir: Dir,
+}
+
+impl<'a> Records<'a> {
+    /// Opens them.
+    pub fn open(data: &'a DataDir) -> Result<Records<'a>, RecordError> {
+        Ok(Records {
+            dir: data.private_dir(FOLDER)?,
+            data,
+        })
+    }
+
+    /// What is remembered of a configuration file, however its path is written.
+    pub fn of(&self, config: &Path) -> Result<Option<Record>, RecordError> {
+        let own = self
+            .all()?
+            .into_iter()
+            .filter(|(_, record)| is_of(record, config));
+        Ok(own.map(|(_, record)| record).reduce(|mut whole, record| {
+            whole.protections.extend(record.protections);
+            whole.accepted.extend(record.accepted);
+            whole
+        }))
+    }
+
+    /// What is remembered of all others.
+    pub fn others(&self, config: Option<&Path>) -> Result<Vec<Record>, RecordError> {
+        let all = self.all()?.into_iter().map(|(_, record)| record);
+        Ok(all
+            .filter(|record| config.is_none_or(|config| !is_of(record, config)))
+            .collect())
+    }
+
+    /// What a configuration lacks of what others protect here that have policies, unless that was accepted. With the
+    /// configurations that have it.
+    pub fn missing(
+        &self,
+        config: Option<&Path>,
+        has: &BTreeSet<String>,
+    ) -> Result<Option<Missing>, RecordError> {
+        let own = config.map(|config| self.of(config)).transpose()?.flatten();
+        let accepted = own.map(|record| record.accepted).unwrap_or_default();
+        let mut missing = Missing::default();
+        for other in self.others(config)? {
+            let lacking: BTreeSet<String> = other
+                .protections
+                .iter()
+                .filter(|key| !has.contains(*key) && !accepted.contains(*key))
+                .cloned()
+                .collect();
+            if !lacking.is_empty() && !other.policies().is_empty() {
+                missing.protections.extend(lacking);
+                missing.configs.insert(other.config);
+            }
+        }
+        Ok((!missing.protections.is_empty()).then_some(missing))
+    }
+
+    /// Remembers what a configuration file protects from now on. What it protected before and does not any more is
+    /// accepted: its operator took that away.
+    pub fn remember(&self, config: &Path, protections: BTreeSet<String>) -> Result<(), RecordError> {
+        let mut record = self.of(config)?.unwrap_or_else(|| Record::new(config));
+        let gone = record.protections.difference(&protections).cloned();
+        record.accepted.extend(gone);
+        record.accepted.retain(|key| !protections.contains(key));
+        record.protections = protections;
+        self.write(config, record)
+    }
+
+    /// Forgets these protections of a configuration file, because its operator takes them away or does without those of
+    /// other configurations. Which were remembered of it.
+    pub fn forget(&self, config: &Path, gone: &BTreeSet<String>) -> Result<BTreeSet<String>, RecordError> {
+        let mut record = self.of(config)?.unwrap_or_else(|| Record::new(config));
+        let protections = std::mem::take(&mut record.protections).into_iter();
+        let (forgotten, left) = protections.partition(|key| gone.contains(key));
+        record.protections = left;
+        record.accepted.extend(gone.iter().cloned());
+        self.write(config, record)?;
+        Ok(forgotten)
+    }
+
+    fn write(&self, config: &Path, record: Record) -> Result<(), RecordError> {
+        let record = Record {
+            config: canonical(config),
+            ..record
+        };
+        let name = name(config);
+        // A damaged one stays until somebody looked at it.
+        if self.read(&name)?.as_ref() == Some(&record) {
+            return self.remove_others_of(config, &name);
+        }
+        // Whole or not at all: another host may read it at this moment.
+        let draft = format!("{name}.{}", std::process::id());
+        let written = serde_json::to_vec(&record)
+            .map_err(std::io::Error::other)
+            .and_then(|json| {
+                let mut options = OpenOptions::new();
+                options.write(true).create(true).truncate(true).mode(0o600);
+                let mut file = self.dir.open_with(&draft, &options)?;
+                file.write_all(&json)?;
+                file.sync_all()?;
+                self.dir.rename(&draft, &self.dir, &name)
+            });
+        written.map_err(|source| self.failed(&name, source))?;
+        self.remove_others_of(config, &name)
+    }
+
+    /// Removes records of the same file under other spellings of its path, which earlier versions kept.
+    fn remove_others_of(&self, config: &Path, name: &str) -> Result<(), RecordError> {
+        for (other, record) in self.all()? {
+            if other != name && is_of(&record, config) {
+                let removed = self.dir.remove_file(&other);
+                removed.map_err(|source| self.failed(&other, source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All records, with the names of their files.
+    fn all(&self) -> Result<Vec<(String, Record)>, RecordError> {
+        let failed = |source| self.failed(".", source);
+        let mut all = Vec::new();
+        for entry in self.dir.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?.file_name();
+            let entry = entry.to_string_lossy();
+            if entry.ends_with(".json")
+                && let Some(record) = self.read(&entry)?
+            {
+                all.push((entry.into_owned(), record));
+            }
+        }
+        Ok(all)
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Record>, RecordError> {
+        let failed = |source| self.failed(name, source);
+        let file = match open_private(&self.dir, name) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Err(failed(std::io::ErrorKind::PermissionDenied.into())),
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(err) => return Err(failed(err)),
+        };
+        let mut json = Vec::new();
+        file.take(MAX_RECORD).read_to_end(&mut json).map_err(failed)?;
+        serde_json::from_slice(&json)
+            .map(Some)
+            .map_err(|err| failed(err.into()))
+    }
+
+    fn failed(&self, name: &str, source: std::io::Error) -> RecordError {
+        RecordError::Record {
+            name: name.to_owned(),
+            path: self.data.path().display().to_string(),
+            source,
+        }
+    }
+}
+
+/// Protections of others that a configuration lacks.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// The missing protections, by key.
+    pub protections: BTreeSet<String>,
+    /// The configurations that have it.
+    pub configs: BTreeSet<PathBuf>,
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let configs: Vec<String> = self
+            .configs
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let lacking = describe(&self.protections);
+        write!(
+            f,
+            "lacks {lacking}, which hold for this data directory under {}",
+            configs.join(", ")
+        )
+    }
+}
+
+/// True if a record is of a configuration file.
+fn is_of(record: &Record, config: &Path) -> bool {
+    record.config == config || canonical(&record.config) == canonical(config)
+}
+
+/// The file of a configuration's record.
+fn name(config: &Path) -> String {
+    let path = canonical(config);
+    format!(
+        "{}.json",
+        &hash::sha256_hex(path.as_os_str().as_encoded_bytes())[..32]
+    )
+}
+
+/// The one path of a file, whatever links and `..` lead to it. Of one that is gone, the path that it would have.
+#[allow(clippy::disallowed_methods, reason = "the operator names the file")]
+pub fn canonical(config: &Path) -> PathBuf {
+    let path = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
+    let known = path.ancestors().find_map(|above| {
+        let known = std::fs::canonicalize(above).ok()?;
+        Some((known, path.strip_prefix(above).ok()?))
+    });
+    match known {
+        // Joining nothing would end the path with a slash.
+        Some((known, rest)) if rest.as_os_str().is_empty() => known,
+        Some((known, rest)) => rest.components().fold(known, |mut path, part| {
+            match part {
+                std::path::Component::ParentDir => drop(path.pop()),
+                part => path.push(part),
+            }
+            path
+        }),
+        None => path,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests make files as others could")]
+mod tests;

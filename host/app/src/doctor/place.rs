@@ -1,0 +1,68 @@
+//! The data directory: whose it is, how full its disk is, who else works in it.
+
+use tollgate_store::data_dir::DataDir;
+use tollgate_store::liveness::Host;
+
+use super::{Finding, mib};
+
+/// Below this, a busy host may stop within a day.
+const LITTLE: u64 = 1 << 30;
+/// Below this, writes will soon fail.
+const VERY_LITTLE: u64 = 64 << 20;
+/// A cache larger than this holds mostly what is not used any more.
+const LARGE_CACHE: u64 = 1 << 30;
+
+/// Looks at the directory, and at who else works in it.
+pub fn check(data: &DataDir, new_host_id: String) -> Vec<Finding> {
+    let mut found = vec![rights(data), space(data), cache(data)];
+    found.push(match Host::join(data, new_host_id) {
+        Err(err) => Finding::problem("hosts", tollgate_core::text::chain(&err)),
+        Ok(host) => match host.others_alive() {
+            Err(err) => Finding::problem("hosts", err.to_string()),
+            Ok(others) if others.is_empty() => Finding::ok("hosts", "no other host works here"),
+            Ok(others) => Finding::ok(
+                "hosts",
+                format!("{} others work here: {}", others.len(), others.join(", ")),
+            ),
+        },
+    });
+    found
+}
+
+fn rights(data: &DataDir) -> Finding {
+    let path = data.path().display();
+    match data.exposed_entries() {
+        Err(err) => Finding::problem("data directory", format!("{path} cannot be listed: {err}")),
+        Ok(exposed) if exposed.is_empty() => Finding::ok("data directory", format!("{path} is yours alone")),
+        Ok(exposed) => Finding::problem(
+            "data directory",
+            format!("{path} is open to others: {}", exposed.join(", ")),
+        )
+        .remedy(format!("chown -R $USER {path}; chmod -R go-rwx {path}")),
+    }
+}
+
+fn space(data: &DataDir) -> Finding {
+    match data.free_bytes() {
+        Err(err) => Finding::problem("disk", format!("its free space is unknown: {err}")),
+        Ok(free) if free < VERY_LITTLE => Finding::problem("disk", format!("{} are free", mib(free)))
+            .remedy("free space, or move data_dir; calls that write are refused when it is full"),
+        Ok(free) if free < LITTLE => {
+            Finding::warning("disk", format!("{} are free", mib(free))).remedy("free space, or move data_dir")
+        }
+        Ok(free) => Finding::ok("disk", format!("{} are free", mib(free))),
+    }
+}
+
+fn cache(data: &DataDir) -> Finding {
+    match data.usage("cache") {
+        Err(err) => Finding::problem("cache", err.to_string())
+            .remedy("remove the directory `cache` in the data directory; it is made again"),
+        Ok((files, bytes)) if bytes > LARGE_CACHE => {
+            Finding::warning("cache", format!("{files} compiled components, {}", mib(bytes))).remedy(
+                "remove the directory `cache` in the data directory; what is needed is compiled again",
+            )
+        }
+        Ok((files, bytes)) => Finding::ok("cache", format!("{files} compiled components, {}", mib(bytes))),
+    }
+}

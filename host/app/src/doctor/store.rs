@@ -1,0 +1,93 @@
+//! The database: whether the file is whole, and the ledger's chain with it.
+
+use tollgate_store::data_dir::DataDir;
+use tollgate_store::ledger::key::LedgerKey;
+use tollgate_store::storage::{Database, Session};
+
+use super::{Finding, mib};
+
+/// Looks at the file and follows the ledger's chain.
+pub fn check(data: &DataDir, database: &Database) -> Vec<Finding> {
+    let session = match database.read_session() {
+        Ok(session) => session,
+        Err(err) => return vec![broken(tollgate_core::text::chain(&err))],
+    };
+    let mut found = vec![file(data, &session), ledger(data, &session)];
+    found.extend(schema(&session));
+    found
+}
+
+fn file(data: &DataDir, session: &Session) -> Finding {
+    match session.faults() {
+        Err(err) => broken(err.to_string()),
+        Ok(faults) if !faults.is_empty() => broken(faults.join("; ")),
+        Ok(_) => {
+            let bytes = data.bytes("tollgate.db") + data.bytes("tollgate.db-wal");
+            Finding::ok("database", format!("whole, {}", mib(bytes)))
+        }
+    }
+}
+
+/// What is in the database and should not be there, or not as it is.
+fn schema(session: &Session) -> Vec<Finding> {
+    let misplaced = match session.misplaced() {
+        Ok(misplaced) => misplaced,
+        Err(err) => return vec![Finding::problem("schema", tollgate_core::text::chain(&err))],
+    };
+    let told = misplaced.iter().map(|object| {
+        let finding = Finding::problem("schema", object.to_string());
+        match (object.is_curable(), object.kind.as_str()) {
+            (false, _) => finding.remedy("stop all hosts and put a backup in the database's place"),
+            (true, "table") => finding.remedy("tollgate doctor --repair drops it with its rows"),
+            (true, _) => finding.remedy("tollgate doctor --repair fixes it"),
+        }
+    });
+    told.collect()
+}
+
+/// Fixes what [`check`] finds in the schema, and says what that was.
+pub fn repair(database: &Database) -> Vec<Finding> {
+    match database.repair() {
+        Err(err) => vec![Finding::problem("repair", tollgate_core::text::chain(&err))],
+        Ok(done) if done.is_empty() => {
+            vec![Finding::ok("repair", "nothing in the schema needs a fix")]
+        }
+        Ok(done) => {
+            let told = done.iter();
+            told.map(|object| Finding::note("repair", format!("fixed: {object}")))
+                .collect()
+        }
+    }
+}
+
+fn broken(what: String) -> Finding {
+    Finding::problem("database", what).remedy(
+        "stop all hosts, and put a backup in its place: tollgate restore BACKUP --force, which keeps what is there beside \
+         it; before that, `tollgate ledger export` saves the rows that can still be read",
+    )
+}
+
+fn ledger(data: &DataDir, session: &Session) -> Finding {
+    let keys = match LedgerKey::find(data) {
+        Ok(key) => key.map(|key| key.public()).into_iter().collect::<Vec<_>>(),
+        Err(err) => return Finding::problem("ledger", tollgate_core::text::chain(&err)),
+    };
+    match session.verify(None, &keys) {
+        Err(err) => Finding::problem("ledger", format!("its chain cannot be followed: {err}")),
+        Ok(verified) => match verified.broken {
+            Some(broken) => Finding::problem("ledger", broken.to_string()).remedy(
+                "somebody changed the ledger; compare with an export: tollgate ledger verify --head FILE",
+            ),
+            None if verified.rows == 0 && verified.pruned == 0 => {
+                Finding::ok("ledger", "empty: no call was recorded yet")
+            }
+            None => Finding::ok(
+                "ledger",
+                format!(
+                    "{} rows hold together; the head is {}:{}",
+                    verified.rows, verified.head.seq, verified.head.hash
+                ),
+            ),
+        },
+    }
+}

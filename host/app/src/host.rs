@@ -1,0 +1,545 @@
+//! Putting a host together: data directory, sandbox, packs, gate.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use tollgate_components::builtin;
+use tollgate_components::packs::compile::Compiler;
+use tollgate_components::packs::{Catalog, Haste, Keep, Loader, Origin, Selection, Source, Tables};
+use tollgate_components::policies;
+use tollgate_core::clock::{Clock, SystemClock};
+use tollgate_gate::core_tools;
+use tollgate_gate::{Equipment, Gate, Generation, Keeping};
+use tollgate_sandbox::Sandbox;
+use tollgate_sandbox::process::{Environment, Launcher};
+use tollgate_sandbox::workspaces::Workspaces;
+use tollgate_sdk::Timestamp;
+use tollgate_store::artifacts::{ArtifactSettings, ArtifactStore};
+use tollgate_store::data_dir::{DATABASE, DataDir};
+use tollgate_store::liveness::Host;
+use tollgate_store::storage::Database;
+
+use crate::config::{Config, PackConfig, PolicyConfig};
+
+/// Which packs to load, and which of their tools exist.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// Only these packs; all enabled ones if empty.
+    pub packs: Vec<String>,
+    /// Of their tools, these.
+    pub selection: Selection,
+}
+
+/// What the process gives the host to work with, taken up once by `main`.
+#[derive(Debug)]
+pub struct Authority {
+    /// This program, which compiles components and supervises programs in processes of its own.
+    pub executable: PathBuf,
+    /// What programs get; `None` if none may be started.
+    pub environment: Option<Environment>,
+    /// The user's own umask, for what programs and packs create in workspaces.
+    pub umask: u32,
+    /// The folder of compiled components, if not the data directory.
+    pub cache_dir: Option<PathBuf>,
+}
+
+/// Where a host works: its data directory, sandbox and database, and how it starts programs. What is
+/// loaded into it comes and goes.
+pub struct Site {
+    data: Arc<DataDir>,
+    sandbox: Arc<Sandbox>,
+    database: Database,
+    launcher: Arc<Launcher>,
+    clock: Arc<dyn Clock>,
+    loader: Loader,
+}
+
+impl Site {
+    /// Opens a data directory.
+    pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
+        let data = DataDir::open(data_dir)?;
+        let database = Database::open(&data.database()).context("the database cannot be used")?;
+        Site::on(data, database, authority, Keep::Components)
+    }
+
+    /// A data directory as it is: nothing is made, brought up to date or kept in it.
+    pub fn frozen(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
+        let data = DataDir::existing(data_dir)?;
+        anyhow::ensure!(
+            data.has(DATABASE),
+            "there is no ledger in {}; no host has worked there",
+            data_dir.display()
+        );
+        let database = Database::existing(&data.database());
+        Site::on(data, database, authority, Keep::Nothing)
+    }
+
+    fn on(data: DataDir, database: Database, authority: Authority, keep: Keep) -> anyhow::Result<Site> {
+        let Authority {
+            executable,
+            environment,
+            umask,
+            cache_dir,
+        } = authority;
+        let launcher = Arc::new(Launcher::new(executable.clone(), environment, umask));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let sandbox = Arc::new(Sandbox::new()?);
+        let loader = Loader::new(
+            &data,
+            (cache_dir.as_deref(), keep),
+            Arc::clone(&sandbox),
+            core_tools::TOOLS,
+            Compiler::new(executable),
+            database.clone(),
+            Arc::clone(&clock),
+        )?;
+        Ok(Site {
+            data: Arc::new(data),
+            sandbox,
+            database,
+            launcher,
+            clock,
+            loader,
+        })
+    }
+
+    /// The data directory.
+    pub fn path(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// The same, opened.
+    pub fn data(&self) -> &DataDir {
+        &self.data
+    }
+
+    /// What calls run with.
+    pub fn equipment(&self) -> Equipment {
+        Equipment {
+            sandbox: Arc::clone(&self.sandbox),
+            launcher: Arc::clone(&self.launcher),
+            clock: Arc::clone(&self.clock),
+        }
+    }
+
+    /// The content that was kept, if any is.
+    pub fn artifacts(&self) -> anyhow::Result<Option<ArtifactStore>> {
+        let clock = Arc::clone(&self.clock);
+        Ok(ArtifactStore::open(
+            &self.data,
+            ArtifactSettings::default(),
+            clock,
+        )?)
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// What brings components in.
+    pub fn loader(&self) -> &Loader {
+        &self.loader
+    }
+
+    /// Loads what the configuration says. Packs that do not load are in the catalog's failures, and the
+    /// rest works.
+    pub async fn load(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+    ) -> anyhow::Result<Generation> {
+        self.load_in(config, workspaces, choice, Haste::Whole).await
+    }
+
+    /// The same in haste.
+    pub async fn load_in(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+        haste: Haste,
+    ) -> anyhow::Result<Generation> {
+        let mut loaded = self
+            .load_with(config, workspaces, choice, (Tables::Migrate, haste))
+            .await?;
+        self.remember(&mut loaded);
+        Ok(loaded)
+    }
+
+    /// Loads the rest of what was loaded in haste: the same with what was missing. Whatever does not load is in the
+    /// catalog's failures, as if there had been no haste.
+    pub async fn complete(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+        running: &Generation,
+    ) -> anyhow::Result<Generation> {
+        let mut whole = self
+            .load_with(config, workspaces, choice, (Tables::Migrate, Haste::Whole))
+            .await?;
+        if let Some(catalog) = Arc::get_mut(&mut whole.catalog) {
+            catalog.inherit(&running.catalog);
+        }
+        self.remember(&mut whole);
+        Ok(whole)
+    }
+
+    /// Loads what the configuration says, to replace what runs: nothing is changed unless every pack
+    /// loads that loaded before.
+    pub async fn load_again(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+        running: &Generation,
+    ) -> anyhow::Result<Generation> {
+        let mut next = self
+            .load_with(config, workspaces, choice, (Tables::Try, Haste::Whole))
+            .await?;
+        let failed_before = |name: &str| {
+            running
+                .catalog
+                .failures()
+                .iter()
+                .any(|failure| failure.pack == name)
+        };
+        let failures = next.catalog.failures().iter();
+        let policy_failed_before = |name: &str| {
+            let mut unloaded = running.catalog.policies().failures();
+            unloaded.any(|unloaded| unloaded.policy == name)
+        };
+        let policies = next.catalog.policies().failures();
+        let policies = policies.filter(|unloaded| !policy_failed_before(&unloaded.policy));
+        let fresh: Vec<String> = failures
+            .filter(|failure| !failed_before(&failure.pack))
+            .map(ToString::to_string)
+            .chain(policies.map(ToString::to_string))
+            .collect();
+        anyhow::ensure!(fresh.is_empty(), "{}", fresh.join("\n"));
+        next.catalog.migrate(&self.loader)?;
+        if let Some(catalog) = Arc::get_mut(&mut next.catalog) {
+            catalog.inherit(&running.catalog);
+        }
+        self.remember(&mut next);
+        Ok(next)
+    }
+
+    /// Without it everything works; only changes of tools go unnoticed until the next start.
+    fn remember(&self, loaded: &mut Generation) {
+        let now = Timestamp::from_ms(self.clock.now_ms()).to_string();
+        let Some(catalog) = Arc::get_mut(&mut loaded.catalog) else {
+            return;
+        };
+        if let Err(err) = catalog.remember(&self.database, &now) {
+            tracing::error!("the definitions of tools were not remembered: {err:#}");
+        }
+    }
+
+    async fn load_with(
+        &self,
+        config: &Config,
+        workspaces: Workspaces,
+        choice: &Choice,
+        how: (Tables, Haste),
+    ) -> anyhow::Result<Generation> {
+        let sources = sources(config, &choice.packs)?;
+        let policies = policy_sources(config)?;
+        let selection = &choice.selection;
+        let catalog = Catalog::load(&self.loader, &workspaces, sources, policies, selection, how).await;
+        Ok(Generation {
+            catalog: Arc::new(catalog),
+            envelopes: config.envelope.settings(),
+            workspaces,
+        })
+    }
+
+    /// Loads what the configuration says with one policy in place of its own, and changes nothing.
+    pub async fn load_to_try(
+        &self,
+        config: &Config,
+        workspaces: &Workspaces,
+        policy: policies::Source,
+    ) -> anyhow::Result<Arc<Catalog>> {
+        let sources = sources(config, &[])?;
+        let selection = Selection::default();
+        let catalog = Catalog::load(
+            &self.loader,
+            workspaces,
+            sources,
+            vec![policy],
+            &selection,
+            // Recorded calls are not run again, so that no pack needs its code.
+            (Tables::Leave, Haste::Described),
+        );
+        Ok(Arc::new(catalog.await))
+    }
+
+    /// Opens the gate over what was loaded, as a host among the others of the data directory.
+    pub fn gate(&self, config: &Config, generation: Generation) -> anyhow::Result<Gate> {
+        let host = Host::join(&self.data, self.clock.new_id("hst"))?;
+        let now = Timestamp::from_ms(self.clock.now_ms()).to_string();
+        host.bury_the_dead(&self.database, &now)?;
+        let artifacts = ArtifactStore::open(&self.data, config.artifacts.clone(), Arc::clone(&self.clock))?;
+        let keeping = Keeping {
+            data: Arc::clone(&self.data),
+            settings: config.ledger.clone(),
+            artifacts: artifacts.map(Arc::new),
+        };
+        Gate::open(generation, self.equipment(), &self.database, host, keeping)
+    }
+}
+
+/// Opens a data directory and the gate over what is loaded into it. Code comes when a call needs it.
+pub async fn open(
+    config: &Config,
+    data_dir: &Path,
+    authority: Authority,
+    workspaces: Workspaces,
+    choice: &Choice,
+) -> anyhow::Result<Gate> {
+    open_in(config, data_dir, authority, workspaces, choice, Haste::Described).await
+}
+
+/// The same in as much haste as one likes.
+pub async fn open_in(
+    config: &Config,
+    data_dir: &Path,
+    authority: Authority,
+    workspaces: Workspaces,
+    choice: &Choice,
+    haste: Haste,
+) -> anyhow::Result<Gate> {
+    let site = Site::open(data_dir, authority)?;
+    let generation = site.load_in(config, workspaces, choice, haste).await?;
+    site.gate(config, generation)
+}
+
+/// The built-in packs, then those of the configuration by name.
+fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
+    let default = PackConfig::default();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|want| want == name);
+    let mut sources = Vec::new();
+    for name in builtin::names() {
+        let settings = config.packs.get(name).unwrap_or(&default);
+        if is_wanted(name) && settings.enabled.unwrap_or(true) {
+            sources.push(source(name, settings)?);
+        }
+    }
+    for (name, settings) in &config.packs {
+        if builtin::component(name).is_none() && is_wanted(name) && settings.enabled.unwrap_or(true) {
+            sources.push(source(name, settings)?);
+        }
+    }
+    let unknown: Vec<&str> = wanted
+        .iter()
+        .filter(|want| *want != core_tools::PACK && !sources.iter().any(|source| source.name == **want))
+        .map(String::as_str)
+        .collect();
+    let mut known: Vec<&str> = builtin::names().collect();
+    known.extend(config.packs.keys().map(String::as_str));
+    let is_enabled = |name: &&str| {
+        let settings = config.packs.get(*name);
+        settings.is_none_or(|settings| settings.enabled.unwrap_or(true))
+    };
+    let mut enabled: Vec<&str> = known.iter().copied().filter(is_enabled).collect();
+    enabled.sort_unstable();
+    enabled.dedup();
+    let told = unknown.iter().map(|name| match config.packs.get(*name) {
+        Some(settings) if settings.enabled == Some(false) => {
+            format!("pack {name} is switched off: [packs.{name}] enabled = false")
+        }
+        _ => {
+            let near = tollgate_core::text::nearest(name, known.iter().copied());
+            let near = near.map(|near| format!("; did you mean {near}?"));
+            format!("there is no pack {name}{}", near.unwrap_or_default())
+        }
+    });
+    anyhow::ensure!(
+        unknown.is_empty(),
+        "{} (there are {}, {})",
+        told.collect::<Vec<_>>().join("; "),
+        core_tools::PACK,
+        enabled.join(", ")
+    );
+    Ok(sources)
+}
+
+/// The policies of the configuration. Nothing starts without one of them.
+fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::Source>> {
+    let mut sources = Vec::new();
+    let mut problems = Vec::new();
+    for (name, settings) in &config.policies {
+        match policy_origin(name, settings) {
+            Ok(origin) => sources.push(settings.source(name, origin)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(sources)
+}
+
+/// The policy that somebody names: one of the configuration, one that is built in, or a file. One of the
+/// configuration comes with its settings.
+pub fn named_policy(config: &Config, name: &str) -> anyhow::Result<policies::Source> {
+    if let Some(settings) = config.policies.get(name) {
+        let origin = policy_origin(name, settings).map_err(anyhow::Error::msg)?;
+        return Ok(settings.source(name, origin));
+    }
+    let own = name.strip_prefix("builtin:").unwrap_or(name);
+    let origin = match builtin::policy(own) {
+        Some(bytes) => Origin::Builtin(bytes),
+        None if Path::new(name).exists() => Origin::File(name.into()),
+        None => anyhow::bail!(
+            "{name} is no file, no policy of the configuration, and not built in; built in are {}",
+            builtin::policies().collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let called = match &origin {
+        Origin::Builtin(_) => own,
+        _ => Path::new(name)
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or(name),
+    };
+    Ok(PolicyConfig::default().source(called, origin))
+}
+
+/// Where a policy is: `builtin:NAME`, a path, or by default the built-in policy of the same name.
+fn policy_origin(name: &str, settings: &PolicyConfig) -> Result<Origin, String> {
+    let source = settings.source.as_deref();
+    if let Some(url) = source.filter(|source| source.starts_with("https://")) {
+        let sha256 = settings.sha256.clone();
+        let unpinned = format!("[policies.{name}] wants the sha256 of what is at {url}");
+        return sha256
+            .map(|sha256| Origin::Https {
+                url: url.to_owned(),
+                sha256,
+            })
+            .ok_or(unpinned);
+    }
+    let builtin = match source {
+        None => name,
+        Some(source) => match source.strip_prefix("builtin:") {
+            Some(builtin) => builtin,
+            None => return Ok(Origin::File(source.into())),
+        },
+    };
+    builtin::policy(builtin).map(Origin::Builtin).ok_or_else(|| {
+        let all: Vec<&str> = builtin::policies().collect();
+        let all = all.join(", ");
+        match source {
+            None => format!("[policies.{name}] names no source and is not built in; add `source = \"PATH\"` or \"builtin:NAME\" of {all}"),
+            Some(_) => format!("[policies.{name}] source: there is no built-in policy {builtin}; there are {all}"),
+        }
+    })
+}
+
+fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {
+    let origin = settings
+        .origin(builtin::component(name))
+        .with_context(|| format!("[packs.{name}] names no source and is not built in"))?;
+    Ok(Source {
+        name: name.to_owned(),
+        origin,
+        sha256: settings.sha256.clone(),
+        grants: settings.grants.clone(),
+        limits: settings.limits.limits(&builtin::limits(name)),
+        config: settings.config.clone(),
+        exclude: settings.exclude.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+    use tempfile::TempDir;
+    use tollgate_components::packs::Pack;
+    use tollgate_core::deadline::Cancel;
+    use tollgate_gate::{Call, Caller, Gate};
+    use tollgate_sandbox::progress::Progress;
+    use tollgate_sandbox::workspaces::Workspaces;
+
+    use super::*;
+
+    /// A host with the pack `task-store`.
+    async fn open() -> (TempDir, Gate, Arc<Pack>) {
+        let place = tempfile::tempdir().unwrap();
+        let authority = Authority {
+            // No component needs the compiler.
+            executable: "/nowhere/tollgate".into(),
+            environment: None,
+            umask: 0o077,
+            cache_dir: None,
+        };
+        let choice = Choice {
+            packs: vec!["task-store".to_owned()],
+            ..Choice::default()
+        };
+        let config = Config::default();
+        let opened = super::open(&config, place.path(), authority, Workspaces::default(), &choice);
+        let gate = opened.await.unwrap();
+        let pack = Arc::clone(&gate.catalog().packs()[0]);
+        (place, gate, pack)
+    }
+
+    async fn call(gate: &Gate, tool: &str, arguments: Value) -> Result<Value, String> {
+        let call = Call {
+            tool: tool.to_owned(),
+            arguments: arguments.as_object().cloned().unwrap(),
+            malformed: Vec::new(),
+            envelope: None,
+            caller: Caller::default(),
+            cancel: Cancel::default(),
+            progress: Progress::default(),
+            answers: Default::default(),
+        };
+        let result = gate.call(call).await.unwrap().result;
+        result
+            .map(|reply| Value::Object(reply.structured()))
+            .map_err(|refusal| refusal.code)
+    }
+
+    fn task(title: &str) -> Value {
+        json!({"title": title, "spec_markdown": "# Goal\nNone.", "workspace": "w", "initial_phase": "spec_draft",
+            "actor": "ada", "actor_role": "orchestrator"})
+    }
+
+    /// Waits until an instance is ready, which one is after each call that nobody comes after.
+    async fn stocked(pack: &Pack) {
+        let ready = async {
+            while pack.spares().ready() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let patience = std::time::Duration::from_secs(30);
+        tokio::time::timeout(patience, ready).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn calls_in_instances_made_in_advance_are_as_calls_in_their_own() {
+        let (_place, gate, pack) = open().await;
+        assert_eq!(pack.spares().ready(), 0);
+        let mut ids = Vec::new();
+        for title in ["one", "two", "three"] {
+            let created = call(&gate, "task_create", task(title)).await.unwrap();
+            assert_eq!(created["task"]["title"], title);
+            ids.push(created["task"]["id"].as_str().unwrap().to_owned());
+            stocked(&pack).await;
+            // A refusal leaves nothing to the instance after it.
+            let lost = call(&gate, "task_get", json!({"task_id": "task_lost"})).await;
+            lost.unwrap_err();
+            stocked(&pack).await;
+            let listed = call(&gate, "task_list", json!({})).await.unwrap();
+            assert_eq!(listed["tasks"].as_array().unwrap().len(), ids.len());
+            stocked(&pack).await;
+        }
+        ids.dedup();
+        assert_eq!(ids.len(), 3);
+    }
+}

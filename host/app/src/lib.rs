@@ -1,0 +1,13 @@
+//! Tollgate: an MCP server that hosts tool packs as sandboxed WebAssembly components.
+//!
+//! This crate is the program: its command line, its configuration, and the host that is put together from the crates
+//! below it. See `docs/ARCHITECTURE.md` for the map.
+
+pub mod check;
+pub mod clients;
+pub mod config;
+pub mod doctor;
+pub mod host;
+pub mod scaffold;
+pub mod trial;
+pub mod watch;

@@ -1,0 +1,155 @@
+//! What a new component can be called.
+
+use thiserror::Error;
+use tollgate_components::builtin;
+use tollgate_components::packs::{RESERVED, is_component_name, prefixes_clash};
+
+use super::Kind;
+
+/// Names of crates that its own crate uses, or that every crate has.
+const CRATES: &[&str] = &[
+    "alloc",
+    "core",
+    "proc-macro",
+    "schemars",
+    "serde",
+    "serde-json",
+    "std",
+    "test",
+    "tollgate-sdk",
+];
+/// Words that Rust does not take for the name of a crate.
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static",
+    "struct", "super", "trait", "true", "try", "type", "typeof", "union", "unsafe", "unsized", "use",
+    "virtual", "where", "while", "yield",
+];
+
+/// A name that a new component can have, and its crate too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name(String);
+
+/// Everything that keeps a text from being the name of a new component.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("it cannot be called {name:?}: {}", .problems.join("; "))]
+pub struct BadName {
+    /// What was wanted.
+    pub name: String,
+    /// What is wrong with it, and what to do.
+    pub problems: Vec<String>,
+}
+
+impl Name {
+    /// A name, if a component of this kind can have it.
+    pub fn new(text: &str, kind: Kind) -> Result<Name, BadName> {
+        let problems = problems(text, kind);
+        if problems.is_empty() {
+            return Ok(Name(text.to_owned()));
+        }
+        Err(BadName {
+            name: tollgate_core::text::cut(text, 64).to_owned(),
+            problems,
+        })
+    }
+
+    /// As it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As Rust and SQL have it.
+    pub fn snake(&self) -> String {
+        self.0.replace('-', "_")
+    }
+}
+
+fn problems(text: &str, kind: Kind) -> Vec<String> {
+    if !is_component_name(text) {
+        return vec![
+            "a name starts with a small letter, and has at most 32 small letters, digits and `-`".to_owned(),
+        ];
+    }
+    let mut problems = Vec::new();
+    if KEYWORDS.contains(&text) {
+        problems.push("Rust has the word for itself, and no crate is called that".to_owned());
+    }
+    if CRATES.contains(&text) {
+        problems.push("a crate that it needs is called that".to_owned());
+    }
+    match kind {
+        Kind::Pack => problems.extend(taken_by_a_pack(text)),
+        Kind::Policy if builtin::policy(text).is_some() => {
+            problems.push("a built-in policy is called that".to_owned());
+        }
+        Kind::Policy => {}
+    }
+    problems
+}
+
+/// Tables start with the name, so that none may start another.
+fn taken_by_a_pack(text: &str) -> Option<String> {
+    if RESERVED.iter().any(|reserved| prefixes_clash(text, reserved)) {
+        return Some("the host keeps the name for itself".to_owned());
+    }
+    let other = builtin::names().find(|builtin| prefixes_clash(text, builtin))?;
+    Some(if other == text {
+        "a built-in pack is called that".to_owned()
+    } else {
+        format!("its tables could be those of the built-in pack `{other}`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_refused_with_everything_that_is_wrong_with_it() {
+        let long = "x".repeat(33);
+        let mut said = String::new();
+        for name in [
+            "notes", "a-1", "", "Notes", "a_b", "../notes", &long, "fn", "serde", "core", "tasks", "task",
+            "cel",
+        ] {
+            for kind in [Kind::Pack, Kind::Policy] {
+                let made = match Name::new(name, kind) {
+                    Ok(name) => format!("ok {}", name.snake()),
+                    Err(bad) => bad.problems.join("; "),
+                };
+                said += &format!("{} {name:?}: {made}\n", kind.as_str());
+            }
+        }
+        expect![[r#"
+            pack "notes": ok notes
+            policy "notes": ok notes
+            pack "a-1": ok a_1
+            policy "a-1": ok a_1
+            pack "": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            policy "": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            pack "Notes": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            policy "Notes": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            pack "a_b": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            policy "a_b": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            pack "../notes": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            policy "../notes": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            pack "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            policy "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": a name starts with a small letter, and has at most 32 small letters, digits and `-`
+            pack "fn": Rust has the word for itself, and no crate is called that
+            policy "fn": Rust has the word for itself, and no crate is called that
+            pack "serde": a crate that it needs is called that
+            policy "serde": a crate that it needs is called that
+            pack "core": a crate that it needs is called that; the host keeps the name for itself
+            policy "core": a crate that it needs is called that
+            pack "tasks": a built-in pack is called that
+            policy "tasks": ok tasks
+            pack "task": its tables could be those of the built-in pack `task-store`
+            policy "task": ok task
+            pack "cel": ok cel
+            policy "cel": a built-in policy is called that
+        "#]].assert_eq(&said);
+    }
+}

@@ -1,0 +1,370 @@
+//! Files of cases: calls and results that a policy judges, and what it should say of each.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use tollgate_components::policies::{Cause, Phase};
+use tollgate_core::effect::Effect;
+use tollgate_core::hash::sha256_hex;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::bindings::tollgate::host::component;
+use tollgate_sdk::{Timestamp, canonical_json};
+use toml::de::{DeTable, DeValue};
+
+use super::compare::Expected;
+use super::fields::{self, Fields, Sheet};
+use super::past::{self, Past};
+use crate::config::Problem;
+
+/// When a call is made that does not say so: a Monday, at noon.
+const NOON: &str = "2026-01-05T12:00:00Z";
+/// What describes a call.
+pub(super) const CALL: [&str; 9] = [
+    "tool",
+    "pack",
+    "effect",
+    "arguments",
+    "identity",
+    "client",
+    "connection",
+    "envelope_id",
+    "result",
+];
+/// What a case says beside.
+const OF_CASE: [&str; 7] = ["name", "settings", "phase", "at", "notes", "history", "expect"];
+
+/// Everything that is wrong with a file of cases.
+#[derive(Debug, Error)]
+#[error("{} mistake{} in the cases:\n{}", .0.len(), if .0.len() == 1 { "" } else { "s" },
+    .0.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
+pub struct BadCases(pub Vec<Problem>);
+
+/// One case.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// What it is about, in words.
+    pub name: String,
+    pub(super) phase: Phase,
+    pub(super) settings: Map<String, Value>,
+    pub(super) request: wit::Request,
+    /// What the call came to, if its result is judged.
+    pub(super) outcome: wit::Outcome,
+    /// What happened before, the oldest first.
+    pub(super) history: Vec<Past>,
+    pub(super) expected: Expected,
+}
+
+/// Reads a file of cases, or says everything that is wrong with it.
+pub fn read(text: &str) -> Result<Vec<Case>, BadCases> {
+    let (whole, errors) = DeTable::parse_recoverable(text);
+    let errors: Vec<Problem> = errors.iter().map(|err| Problem::from_toml(text, err)).collect();
+    if !errors.is_empty() {
+        // What is read of a file that is no TOML says little about what was meant.
+        return Err(BadCases(errors));
+    }
+    let sheet = Sheet::new(text, errors);
+    let file = Fields::new(&sheet, "the file", 0, whole.get_ref());
+    file.only(&["defaults", "case"]);
+    let defaults = defaults(&file);
+    let tables = file.tables("case");
+    if tables.is_empty() && !file.has("case") {
+        file.report("it has no [[case]]");
+    }
+    let mut names = BTreeSet::new();
+    let mut cases = Vec::new();
+    for (place, (at, table)) in tables.into_iter().enumerate() {
+        let name = table.get("name").and_then(|name| name.get_ref().as_str());
+        let name = name.map_or_else(|| format!("case {}", place + 1), |name| format!("case {name:?}"));
+        let fields = Fields::new(&sheet, &name, at, table).or(defaults);
+        if !names.insert(name.clone()) {
+            fields.report("another has this name");
+        }
+        cases.extend(case(&fields));
+    }
+    match sheet.into_problems() {
+        problems if problems.is_empty() => Ok(cases),
+        problems => Err(BadCases(problems)),
+    }
+}
+
+/// What every case says that says nothing else.
+fn defaults<'d>(file: &Fields<'_, 'd>) -> Option<&'d DeTable<'d>> {
+    let entry = file.entry("defaults")?;
+    let DeValue::Table(table) = entry.get_ref() else {
+        file.report("defaults must be a table");
+        return None;
+    };
+    let legal: Vec<&str> = CALL.iter().chain(&OF_CASE[1..6]).copied().collect();
+    Fields::new(file.sheet(), "defaults", entry.span().start, table).only(&legal);
+    Some(table)
+}
+
+/// A case, unless something is wrong with it.
+fn case(fields: &Fields<'_, '_>) -> Option<Case> {
+    fields.only(&OF_CASE.iter().chain(&CALL).copied().collect::<Vec<_>>());
+    for (key, wanted) in [("name", "a name"), ("tool", "a tool"), ("expect", "an expect")] {
+        if !fields.has(key) {
+            fields.report(&format!("it needs {wanted}"));
+        }
+    }
+    let phase = fields.read("phase", "\"before\" or \"after\"", |value| {
+        match value.as_str()? {
+            "before" => Some(Phase::Request),
+            "after" => Some(Phase::Response),
+            _ => None,
+        }
+    });
+    let phase = phase.unwrap_or(Phase::Request);
+    match (phase, fields.has("result")) {
+        (Phase::Request, true) => fields.report("it has a result, which only phase = \"after\" judges"),
+        (Phase::Response, false) => {
+            fields.report("it needs a result, which is what phase = \"after\" judges")
+        }
+        _ => {}
+    }
+    let at = moment(fields, "at")
+        .or_else(|| moment_of(NOON))
+        .unwrap_or_default();
+    let request = request(fields, at);
+    let history = past::history(fields, request.as_ref(), at);
+    let expected = expected(fields, phase);
+    Some(Case {
+        name: fields.text("name")?,
+        phase,
+        settings: fields.table("settings").unwrap_or_default(),
+        request: request?,
+        outcome: outcome(fields).unwrap_or_else(|| read_outcome(&Map::new())),
+        history,
+        expected: expected?,
+    })
+}
+
+/// The call that a table describes.
+pub(super) fn request(fields: &Fields<'_, '_>, at: i64) -> Option<wit::Request> {
+    let tool = fields.text("tool");
+    let pack = fields.text("pack").or_else(|| {
+        let first = tool.as_deref()?.split('_').next()?;
+        Some(first.to_owned())
+    });
+    let effect = fields.read("effect", "\"read\", \"write\" or \"run\"", |value| {
+        Effect::parse(value.as_str()?)
+    });
+    let arguments = Value::Object(fields.table("arguments").unwrap_or_default());
+    let notes = fields
+        .table("notes")
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(key, value)| wit::Note {
+            value: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+            key,
+        });
+    let request = wit::Request {
+        op_id: "op_case".to_owned(),
+        pack: pack.unwrap_or_default(),
+        tool: tool.clone().unwrap_or_default(),
+        effect: match effect.unwrap_or(Effect::Write) {
+            Effect::Read => component::Effect::Read,
+            Effect::Write => component::Effect::Write,
+            Effect::Run => component::Effect::Run,
+        },
+        args_hash: sha256_hex(canonical_json(&arguments).as_bytes()),
+        arguments: arguments.to_string(),
+        envelope_id: fields.text("envelope_id"),
+        identity: fields.text("identity"),
+        client: fields.text("client"),
+        connection: fields.text("connection").unwrap_or_else(|| "con_case".to_owned()),
+        at,
+        notes: notes.collect(),
+        settings: String::new(),
+    };
+    tool.map(|_| request)
+}
+
+/// The result that a table has.
+pub(super) fn outcome(fields: &Fields<'_, '_>) -> Option<wit::Outcome> {
+    let entry = fields.entry("result")?;
+    let DeValue::Table(table) = entry.get_ref() else {
+        fields.report("result must be a table");
+        return None;
+    };
+    let of_result = Fields::new(fields.sheet(), "result", entry.span().start, table);
+    of_result.only(&["success", "error_code", "body", "text", "duration_ms"]);
+    let mut said = Map::new();
+    let success = of_result.flag("success").map(Value::from);
+    let duration = of_result
+        .number("duration_ms", 0..i64::from(u32::MAX))
+        .map(Value::from);
+    let body = of_result.table("body").map(Value::from);
+    let texts = ["error_code", "text"].map(|key| (key, of_result.text(key).map(Value::from)));
+    let rest = [("success", success), ("duration_ms", duration), ("body", body)];
+    for (key, value) in texts.into_iter().chain(rest) {
+        said.extend(value.map(|value| (key.to_owned(), value)));
+    }
+    if said.get("success") == Some(&Value::Bool(true)) && said.contains_key("error_code") {
+        of_result.report("one that succeeded has no error_code");
+    }
+    Some(read_outcome(&said))
+}
+
+fn read_outcome(said: &Map<String, Value>) -> wit::Outcome {
+    let text = |key: &str| said.get(key).and_then(Value::as_str).map(str::to_owned);
+    let error_code = text("error_code");
+    let success = said
+        .get("success")
+        .and_then(Value::as_bool)
+        .unwrap_or(error_code.is_none());
+    let body = match (said.get("body"), &error_code) {
+        (Some(body), _) => body.clone(),
+        (None, Some(code)) => json!({ "error": { "code": code } }),
+        (None, None) => json!({}),
+    };
+    wit::Outcome {
+        error_code: error_code.or((!success).then(|| "FAILED".to_owned())),
+        success,
+        body: body.to_string(),
+        text: text("text"),
+        duration_ms: said.get("duration_ms").and_then(Value::as_u64).unwrap_or(1),
+    }
+}
+
+/// A time as RFC 3339 text or a TOML date, in milliseconds.
+pub(super) fn moment(fields: &Fields<'_, '_>, key: &str) -> Option<i64> {
+    fields.read(key, "a time such as \"2026-01-05T12:00:00Z\"", |value| {
+        moment_of(fields::json(value).as_str()?)
+    })
+}
+
+fn moment_of(text: &str) -> Option<i64> {
+    Timestamp::parse(text).map(Timestamp::as_ms)
+}
+
+/// What is expected, unless it is unclear.
+fn expected(fields: &Fields<'_, '_>, phase: Phase) -> Option<Expected> {
+    let entry = fields.entry("expect")?;
+    let at = entry.span().start;
+    let table = match entry.get_ref() {
+        DeValue::String(word) if word == "pass" => return Some(Expected::Pass),
+        DeValue::Table(table) => table,
+        _ => {
+            fields.sheet().report(at, unclear());
+            return None;
+        }
+    };
+    let of = Fields::new(fields.sheet(), "expect", at, table);
+    let kinds = ["deny", "amend", "ask", "fail", "bad_settings"];
+    let named: Vec<&str> = kinds.into_iter().filter(|kind| of.has(kind)).collect();
+    let [kind] = named[..] else {
+        fields.sheet().report(at, unclear());
+        return None;
+    };
+    let with: &[&str] = match kind {
+        "deny" => &["deny", "text"],
+        "ask" => &["ask", "otherwise"],
+        only => &[only],
+    };
+    of.only(with);
+    if phase == Phase::Response && ["amend", "ask"].contains(&kind) {
+        of.report("a result is not amended, and nobody is asked about it");
+    }
+    match kind {
+        "deny" => Some(Expected::Deny {
+            code: of.text("deny")?,
+            texts: of.texts("text"),
+        }),
+        "amend" => of
+            .table("amend")
+            .map(|table| Expected::Amend(Value::Object(table))),
+        "ask" => Some(Expected::Ask {
+            texts: of.texts("ask"),
+            otherwise: of.text("otherwise"),
+        }),
+        "fail" => of
+            .read(
+                "fail",
+                "\"crash\", \"deadline\", \"memory\" or \"cannot_judge\"",
+                |value| Cause::parse(value.as_str()?),
+            )
+            .map(Expected::Fail),
+        _ => Some(Expected::BadSettings(of.texts("bad_settings"))),
+    }
+}
+
+fn unclear() -> String {
+    "expect is \"pass\", or a table with one of deny, amend, ask, fail and bad_settings".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn every_mistake_is_told_at_once() {
+        let text = r#"
+defaults = { tol = "x" }
+[[case]]
+name = "one"
+tool = 3
+phase = "later"
+expect = "maybe"
+[[case]]
+name = "one"
+tool = "t"
+effect = "wirte"
+result = { succes = true }
+at = "yesterday"
+expect = { deny = "A", amend = {} }
+[[case]]
+tool = "t"
+phase = "after"
+settings = 4
+arguments = []
+history = [{ ago = "1y", times = 0 }, 7]
+expect = { ask = "?", text = "x" }
+[[case]]
+expect = { fail = "boredom" }
+[[cases]]
+"#;
+        let BadCases(problems) = read(text).unwrap_err();
+        let found: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        expect![[r#"
+            2:14: defaults: there is no key "tol"; did you mean tool?
+            5:8: case "one": tool must be text
+            6:9: case "one": phase must be "before" or "after"
+            7:10: expect is "pass", or a table with one of deny, amend, ask, fail and bad_settings
+            8:1: case "one": another has this name
+            8:1: case "one": it has a result, which only phase = "after" judges
+            11:10: case "one": effect must be "read", "write" or "run"
+            12:12: result: there is no key "succes"; did you mean success?
+            13:6: case "one": at must be a time such as "2026-01-05T12:00:00Z"
+            14:10: expect is "pass", or a table with one of deny, amend, ask, fail and bad_settings
+            15:1: case 3: it needs a name
+            15:1: case 3: it needs a result, which is what phase = "after" judges
+            19:13: case 3: arguments must be a table
+            20:12: history 1: it needs a tool
+            20:20: history 1: ago must be so long before, such as "90s", "10m", "2h" or "1d"
+            20:34: history 1: times must be a whole number from 1 to 10000
+            20:39: case 3: history must hold tables
+            21:10: expect: a result is not amended, and nobody is asked about it
+            21:23: expect: there is no key "text"; legal here: ask, otherwise
+            22:1: case 4: it needs a name
+            22:1: case 4: it needs a tool
+            23:19: expect: fail must be "crash", "deadline", "memory" or "cannot_judge"
+            24:3: the file: there is no key "cases"; did you mean case?"#]]
+        .assert_eq(&found.join("\n"));
+    }
+
+    #[test]
+    fn what_a_case_leaves_out_is_plain() {
+        let cases = read("[[case]]\nname = \"n\"\ntool = \"task_get\"\nexpect = \"pass\"").unwrap();
+        let [case] = &cases[..] else { panic!("{cases:?}") };
+        assert_eq!(
+            (case.request.pack.as_str(), case.request.at),
+            ("task", 1_767_614_400_000)
+        );
+        assert_eq!(case.expected, Expected::Pass);
+        assert!(read("").is_err() && read("[[case").is_err());
+    }
+}

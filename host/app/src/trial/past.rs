@@ -1,0 +1,145 @@
+//! What happened before a case: rows of the ledger, and results that the policy saw.
+
+use serde_json::Value;
+use tollgate_core::clock;
+use tollgate_core::hash::sha256_hex;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::bindings::tollgate::host::component;
+use tollgate_sdk::Timestamp;
+use tollgate_store::storage::{Operation, StoredOperation, claimed_actor};
+
+use super::cases::{self, CALL};
+use super::fields::Fields;
+
+/// Most calls that one line of a history stands for.
+const MOST: i64 = 10_000;
+/// What a line of a history says beside the call.
+const OF_PAST: [&str; 8] = [
+    "ago",
+    "at",
+    "times",
+    "error_code",
+    "actor",
+    "result_hash",
+    "mutation_fingerprint",
+    "failure_fingerprint",
+];
+
+/// A call that was made before.
+#[derive(Debug, Clone)]
+pub(super) struct Past {
+    /// Its row in the ledger.
+    pub(super) operation: Operation,
+    pub(super) request: wit::Request,
+    /// What the policy saw of its result, if it did.
+    pub(super) outcome: Option<wit::Outcome>,
+}
+
+/// What the tables under `history` say, the oldest first. What a line leaves out is as in the call that is judged.
+pub(super) fn history(fields: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64) -> Vec<Past> {
+    let mut history = Vec::new();
+    for (place, (start, table)) in fields.tables("history").into_iter().enumerate() {
+        let name = format!("history {}", place + 1);
+        let line = Fields::new(fields.sheet(), &name, start, table);
+        history.extend(past(&line, now, at, place));
+    }
+    history.sort_by_key(|past| past.request.at);
+    history
+}
+
+fn past(line: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64, place: usize) -> Vec<Past> {
+    line.only(&OF_PAST.iter().chain(&CALL).copied().collect::<Vec<_>>());
+    if !line.has("tool") {
+        line.report("it needs a tool");
+    }
+    let when = match (line.has("ago"), line.has("at")) {
+        (true, false) => line
+            .read(
+                "ago",
+                "so long before, such as \"90s\", \"10m\", \"2h\" or \"1d\"",
+                |value| clock::span_ms(value.as_str()?),
+            )
+            .map(|ago| at - ago),
+        (false, true) => cases::moment(line, "at"),
+        _ => {
+            line.report("it needs either ago or at");
+            None
+        }
+    };
+    let times = line.number("times", 1..MOST + 1).unwrap_or(1);
+    let outcome = cases::outcome(line);
+    let request = cases::request(line, when.unwrap_or(at)).map(|request| as_now(line, request, now));
+    let row = request
+        .as_ref()
+        .and_then(|request| row(line, request, outcome.as_ref()).operation());
+    let (Some(request), Some(row), Some(_)) = (request, row, when) else {
+        return Vec::new();
+    };
+    let one = |time: i64| {
+        let op_id = format!("op_{place}_{time}");
+        Past {
+            operation: Operation {
+                op_id: op_id.clone(),
+                ..row.clone()
+            },
+            request: wit::Request {
+                op_id,
+                ..request.clone()
+            },
+            outcome: outcome.clone(),
+        }
+    };
+    (0..times).map(one).collect()
+}
+
+/// A call over the connection and in the envelope of the one that is judged, unless its line says otherwise.
+fn as_now(line: &Fields<'_, '_>, mut request: wit::Request, now: Option<&wit::Request>) -> wit::Request {
+    if let Some(now) = now.filter(|_| !line.has("connection")) {
+        request.connection.clone_from(&now.connection);
+    }
+    if let Some(now) = now.filter(|_| !line.has("envelope_id")) {
+        request.envelope_id.clone_from(&now.envelope_id);
+    }
+    request
+}
+
+/// The row that a line stands for.
+fn row(line: &Fields<'_, '_>, request: &wit::Request, outcome: Option<&wit::Outcome>) -> StoredOperation {
+    let error_code = line.text("error_code").or_else(|| outcome?.error_code.clone());
+    let claimed = || {
+        let arguments: Value = serde_json::from_str(&request.arguments).ok()?;
+        claimed_actor(arguments.get("actor")?.as_str()?)
+    };
+    let hash_of_body = || {
+        Some(sha256_hex(
+            outcome.filter(|outcome| outcome.success)?.body.as_bytes(),
+        ))
+    };
+    let (effect, op_type) = match request.effect {
+        component::Effect::Read => ("read", "query"),
+        component::Effect::Write => ("write", "mutation"),
+        component::Effect::Run => ("run", "mutation"),
+    };
+    StoredOperation {
+        timestamp: Timestamp::from_ms(request.at).to_string(),
+        duration_ms: 1.0,
+        op_type: op_type.to_owned(),
+        success: Some(error_code.is_none()),
+        pack: request.pack.clone(),
+        tool: request.tool.clone(),
+        effect: effect.to_owned(),
+        actor: line
+            .text("actor")
+            .or_else(|| request.identity.clone())
+            .or_else(claimed),
+        client: request.client.clone(),
+        connection: request.connection.clone(),
+        envelope_id: request.envelope_id.clone(),
+        args_hash: request.args_hash.clone(),
+        result_hash: line.text("result_hash").or_else(hash_of_body),
+        mutation_fingerprint: line.text("mutation_fingerprint"),
+        failure_fingerprint: line.text("failure_fingerprint"),
+        error_code,
+        ..StoredOperation::default()
+    }
+}

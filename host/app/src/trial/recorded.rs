@@ -1,0 +1,168 @@
+//! What is kept of a recorded call: its arguments and its result, if they were recorded and are still there.
+
+use serde::Serialize;
+use serde_json::Value;
+use tollgate_core::effect::Effect;
+use tollgate_core::hash::sha256_hex;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::bindings::tollgate::host::component;
+use tollgate_sdk::Timestamp;
+use tollgate_store::artifacts::{ArtifactKind, ArtifactStore};
+use tollgate_store::storage::{Session, StoredOperation, claim};
+
+/// Refusals of the gate itself, which come before any policy is asked.
+const BEFORE_POLICIES: [&str; 7] = [
+    "INVALID_ARGUMENTS",
+    "MALFORMED_ARGUMENTS",
+    "ARGUMENTS_TOO_LARGE",
+    "ARGUMENTS_TOO_DEEP",
+    "MEMBERS_REFUSED",
+    "ENVELOPE_REQUIRED",
+    "ENVELOPE_CONFLICT",
+];
+
+/// Why a recorded call cannot be shown to a policy again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// The operator did not want them kept, or not yet.
+    NotRecorded,
+    /// What a policy denied is not kept.
+    Denied,
+    /// Kept, and gone by now.
+    Expired,
+    /// Longer than what is kept of one artifact.
+    Cut,
+    /// Not what the ledger has the hash of.
+    Altered,
+    /// The gate refused the call before any policy was asked.
+    RefusedBefore,
+}
+
+impl Missing {
+    /// In words, after "calls".
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Missing::NotRecorded => "whose arguments were not recorded",
+            Missing::Denied => "that a policy denied, of which no arguments are kept",
+            Missing::Expired => "whose recorded arguments have expired",
+            Missing::Cut => "whose arguments were too long to be recorded whole",
+            Missing::Altered => "whose recorded arguments are not those that the ledger has the hash of",
+            Missing::RefusedBefore => "that were refused before policies are asked",
+        }
+    }
+}
+
+/// Where recorded content is.
+pub(super) struct Records<'a> {
+    pub(super) session: &'a Session,
+    pub(super) store: Option<&'a ArtifactStore>,
+}
+
+impl Records<'_> {
+    /// A recorded call as policies saw it.
+    pub(super) fn request(
+        &self,
+        row: &StoredOperation,
+        effect: Effect,
+    ) -> rusqlite::Result<Result<wit::Request, Missing>> {
+        if row
+            .error_code
+            .as_deref()
+            .is_some_and(|code| BEFORE_POLICIES.contains(&code))
+        {
+            return Ok(Err(Missing::RefusedBefore));
+        }
+        let kept = self.content(row, ArtifactKind::Arguments)?;
+        let arguments = match kept {
+            Err(Missing::NotRecorded) if row.failure_class.as_deref() == Some("refused") => {
+                Err(Missing::Denied)
+            }
+            Ok(bytes) if sha256_hex(&bytes) != row.args_hash => Err(Missing::Altered),
+            Ok(bytes) => String::from_utf8(bytes).map_err(|_| Missing::Altered),
+            Err(missing) => Err(missing),
+        };
+        Ok(arguments.map(|arguments| request(row, effect, arguments)))
+    }
+
+    /// A recorded result as policies saw it. `None` if it is not kept, or is not the tool's own.
+    pub(super) fn outcome(&self, row: &StoredOperation) -> rusqlite::Result<Option<wit::Outcome>> {
+        let of_host = ["refused", "timeout", "trap", "host", "cancelled", "interrupted"];
+        let is_own = row
+            .failure_class
+            .as_deref()
+            .is_none_or(|class| !of_host.contains(&class));
+        let (Some(success), true) = (row.success, is_own) else {
+            return Ok(None);
+        };
+        let kept = self.content(row, ArtifactKind::Result)?;
+        let body = kept.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        Ok(body.map(|body| wit::Outcome {
+            success,
+            error_code: row.error_code.clone(),
+            body,
+            text: None,
+            // Durations are small and never negative.
+            duration_ms: std::time::Duration::try_from_secs_f64(row.duration_ms / 1_000.0)
+                .map_or(0, |took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+        }))
+    }
+
+    fn content(
+        &self,
+        row: &StoredOperation,
+        kind: ArtifactKind,
+    ) -> rusqlite::Result<Result<Vec<u8>, Missing>> {
+        for id in row.artifact_ids.iter().flatten() {
+            let Some(stored) = self
+                .session
+                .artifact(id)?
+                .filter(|stored| stored.artifact.kind == kind)
+            else {
+                continue;
+            };
+            let artifact = stored.artifact;
+            if artifact.size < artifact.total_size {
+                return Ok(Err(Missing::Cut));
+            }
+            let size = usize::try_from(artifact.size).unwrap_or_default();
+            let bytes = self
+                .store
+                .and_then(|store| store.read(&artifact.hash, 0, size).ok().flatten());
+            return Ok(bytes.ok_or(Missing::Expired));
+        }
+        Ok(Err(Missing::NotRecorded))
+    }
+}
+
+fn request(row: &StoredOperation, effect: Effect, arguments: String) -> wit::Request {
+    let claims = |name: &str| {
+        let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
+        let claimed = arguments.get("actor").and_then(Value::as_str);
+        claimed
+            .is_some_and(|claimed| tollgate_core::text::clean(tollgate_core::text::cut(claimed, 200)) == name)
+    };
+    wit::Request {
+        op_id: row.op_id.clone(),
+        pack: row.pack.clone(),
+        tool: row.tool.clone(),
+        effect: match effect {
+            Effect::Read => component::Effect::Read,
+            Effect::Write => component::Effect::Write,
+            Effect::Run => component::Effect::Run,
+        },
+        args_hash: row.args_hash.clone(),
+        envelope_id: row.envelope_id.clone(),
+        // Rows from before claims were marked have what the arguments claim as it is.
+        identity: row
+            .actor
+            .clone()
+            .filter(|actor| claim(actor).is_none() && !claims(actor)),
+        client: row.client.clone(),
+        connection: row.connection.clone(),
+        at: Timestamp::parse(&row.timestamp).map_or(0, Timestamp::as_ms),
+        notes: Vec::new(),
+        settings: String::new(),
+        arguments,
+    }
+}

@@ -1,0 +1,247 @@
+//! Showing recorded calls to a policy that was not there: what it would have said.
+//!
+//! The calls come in their order, and the ledger that the policy sees grows with them, so that it sees of each what
+//! it would have seen then. A call that it denies is in that ledger as denied, and not as what it became.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use tollgate_components::packs::{Catalog, Origin};
+use tollgate_components::policies::{Decision, Described, Phase, Source};
+use tollgate_core::effect::Effect;
+use tollgate_gate::{Heard, Trial};
+use tollgate_sandbox::workspaces::Workspaces;
+use tollgate_store::storage::{Operation, OperationFilter, Session, StoredOperation};
+
+use super::recorded::{Missing, Records};
+use super::tally::{Example, Tally, ToolTally, Would};
+use super::{End, aside, at_leisure, compare};
+use crate::config::Config;
+use crate::host::Site;
+
+/// Rows that are read at once.
+const BATCH: u32 = 500;
+/// Rows before the first call that is judged, which policies may look back at.
+const HISTORY: u32 = 10_000;
+
+/// What came of showing recorded calls to a policy.
+#[derive(Debug, Serialize)]
+pub struct Replay {
+    /// Calls from then on.
+    pub since: String,
+    /// The tools whose calls it judged.
+    pub tools: Vec<ToolTally>,
+    /// Calls that could not be shown to it, by why.
+    pub missing: BTreeMap<Missing, u64>,
+    /// Calls whose result it would have judged and which is not recorded.
+    pub without_result: u64,
+    /// Calls that are none of its business.
+    pub not_judged: u64,
+}
+
+/// Shows a policy what the ledger recorded from a time on, all within `time`. Of the site nothing is changed, and files
+/// of workspaces are shown only to a policy that is built in or was granted some.
+pub async fn replay(
+    site: &Site,
+    config: &Config,
+    workspaces: &Workspaces,
+    source: Source,
+    since: String,
+    examples: usize,
+    time: Duration,
+) -> anyhow::Result<Replay> {
+    let end = End::after(time);
+    let is_trusted = matches!(source.origin, Origin::Builtin(_)) || source.grants.workspaces.is_some();
+    let nothing = Workspaces::default();
+    let workspaces = if is_trusted { workspaces } else { &nothing };
+    let described = Described::of(site.loader(), &source.origin, source.sha256.as_deref()).await;
+    let described = described.map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
+    let limit = source.limits.read;
+    let source = at_leisure(source, &described);
+    let catalog = site.load_to_try(config, workspaces, source).await?;
+    if let Some(unloaded) = catalog.policies().failures().next() {
+        anyhow::bail!("{unloaded}");
+    }
+    aside(|| show(site, catalog, since, Tally::new(examples, limit), end))
+}
+
+fn show(site: &Site, catalog: Arc<Catalog>, since: String, tally: Tally, end: End) -> anyhow::Result<Replay> {
+    let artifacts = site.artifacts()?;
+    let session = site.database().read_session()?;
+    let trial = Trial::of(site.equipment(), catalog.policies().policies())?;
+    let mut past = Past {
+        records: Records {
+            session: &session,
+            store: artifacts.as_ref(),
+        },
+        catalog,
+        trial,
+        tally,
+        not_judged: 0,
+        end,
+    };
+    past.go_through(&since)?;
+    Ok(Replay {
+        since,
+        missing: past.tally.missing.clone(),
+        without_result: past.tally.without_result,
+        not_judged: past.not_judged,
+        tools: past.tally.tools(),
+    })
+}
+
+/// Recorded calls, and the policy that looks at them.
+struct Past<'a> {
+    records: Records<'a>,
+    catalog: Arc<Catalog>,
+    trial: Trial,
+    tally: Tally,
+    not_judged: u64,
+    end: End,
+}
+
+impl Past<'_> {
+    fn go_through(&mut self, since: &str) -> anyhow::Result<()> {
+        let session: &Session = self.records.session;
+        // A host may be adding rows meanwhile.
+        let end = session.head()?.seq;
+        let mut place = session.place_before(since)?;
+        let before = OperationFilter {
+            before: Some(place + 1),
+            ..OperationFilter::default()
+        };
+        let mut history = session.operations(&before, HISTORY)?;
+        history.reverse();
+        let history: Vec<Operation> = history.iter().filter_map(StoredOperation::operation).collect();
+        self.trial.record(&history)?;
+        while place < end {
+            let next = OperationFilter {
+                after: Some(place),
+                ..OperationFilter::default()
+            };
+            let rows = session.operations(&next, BATCH)?;
+            let Some(last) = rows.last() else { break };
+            place = last.seq;
+            for row in rows.iter().filter(|row| row.seq <= end) {
+                self.step(row, since)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows a call to the policy, and adds it to the ledger that the policy sees.
+    fn step(&mut self, row: &StoredOperation, since: &str) -> anyhow::Result<()> {
+        self.end.look()?;
+        let Some(mut operation) = row.operation() else {
+            return Ok(());
+        };
+        if row.timestamp.as_str() >= since
+            && let Some(code) = self.judge(row, operation.effect)?
+        {
+            operation.success = Some(false);
+            operation.error_code = Some(code);
+            operation.failure_class = Some("refused".to_owned());
+            operation.result_hash = None;
+            operation.mutation_fingerprint = None;
+            operation.failure_fingerprint = None;
+        }
+        Ok(self.trial.record(&[operation])?)
+    }
+
+    /// Has a call judged, if it is the policy's business. The code of a denial.
+    fn judge(&mut self, row: &StoredOperation, effect: Effect) -> anyhow::Result<Option<String>> {
+        if !self.may_judge(&row.tool) {
+            self.not_judged += 1;
+            return Ok(None);
+        }
+        let request = match self.records.request(row, effect)? {
+            Ok(request) => request,
+            Err(missing) => {
+                self.tally.miss(missing);
+                return Ok(None);
+            }
+        };
+        let given: Value = serde_json::from_str(&request.arguments).unwrap_or_default();
+        let heard = self.trial.hear(&self.catalog, request)?;
+        let (decision, took) = self.review(row, effect, &heard)?;
+        if !heard.was_judged && took.is_zero() {
+            self.not_judged += 1;
+            return Ok(None);
+        }
+        let would = would(&decision, &given, heard.amended.as_ref());
+        let code = match &would {
+            Would::Deny { code, .. } => Some(code.clone()),
+            Would::Fail { .. } => Some("POLICY_FAILED".to_owned()),
+            Would::Pass | Would::Amend { .. } | Would::Ask { .. } => None,
+        };
+        let example = Example {
+            op_id: row.op_id.clone(),
+            timestamp: row.timestamp.clone(),
+            would,
+        };
+        self.tally.count(&row.tool, heard.took + took, example);
+        Ok(code)
+    }
+
+    /// Whether the policy may have to do with a tool. Those that run others show it only by their arguments.
+    fn may_judge(&self, tool: &str) -> bool {
+        let chain = self.catalog.policies();
+        let runs_others = || {
+            self.catalog
+                .find(tool)
+                .is_some_and(|tool| tool.spec.members.is_some())
+        };
+        chain.judges(Phase::Request, tool) || chain.judges(Phase::Response, tool) || runs_others()
+    }
+
+    /// Has the recorded result judged too, unless the call was denied already. What is decided at last.
+    fn review(
+        &mut self,
+        row: &StoredOperation,
+        effect: Effect,
+        heard: &Heard,
+    ) -> anyhow::Result<(Decision, Duration)> {
+        let before = || (heard.decision.clone(), Duration::ZERO);
+        let is_over = matches!(heard.decision, Decision::Deny(_));
+        if is_over || !Trial::is_reviewed(&self.catalog, heard) {
+            return Ok(before());
+        }
+        let Some(outcome) = self.records.outcome(row)? else {
+            self.tally.without_result += 1;
+            return Ok(before());
+        };
+        let (after, took) = self.trial.review(&self.catalog, heard, &outcome, effect)?;
+        Ok(match after {
+            Decision::Pass => (heard.decision.clone(), took),
+            denied => (denied, took),
+        })
+    }
+}
+
+fn would(decision: &Decision, given: &Value, amended: Option<&Value>) -> Would {
+    match (decision, amended) {
+        (Decision::Deny(err), _) => match err.context.get("cause").and_then(Value::as_str) {
+            Some(cause) if err.code == "POLICY_FAILED" => Would::Fail {
+                cause: cause.to_owned(),
+            },
+            _ => Would::Deny {
+                code: err.code.clone(),
+                message: err.message.clone(),
+            },
+        },
+        (Decision::Ask(question), _) => Would::Ask {
+            message: question.message.clone(),
+        },
+        // Where, not what: it may have been amended because of what it holds.
+        (Decision::Pass, Some(amended)) => Would::Amend {
+            places: compare::paths(given, amended)
+                .into_iter()
+                .map(|change| change.path)
+                .collect(),
+        },
+        (Decision::Pass, None) => Would::Pass,
+    }
+}

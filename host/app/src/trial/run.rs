@@ -1,0 +1,157 @@
+//! Asking a policy about cases: each with settings, ledger and tables of its own.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use tollgate_components::policies::{Cause, Described, Fault, Phase, Policy, Source};
+use tollgate_core::text;
+use tollgate_gate::{Equipment, Trial};
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::workspaces::Workspaces;
+
+use super::cases::Case;
+use super::compare::Said;
+use super::{End, aside, at_leisure};
+use crate::host::Site;
+
+/// What came of a case.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ran {
+    /// Its name.
+    pub name: String,
+    /// Whether the policy said what was expected.
+    pub passed: bool,
+    /// What was expected.
+    pub expected: String,
+    /// What it said.
+    pub said: String,
+    /// How that differs, nothing if it does not.
+    pub differences: Vec<String>,
+    /// How long it took to judge, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub us: Option<u64>,
+}
+
+/// Asks a policy about each of some cases, all within a time.
+pub async fn run(site: &Site, source: Source, cases: &[Case], time: Duration) -> anyhow::Result<Vec<Ran>> {
+    let end = End::after(time);
+    let described = Described::of(site.loader(), &source.origin, source.sha256.as_deref()).await;
+    let described = described.map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
+    let source = at_leisure(source, &described);
+    let one = |case: &Case| try_case(site, &source, &described, case, end);
+    aside(|| cases.iter().map(one).collect())
+}
+
+fn try_case(
+    site: &Site,
+    source: &Source,
+    described: &Described,
+    case: &Case,
+    end: End,
+) -> anyhow::Result<Ran> {
+    end.look()?;
+    let (said, took) = ask(site, source, described, case, end)?;
+    let differences = case.expected.differences(&said);
+    Ok(Ran {
+        name: case.name.clone(),
+        passed: differences.is_empty(),
+        expected: case.expected.line(),
+        said: said.line(),
+        differences,
+        us: took.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
+    })
+}
+
+fn ask(
+    site: &Site,
+    source: &Source,
+    described: &Described,
+    case: &Case,
+    end: End,
+) -> anyhow::Result<(Said, Option<Duration>)> {
+    let source = Source {
+        config: case.settings.clone(),
+        phase: Phase::Both,
+        ..source.clone()
+    };
+    let policy = match described.with(site.loader(), &Workspaces::default(), &source) {
+        Ok(policy) => policy,
+        Err(problems) => return Ok((Said::BadSettings(problems), None)),
+    };
+    if policy.phase != Phase::Both && policy.phase != case.phase {
+        return Ok((Said::NotAsked, None));
+    }
+    let mut trial = with_history(site.equipment(), &policy, case, end)?;
+    Ok(if case.phase == Phase::Response {
+        let answer = trial.after(&policy, &case.request, &case.outcome)?;
+        let said = match answer.said {
+            Ok((wit::Review::Pass, _)) => Said::Pass,
+            Ok((wit::Review::Deny(denial), _)) => denied(&denial),
+            Err(fault) => failed(fault),
+        };
+        (said, Some(answer.took))
+    } else {
+        let answer = trial.before(&policy, &case.request)?;
+        let said = match answer.said {
+            Ok((verdict, _)) => verdict_said(verdict),
+            Err(fault) => failed(fault),
+        };
+        (said, Some(answer.took))
+    })
+}
+
+/// A trial after what happened before the case. The policy sees the results that its history has.
+fn with_history(equipment: Equipment, policy: &Policy, case: &Case, end: End) -> anyhow::Result<Trial> {
+    let mut trial = Trial::of(equipment, std::iter::once(policy))?;
+    for past in &case.history {
+        end.look()?;
+        let seen = past.outcome.as_ref().filter(|_| policy.phase != Phase::Request);
+        if let Some(outcome) = seen {
+            let answer = trial.after(policy, &past.request, outcome)?;
+            if let Err(fault) = answer.said {
+                let tool = &past.request.tool;
+                anyhow::bail!(
+                    "case {:?}: the policy could not judge the {tool} of its history: {}",
+                    case.name,
+                    fault.detail
+                );
+            }
+        }
+        trial.record(std::slice::from_ref(&past.operation))?;
+    }
+    Ok(trial)
+}
+
+fn verdict_said(verdict: wit::Verdict) -> Said {
+    match verdict {
+        wit::Verdict::Pass => Said::Pass,
+        wit::Verdict::Deny(denial) => denied(&denial),
+        wit::Verdict::Ask(question) => Said::Ask {
+            message: text::clean(&question.message),
+            otherwise: text::code(&question.otherwise.code),
+        },
+        wit::Verdict::Amend(json) => match serde_json::from_str(&json) {
+            Ok(arguments @ Value::Object(_)) => Said::Amend(arguments),
+            _ => failed(Fault {
+                cause: Cause::BadAmendment,
+                detail: "its amendment is no JSON object".to_owned(),
+            }),
+        },
+    }
+}
+
+fn denied(denial: &wit::Denial) -> Said {
+    let told = format!("{} {}", denial.reason, denial.remediation);
+    Said::Deny {
+        code: text::code(&denial.code),
+        text: text::clean(told.trim_end()),
+    }
+}
+
+fn failed(fault: Fault) -> Said {
+    Said::Failed {
+        cause: fault.cause,
+        detail: fault.detail,
+    }
+}

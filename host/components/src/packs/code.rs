@@ -1,0 +1,96 @@
+//! Code that is loaded already: whoever brings in a component with the same bytes shares it.
+//!
+//! One component under several names, or one that a new configuration keeps, takes its memory once, and
+//! its code stays in the processor's caches from one use to the next.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::OnceCell;
+use wasmtime::component::Component;
+
+type Cell = OnceCell<Component>;
+
+/// A component's code. It can be shared for as long as somebody holds this.
+#[derive(Clone)]
+pub struct Code {
+    component: Component,
+    _held: Arc<Cell>,
+}
+
+impl Code {
+    /// What can be linked.
+    pub fn component(&self) -> &Component {
+        &self.component
+    }
+}
+
+/// All code that somebody holds, by the SHA-256 of the component's bytes.
+#[derive(Default)]
+pub(super) struct Codes {
+    held: Mutex<HashMap<String, Weak<Cell>>>,
+}
+
+impl Codes {
+    /// The code of a component, made unless somebody holds it. Whoever wants the same meanwhile waits for
+    /// it; what cannot be made is tried again by the next.
+    pub(super) async fn get<E>(
+        &self,
+        hash: &str,
+        make: impl Future<Output = Result<Component, E>>,
+    ) -> Result<Code, E> {
+        let cell = self.cell(hash);
+        let component = cell.get_or_try_init(|| make).await?.clone();
+        Ok(Code {
+            component,
+            _held: cell,
+        })
+    }
+
+    fn cell(&self, hash: &str) -> Arc<Cell> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cell) = held.get(hash).and_then(Weak::upgrade) {
+            return cell;
+        }
+        held.retain(|_, cell| cell.strong_count() > 0);
+        let cell = Arc::default();
+        held.insert(hash.to_owned(), Arc::downgrade(&cell));
+        cell
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell as Counter;
+
+    use wasmtime::Engine;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn code_is_made_once_for_as_long_as_it_is_held() {
+        let engine = Engine::new(&tollgate_sandbox::engine_config()).unwrap();
+        let codes = Codes::default();
+        let made = Counter::new(0);
+        let make = async || {
+            made.set(made.get() + 1);
+            tokio::task::yield_now().await;
+            Component::new(&engine, b"\0asm\x0d\0\x01\0").map_err(drop)
+        };
+        let (one, other) = tokio::join!(codes.get("a", make()), codes.get("a", make()));
+        assert_eq!(made.get(), 1);
+        drop(one.unwrap());
+        let other = other.unwrap();
+        drop(codes.get("a", make()).await.unwrap());
+        assert_eq!(made.get(), 1);
+        drop(codes.get("b", make()).await.unwrap());
+        assert_eq!(made.get(), 2);
+        drop(other);
+        assert!(codes.get("c", async { Err(()) }).await.is_err());
+        drop(codes.get("c", make()).await.unwrap());
+        assert!(codes.get("a", make()).await.is_ok());
+        assert_eq!(made.get(), 4);
+        // What nobody holds is forgotten: only the last one asked for is still named.
+        assert_eq!(codes.held.lock().unwrap().len(), 1);
+    }
+}

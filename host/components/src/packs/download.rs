@@ -1,0 +1,207 @@
+//! Components from other machines: over HTTPS alone, under a size, and kept under the hash they have.
+
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use thiserror::Error;
+use tollgate_core::hash::sha256_hex;
+use tollgate_store::data_dir::{DataDir, DataDirError, open_private};
+use ureq::tls::{RootCerts, TlsConfig};
+
+use super::version::MAX_SIZE;
+
+/// The directory in the data directory.
+const DIR: &str = "components";
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long all of it may take.
+const TIME: Duration = Duration::from_secs(60);
+
+/// Why a component was not downloaded. Nothing was kept.
+#[derive(Debug, Error)]
+pub enum DownloadError {
+    /// The server was not reached, is not trusted, or broke off.
+    #[error("{url} cannot be downloaded")]
+    Unreachable {
+        /// From where.
+        url: String,
+        #[source]
+        source: ureq::Error,
+    },
+    /// The server has something else to say.
+    #[error("{url} answers {status}")]
+    Status {
+        /// From where.
+        url: String,
+        /// With what.
+        status: u16,
+    },
+    /// More bytes than a component may have.
+    #[error("{url} is larger than the {MAX_SIZE} bytes that are accepted")]
+    TooLarge {
+        /// From where.
+        url: String,
+    },
+    /// It is not what was pinned.
+    #[error("{url} has SHA-256 {found}, pinned is {pinned}; pin the new one if you trust the change")]
+    OtherHash {
+        /// From where.
+        url: String,
+        /// The hash of what came.
+        found: String,
+        /// The hash it must have.
+        pinned: String,
+    },
+}
+
+/// The components that were downloaded to a data directory, by their hash.
+pub struct Downloads {
+    /// The directory, if it is there.
+    dir: Option<Dir>,
+    /// Nothing is kept.
+    is_frozen: bool,
+}
+
+impl Downloads {
+    /// Opens the directory, making it when missing.
+    pub fn open(data: &DataDir) -> Result<Downloads, DataDirError> {
+        Ok(Downloads {
+            dir: Some(data.private_dir(DIR)?),
+            is_frozen: false,
+        })
+    }
+
+    /// The directory as it is, if there is one: what is in it is read and nothing is kept.
+    pub(super) fn frozen(data: &DataDir) -> Result<Downloads, DataDirError> {
+        let dir = data.has(DIR).then(|| data.private_dir(DIR)).transpose()?;
+        Ok(Downloads { dir, is_frozen: true })
+    }
+
+    /// The component of a hash, from here or from its server.
+    pub async fn get_or_fetch(&self, url: &str, sha256: &str) -> Result<Vec<u8>, DownloadError> {
+        if let Some(bytes) = self.get(sha256) {
+            return Ok(bytes);
+        }
+        let bytes = fetch(url).await?;
+        let found = sha256_hex(&bytes);
+        if !found.eq_ignore_ascii_case(sha256) {
+            return Err(DownloadError::OtherHash {
+                url: url.to_owned(),
+                found,
+                pinned: sha256.to_owned(),
+            });
+        }
+        self.put(&found, &bytes);
+        Ok(bytes)
+    }
+
+    /// Keeps a component. Without room for it the next start downloads it again.
+    pub fn put(&self, sha256: &str, bytes: &[u8]) {
+        let Some(dir) = self.dir.as_ref().filter(|_| !self.is_frozen) else {
+            return;
+        };
+        let name = name(sha256);
+        let draft = format!("{name}.{}", std::process::id());
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let written = dir.open_with(&draft, &options).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            dir.rename(&draft, dir, &name)
+        });
+        if let Err(err) = written {
+            tracing::warn!(name, %err, "a downloaded component could not be kept");
+            let _ = dir.remove_file(&draft);
+        }
+    }
+
+    /// Forgets a component. Whether there was one.
+    pub fn remove(&self, sha256: &str) -> bool {
+        let dir = self.dir.as_ref().filter(|_| !self.is_frozen);
+        dir.is_some_and(|dir| dir.remove_file(name(sha256)).is_ok())
+    }
+
+    /// What is here under a hash, if it still has that hash.
+    fn get(&self, sha256: &str) -> Option<Vec<u8>> {
+        let file = open_private(self.dir.as_ref()?, &name(sha256)).ok()??;
+        let mut bytes = Vec::new();
+        file.take(MAX_SIZE as u64 + 1).read_to_end(&mut bytes).ok()?;
+        sha256_hex(&bytes).eq_ignore_ascii_case(sha256).then_some(bytes)
+    }
+}
+
+fn name(sha256: &str) -> String {
+    format!("{}.wasm", sha256.to_ascii_lowercase())
+}
+
+/// Downloads a component. Redirects are followed as long as they lead to HTTPS.
+pub async fn fetch(url: &str) -> Result<Vec<u8>, DownloadError> {
+    let from = url.to_owned();
+    let fetching = tokio::task::spawn_blocking(move || fetch_here(&from));
+    let failed = |err: ureq::Error| match err {
+        ureq::Error::StatusCode(status) => DownloadError::Status {
+            url: url.to_owned(),
+            status,
+        },
+        ureq::Error::BodyExceedsLimit(_) => DownloadError::TooLarge { url: url.to_owned() },
+        source => DownloadError::Unreachable {
+            url: url.to_owned(),
+            source,
+        },
+    };
+    let stopped = |err| ureq::Error::Io(std::io::Error::other(err));
+    fetching.await.map_err(stopped).flatten().map_err(failed)
+}
+
+/// Downloads on this thread.
+fn fetch_here(url: &str) -> Result<Vec<u8>, ureq::Error> {
+    // Whoever was first has installed the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let trust = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
+    let agent = ureq::Agent::config_builder()
+        .https_only(true)
+        .tls_config(trust.build())
+        .timeout_connect(Some(CONNECT))
+        .timeout_global(Some(TIME))
+        .user_agent(concat!("tollgate/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .new_agent();
+    let mut response = agent.get(url).call()?;
+    response
+        .body_mut()
+        .with_config()
+        .limit(MAX_SIZE as u64 + 1)
+        .read_to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test damages a file")]
+    fn what_is_kept_has_the_hash_it_is_kept_under() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        let downloads = Downloads::open(&data).unwrap();
+        let hash = sha256_hex(b"component");
+        assert_eq!(downloads.get(&hash), None);
+        downloads.put(&hash, b"component");
+        assert_eq!(
+            downloads.get(&hash.to_uppercase()).as_deref(),
+            Some(&b"component"[..])
+        );
+        let file = place.path().join("components").join(format!("{hash}.wasm"));
+        std::fs::write(file, b"damaged").unwrap();
+        assert_eq!(downloads.get(&hash), None);
+        assert!(downloads.remove(&hash));
+        assert!(!downloads.remove(&hash));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_asked_for_in_the_clear() {
+        let err = fetch("http://127.0.0.1:9/x.wasm").await.unwrap_err();
+        assert!(matches!(err, DownloadError::Unreachable { .. }), "{err}");
+    }
+}

@@ -1,0 +1,113 @@
+//! A pack's code, which is brought in when somebody needs it first.
+//!
+//! A pack whose manifest is known has tools before it has code. Whoever calls one waits for its code, and only for that.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
+use tollgate_sandbox::CallState;
+use tollgate_sandbox::bindings::ToolPackPre;
+
+use super::code::Code;
+
+/// What a call instantiates, and the code behind it.
+pub(super) struct Linked {
+    pub(super) pre: ToolPackPre<CallState>,
+    pub(super) _code: Code,
+}
+
+/// Everything that is wrong, or the code.
+type Result = std::result::Result<Linked, Vec<String>>;
+
+/// Brings code in once.
+#[derive(Clone)]
+pub(super) struct Ready(Arc<Inner>);
+
+struct Inner {
+    cell: OnceCell<Result>,
+    /// Taken when it begins.
+    make: Mutex<Option<BoxFuture<'static, Result>>>,
+}
+
+impl Ready {
+    /// Code that is there.
+    pub(super) fn now(linked: Linked) -> Ready {
+        Ready(Arc::new(Inner {
+            cell: OnceCell::new_with(Some(Ok(linked))),
+            make: Mutex::default(),
+        }))
+    }
+
+    /// Code that comes when it is needed.
+    pub(super) fn later(make: impl Future<Output = Result> + Send + 'static) -> Ready {
+        Ready(Arc::new(Inner {
+            cell: OnceCell::new(),
+            make: Mutex::new(Some(Box::pin(make))),
+        }))
+    }
+
+    /// The code, if it is there.
+    pub(super) fn linked(&self) -> Option<&Linked> {
+        self.0.cell.get()?.as_ref().ok()
+    }
+
+    /// Waits for the code. Who stops waiting stops nothing.
+    pub(super) async fn wait(&self) -> std::result::Result<(), Vec<String>> {
+        if self.0.cell.get().is_none() {
+            let inner = Arc::clone(&self.0);
+            let making = tokio::spawn(async move {
+                inner.cell.get_or_init(|| inner.make()).await;
+            });
+            // The task ends early with the whole process only, or if the host failed in it.
+            let _ = making.await;
+        }
+        match self.0.cell.get() {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(problems)) => Err(problems.clone()),
+            None => Err(vec!["the host failed while it was to be loaded".to_owned()]),
+        }
+    }
+}
+
+impl Inner {
+    async fn make(&self) -> Result {
+        let make = self.make.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match make {
+            Some(make) => make.await,
+            None => Err(vec!["the host failed while it was to be loaded".to_owned()]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn code_that_nobody_waits_for_any_more_is_made_once_all_the_same() {
+        let made = Arc::new(AtomicU32::new(0));
+        let (begin, begun) = tokio::sync::oneshot::channel::<()>();
+        let count = Arc::clone(&made);
+        let ready = Ready::later(async move {
+            count.fetch_add(1, Ordering::Relaxed);
+            let _ = begun.await;
+            Err(vec!["made".to_owned()])
+        });
+        {
+            let mut given_up = Box::pin(ready.wait());
+            assert!(futures::poll!(&mut given_up).is_pending());
+            tokio::task::yield_now().await;
+        }
+        let (one, other) = tokio::join!(ready.wait(), async {
+            begin.send(()).unwrap();
+            ready.wait().await
+        });
+        assert_eq!(one, Err(vec!["made".to_owned()]));
+        assert_eq!(one, other);
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+        assert!(ready.linked().is_none());
+    }
+}

@@ -1,0 +1,452 @@
+//! What the chain of policies makes of their verdicts. Pure: whoever calls runs the policies.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::{Map, Value};
+use tollgate_core::text;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sdk::{Blocker, NextCall, ToolError};
+
+use super::load::{Policy, Unloaded};
+use super::member::{Member, Mode, Phase};
+use super::verdict::{Answer, Cause, Fault, Verdict, Word};
+use crate::packs::ToolEntry;
+
+/// Longest text of a denial or a question, in bytes.
+const MAX_TEXT: usize = 2 << 10;
+/// Most denials that one refusal names.
+const MAX_DENIALS: usize = 50;
+/// Most notes of one policy for one call.
+const MAX_NOTES: usize = 16;
+/// Most notes of one call.
+const MAX_ALL_NOTES: usize = 256;
+/// Longest key or value of a note, in bytes.
+const MAX_NOTE: usize = 1 << 10;
+
+/// The policies in their order.
+pub struct Chain<P = Policy> {
+    members: Vec<Member<P>>,
+}
+
+impl<P> Default for Chain<P> {
+    fn default() -> Chain<P> {
+        Chain { members: Vec::new() }
+    }
+}
+
+/// What was said of one call so far: of itself and of the calls inside it.
+#[derive(Debug, Clone, Default)]
+pub struct Hearing {
+    /// What each policy said.
+    pub verdicts: Vec<Verdict>,
+    /// What policies left for those after them.
+    pub notes: Vec<wit::Note>,
+    denials: Vec<Denied>,
+    questions: Vec<Asked>,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// It goes on.
+    Pass,
+    /// It goes on if the client's user agrees.
+    Ask(Question),
+    /// It ends with this refusal.
+    Deny(ToolError),
+}
+
+/// What the client's user is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What is about to happen.
+    pub message: String,
+    /// Who asks.
+    pub policies: Vec<String>,
+    /// What is answered without a yes.
+    pub otherwise: ToolError,
+}
+
+/// Why a policy does not let a call through.
+#[derive(Debug, Clone)]
+struct Denied {
+    policy: String,
+    /// Where the call inside the call is, if it is about one.
+    place: Option<String>,
+    code: String,
+    message: String,
+    remediation: String,
+    next_call: Option<NextCall>,
+    cause: Option<Cause>,
+}
+
+#[derive(Debug, Clone)]
+struct Asked {
+    message: String,
+    otherwise: Denied,
+}
+
+/// What is judged: a call, or one inside it.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// Where in the arguments of the call around it.
+    pub place: Option<&'a str>,
+}
+
+impl<P> Chain<P> {
+    /// A chain of members, which it puts in order.
+    pub fn new(mut members: Vec<Member<P>>) -> Chain<P> {
+        members.sort_by(|one, other| (one.order, &one.name).cmp(&(other.order, &other.name)));
+        Chain { members }
+    }
+
+    /// The members in their order.
+    pub fn members(&self) -> &[Member<P>] {
+        &self.members
+    }
+
+    /// How often each refused since the host started, by its name.
+    pub fn denials(&self) -> Vec<(String, u64)> {
+        let counts = self.members.iter();
+        counts
+            .map(|member| (member.name.clone(), member.denials.load(Ordering::Relaxed)))
+            .collect()
+    }
+
+    /// Goes on with the counts of a chain that this one replaces.
+    pub fn inherit(&mut self, before: &Chain<P>) {
+        for member in &mut self.members {
+            if let Some(known) = before.members.iter().find(|known| known.name == member.name) {
+                member.denials = Arc::clone(&known.denials);
+            }
+        }
+    }
+
+    /// Whether nobody judges anything.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The members that were not loaded.
+    pub fn failures(&self) -> impl Iterator<Item = &Unloaded> {
+        self.members
+            .iter()
+            .filter_map(|member| member.policy.as_ref().err())
+    }
+
+    /// The operator's name for a policy whose verdicts hold, at the first such place.
+    pub fn enforced_as(&self, policy: &P) -> Option<&str> {
+        let is_it = |member: &&Member<P>| member.policy.as_ref().is_ok_and(|it| std::ptr::eq(&**it, policy));
+        let mut places = self.members.iter().filter(is_it);
+        let member = places.find(|member| member.mode == Mode::Enforce)?;
+        Some(&member.name)
+    }
+
+    /// Whether anybody judges what callers of a tool say, or may say in the calls inside it.
+    pub fn judges_words_of(&self, tool: &ToolEntry) -> bool {
+        self.judges(Phase::Request, &tool.spec.name) || (tool.spec.members.is_some() && !self.is_empty())
+    }
+
+    /// Whether anybody judges this tool in this phase.
+    pub fn judges(&self, phase: Phase, tool: &str) -> bool {
+        self.members.iter().any(|member| member.judges_in(phase, tool))
+    }
+
+    /// Judges a call. `ask` runs a member on amended arguments, if they were, and the notes so far;
+    /// `accept` makes of a member's amendment what the tool takes, or says why it does not. Returns the
+    /// arguments if they were amended.
+    ///
+    /// A denial does not end the hearing: the caller hears every reason at once.
+    pub fn before(
+        &self,
+        hearing: &mut Hearing,
+        subject: Subject<'_>,
+        mut ask: impl FnMut(&P, Option<&str>, &[wit::Note]) -> Answer<wit::Verdict>,
+        accept: impl Fn(&str) -> Result<String, String>,
+    ) -> Option<String> {
+        let mut amended: Option<String> = None;
+        let judging = |member: &&Member<P>| member.judges_in(Phase::Request, subject.tool);
+        for member in self.members.iter().filter(judging) {
+            let answer = match &member.policy {
+                Ok(policy) => ask(policy, amended.as_deref(), &hearing.notes),
+                Err(unloaded) => not_loaded(unloaded),
+            };
+            let verdict = answer.said.and_then(|(verdict, notes)| {
+                let verdict = match verdict {
+                    wit::Verdict::Amend(json) => Heard::Amend(accept(&json).map_err(bad_amendment)?),
+                    wit::Verdict::Pass => Heard::Pass,
+                    wit::Verdict::Deny(denial) => Heard::Deny(denial),
+                    wit::Verdict::Ask(question) => Heard::Ask(question),
+                };
+                hearing.add_notes(notes);
+                Ok(verdict)
+            });
+            let said = hearing.hear(member, Phase::Request, subject, verdict, answer.took);
+            amended = said.or(amended);
+        }
+        amended
+    }
+
+    /// Judges a result. The first of `tools` is the call's own, the others are of calls inside it, whose
+    /// results are parts of this one. `ask` runs a member on one of them and the notes so far.
+    pub fn after(
+        &self,
+        hearing: &mut Hearing,
+        tools: &[&str],
+        mut ask: impl FnMut(&P, usize, &[wit::Note]) -> Answer<wit::Review>,
+    ) {
+        for member in &self.members {
+            let mut judged = tools
+                .iter()
+                .enumerate()
+                .filter(|(_, tool)| member.judges_in(Phase::Response, tool));
+            // Who judges the whole need not judge the same content again for each part.
+            let (own, parts) = match judged.next() {
+                Some((0, tool)) => (Some((0, tool)), None),
+                first => (first, Some(judged)),
+            };
+            for (place, tool) in own.into_iter().chain(parts.into_iter().flatten()) {
+                let answer = match &member.policy {
+                    Ok(policy) => ask(policy, place, &hearing.notes),
+                    Err(unloaded) => not_loaded(unloaded),
+                };
+                let verdict = answer.said.map(|(review, notes)| {
+                    hearing.add_notes(notes);
+                    match review {
+                        wit::Review::Pass => Heard::Pass,
+                        wit::Review::Deny(denial) => Heard::Deny(denial),
+                    }
+                });
+                let subject = Subject { tool, place: None };
+                hearing.hear(member, Phase::Response, subject, verdict, answer.took);
+            }
+        }
+    }
+}
+
+/// A verdict whose amendment was accepted.
+enum Heard {
+    Pass,
+    Amend(String),
+    Deny(wit::Denial),
+    Ask(wit::Question),
+}
+
+fn not_loaded<V>(unloaded: &Unloaded) -> Answer<V> {
+    Answer {
+        said: Err(Fault {
+            cause: Cause::NotLoaded,
+            detail: unloaded.to_string(),
+        }),
+        took: std::time::Duration::ZERO,
+    }
+}
+
+fn bad_amendment(why: String) -> Fault {
+    Fault {
+        cause: Cause::BadAmendment,
+        detail: why,
+    }
+}
+
+impl Hearing {
+    /// A hearing that goes on where another ended.
+    pub fn with_notes(notes: Vec<wit::Note>) -> Hearing {
+        Hearing {
+            notes,
+            ..Hearing::default()
+        }
+    }
+
+    /// What becomes of the call after all that was said.
+    pub fn decision(&self) -> Decision {
+        if let Some(refusal) = refusal(&self.denials) {
+            return Decision::Deny(refusal);
+        }
+        let otherwise: Vec<Denied> = self
+            .questions
+            .iter()
+            .map(|asked| asked.otherwise.clone())
+            .collect();
+        let mut messages: Vec<&str> = self
+            .questions
+            .iter()
+            .map(|asked| asked.message.as_str())
+            .collect();
+        messages.dedup();
+        match refusal(&otherwise) {
+            None => Decision::Pass,
+            Some(otherwise) => Decision::Ask(Question {
+                message: messages.join("\n"),
+                policies: askers(&self.questions),
+                otherwise,
+            }),
+        }
+    }
+
+    /// How long all of it took.
+    pub fn took(&self) -> std::time::Duration {
+        let each = self.verdicts.iter().map(|verdict| verdict.us);
+        std::time::Duration::from_micros(each.fold(0, u64::saturating_add))
+    }
+
+    /// Records what a member said and what follows from it. Returns arguments that hold from now on.
+    fn hear<P>(
+        &mut self,
+        member: &Member<P>,
+        phase: Phase,
+        subject: Subject<'_>,
+        said: Result<Heard, Fault>,
+        took: std::time::Duration,
+    ) -> Option<String> {
+        let denied = |denial| Denied::of(member, subject, denial);
+        let (mut word, mut amended, mut denial, mut question) = (Word::Pass, None, None, None);
+        match said {
+            Ok(Heard::Pass) => {}
+            Ok(Heard::Amend(arguments)) => (word, amended) = (Word::Amend, Some(arguments)),
+            Ok(Heard::Deny(said)) => (word, denial) = (Word::Deny, Some(denied(said))),
+            Ok(Heard::Ask(said)) => {
+                let otherwise = denied(said.otherwise);
+                (word, question) = (
+                    Word::Ask,
+                    Some(Asked {
+                        message: line(&said.message),
+                        otherwise,
+                    }),
+                );
+            }
+            Err(fault) => (word, denial) = (Word::Failed, Some(Denied::failed(member, subject, &fault))),
+        }
+        let about = denial
+            .as_ref()
+            .or(question.as_ref().map(|asked| &asked.otherwise));
+        let is_excused = word == Word::Failed && member.fail_open;
+        let verdict = Verdict {
+            policy: member.name.clone(),
+            phase,
+            mode: member.mode,
+            verdict: word,
+            code: about.map(|denied| denied.code.clone()),
+            cause: about.and_then(|denied| denied.cause),
+            answer: None,
+            excused: is_excused,
+            us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            times: 1,
+        };
+        verdict.add(&mut self.verdicts);
+        if member.mode == Mode::Audit || is_excused {
+            return None;
+        }
+        if denial.is_some() {
+            member.denials.fetch_add(1, Ordering::Relaxed);
+        }
+        self.denials.extend(denial);
+        self.questions.extend(question);
+        amended
+    }
+
+    fn add_notes(&mut self, notes: Vec<wit::Note>) {
+        let clean = |said: &str| text::clean(text::cut(said, MAX_NOTE));
+        let room = MAX_ALL_NOTES.saturating_sub(self.notes.len()).min(MAX_NOTES);
+        self.notes
+            .extend(notes.into_iter().take(room).map(|note| wit::Note {
+                key: clean(&note.key),
+                value: clean(&note.value),
+            }));
+    }
+}
+
+impl Denied {
+    fn of<P>(member: &Member<P>, subject: Subject<'_>, denial: wit::Denial) -> Denied {
+        Denied {
+            policy: member.name.clone(),
+            place: subject.place.map(str::to_owned),
+            code: text::code(&denial.code),
+            message: format!("policy `{}`: {}", member.name, line(&denial.reason)),
+            remediation: line(&denial.remediation),
+            next_call: denial.next_call.and_then(|call| {
+                let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).ok()?;
+                // Whoever runs it should see all of it.
+                (!text::hides_in(&arguments)).then(|| NextCall {
+                    arguments,
+                    tool: line(&call.tool),
+                })
+            }),
+            cause: None,
+        }
+    }
+
+    /// A policy that did not judge denies, unless the operator said otherwise.
+    fn failed<P>(member: &Member<P>, subject: Subject<'_>, fault: &Fault) -> Denied {
+        let policy = member.name.as_str();
+        tracing::warn!(
+            policy,
+            tool = subject.tool,
+            cause = fault.cause.phrase(),
+            detail = fault.detail,
+            fail_open = member.fail_open,
+            "a policy did not judge a call"
+        );
+        Denied {
+            policy: policy.to_owned(),
+            place: subject.place.map(str::to_owned),
+            code: "POLICY_FAILED".to_owned(),
+            message: format!(
+                "policy `{policy}` {}, so the call was not let through",
+                fault.cause.phrase()
+            ),
+            remediation: format!(
+                "Tell your operator: the host's log says why, and [policies.{policy}] is where it is mended."
+            ),
+            next_call: None,
+            cause: Some(fault.cause),
+        }
+    }
+
+    fn blocker(&self) -> Blocker {
+        let message = format!("{} {}", self.message, self.remediation);
+        let mut blocker = Blocker::new(self.code.as_str(), message.trim_end());
+        if let Some(place) = &self.place {
+            blocker = blocker.field(place.as_str());
+        }
+        match &self.next_call {
+            Some(call) => blocker.next_call(call.clone()),
+            None => blocker,
+        }
+    }
+}
+
+/// All denials as one refusal, which is named after the first.
+fn refusal(denials: &[Denied]) -> Option<ToolError> {
+    let first = denials.first()?;
+    let mut err = ToolError::new(first.code.as_str(), first.message.as_str())
+        .remediation(first.remediation.as_str())
+        .context("policy", first.policy.as_str());
+    if let Some(cause) = first.cause {
+        err = err.context("cause", serde_json::to_value(cause).unwrap_or(Value::Null));
+    }
+    if let Some(call) = &first.next_call {
+        err = err.next_call(call.clone());
+    }
+    if denials.len() > 1 || first.place.is_some() {
+        err = err.blockers(denials.iter().take(MAX_DENIALS).map(Denied::blocker));
+    }
+    Some(err)
+}
+
+/// The policies that ask, each once.
+fn askers(questions: &[Asked]) -> Vec<String> {
+    let mut names: Vec<String> = questions
+        .iter()
+        .map(|asked| asked.otherwise.policy.clone())
+        .collect();
+    names.dedup();
+    names
+}
+
+fn line(said: &str) -> String {
+    text::clean(text::cut(said, MAX_TEXT))
+}

@@ -1,0 +1,85 @@
+//! What a policy says of itself, checked.
+
+use serde_json::Value;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::bindings::tollgate::host::component::Want;
+use tollgate_store::storage::Step;
+
+use super::member::Phase;
+use crate::packs::{is_component_name, line, wants};
+
+/// A policy's manifest.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// What it calls itself.
+    pub name: String,
+    /// Its own version.
+    pub version: String,
+    /// One line for people.
+    pub summary: String,
+    /// What it judges.
+    pub phase: Phase,
+    /// What it asks for beside its own tables.
+    pub wants: Vec<Want>,
+    /// Steps of its schema.
+    pub migrations: Vec<Step>,
+    /// A JSON Schema of its `config` table.
+    pub config_schema: Option<Value>,
+}
+
+impl Manifest {
+    /// Checks what a policy said of itself: everything that is wrong at once.
+    pub(super) fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
+        let mut problems = Vec::new();
+        if !is_component_name(&said.name) {
+            problems.push(format!(
+                "the policy's name {:?} does not match ^[a-z][a-z0-9-]{{0,31}}$",
+                tollgate_core::text::cut(&said.name, 64)
+            ));
+        }
+        problems.extend(said.wants.iter().filter_map(refused).map(str::to_owned));
+        problems.extend(wants::problems(&said.wants));
+        let config_schema = match said.config_schema.as_deref().map(serde_json::from_str) {
+            Some(Err(err)) => {
+                problems.push(format!("its config schema is not JSON: {err}"));
+                None
+            }
+            Some(Ok(schema)) => Some(schema),
+            None => None,
+        };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let steps = said.migrations.into_iter().map(|step| Step {
+            name: line(&step.name),
+            sql: step.sql,
+        });
+        Ok(Manifest {
+            version: line(&said.version),
+            summary: line(&said.summary),
+            phase: match said.phase {
+                wit::Phase::Request => Phase::Request,
+                wit::Phase::Response => Phase::Response,
+                wit::Phase::Both => Phase::Both,
+            },
+            migrations: steps.collect(),
+            name: said.name,
+            wants: said.wants,
+            config_schema,
+        })
+    }
+}
+
+/// Why no policy may want something, if none may.
+fn refused(want: &Want) -> Option<&'static str> {
+    match want {
+        Want::WorkspaceRead(_) | Want::LedgerQuery => None,
+        Want::WorkspaceWrite(_) => Some("it wants to write files, which no policy may"),
+        Want::Process(_) | Want::Tests | Want::Git(_) => {
+            Some("it wants to run programs, which no policy may")
+        }
+        Want::Budget(_) => Some("it wants to reserve from a budget, which no policy may"),
+        Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
+        Want::Client(_) => Some("it wants to ask clients by itself, which no policy may"),
+    }
+}

@@ -1,0 +1,172 @@
+//! What a policy answered, and what the ledger keeps of that.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+
+use super::member::{Mode, Phase};
+
+/// What a policy answered, or why it did not.
+#[derive(Debug)]
+pub struct Answer<V> {
+    /// Its verdict and what it leaves for those after it.
+    pub said: Result<(V, Vec<wit::Note>), Fault>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Why a policy did not judge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What went wrong, for callers and the ledger.
+    pub cause: Cause,
+    /// The whole story, for the log.
+    pub detail: String,
+}
+
+/// What went wrong with a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// It was not loaded.
+    NotLoaded,
+    /// It did not answer in time.
+    Deadline,
+    /// It wanted more memory than it may have.
+    Memory,
+    /// It trapped.
+    Crash,
+    /// It said itself that it cannot judge the call.
+    CannotJudge,
+    /// It amended the arguments to what the tool does not take.
+    BadAmendment,
+    /// The host could not ask it.
+    Host,
+}
+
+impl Cause {
+    const ALL: [Cause; 7] = [
+        Cause::NotLoaded,
+        Cause::Deadline,
+        Cause::Memory,
+        Cause::Crash,
+        Cause::CannotJudge,
+        Cause::BadAmendment,
+        Cause::Host,
+    ];
+
+    /// From how the ledger records it.
+    pub fn parse(text: &str) -> Option<Cause> {
+        let is_it = |cause: &Cause| serde_json::to_value(cause).is_ok_and(|value| value == text);
+        Cause::ALL.into_iter().find(is_it)
+    }
+
+    /// What the policy did, as the end of a sentence about it.
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Cause::NotLoaded => "could not be loaded",
+            Cause::Deadline => "ran out of time",
+            Cause::Memory => "asked for more memory than it may have",
+            Cause::Crash => "crashed",
+            Cause::CannotJudge => "could not judge the call",
+            Cause::BadAmendment => "amended the arguments to what the tool does not take",
+            Cause::Host => "could not be asked",
+        }
+    }
+}
+
+/// A verdict in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Word {
+    Pass,
+    Amend,
+    Deny,
+    Ask,
+    Failed,
+}
+
+/// What one policy said of one call, as the ledger keeps it: without reasons, which may repeat what the call
+/// contained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    pub(super) policy: String,
+    pub(super) phase: Phase,
+    pub(super) mode: Mode,
+    pub(super) verdict: Word,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cause: Option<Cause>,
+    /// What the client's user said to its question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<&'static str>,
+    /// The call went on though the policy did not judge it, because it fails open.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(super) excused: bool,
+    /// How long it took, in microseconds.
+    pub(super) us: u64,
+    /// How often it said so, of the calls inside a call.
+    #[serde(skip_serializing_if = "is_one")]
+    pub(super) times: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_one(times: &u32) -> bool {
+    *times == 1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+impl Verdict {
+    /// Adds a verdict to others. The same of the same policy is counted, so that a call with many calls
+    /// inside does not fill the ledger.
+    pub(super) fn add(self, verdicts: &mut Vec<Verdict>) {
+        let same = verdicts.iter_mut().find(|other| {
+            other.policy == self.policy
+                && other.phase == self.phase
+                && other.verdict == self.verdict
+                && other.code == self.code
+                && other.cause == self.cause
+        });
+        match same {
+            Some(other) => {
+                other.us = other.us.saturating_add(self.us);
+                other.times = other.times.saturating_add(1);
+            }
+            None => verdicts.push(self),
+        }
+    }
+
+    /// Whether it is why a call ended with this code.
+    pub fn denies(&self, code: Option<&str>) -> bool {
+        let can_deny = matches!(self.verdict, Word::Deny | Word::Ask | Word::Failed);
+        self.mode == Mode::Enforce && can_deny && !self.excused && self.code.as_deref() == code
+    }
+
+    /// The denial of a call that a policy let through, because others took the last slots before it.
+    pub fn overtaken(policy: &str, code: &str) -> Verdict {
+        Verdict {
+            policy: policy.to_owned(),
+            phase: Phase::Request,
+            mode: Mode::Enforce,
+            verdict: Word::Deny,
+            code: Some(code.to_owned()),
+            cause: None,
+            answer: None,
+            excused: false,
+            us: 0,
+            times: 1,
+        }
+    }
+
+    /// Notes what the client's user said to every question among verdicts.
+    pub fn answered(verdicts: &mut [Verdict], answer: &'static str) {
+        let asked = verdicts.iter_mut().filter(|verdict| verdict.verdict == Word::Ask);
+        asked.for_each(|verdict| verdict.answer = Some(answer));
+    }
+}

@@ -1,0 +1,15 @@
+//! Words that every part of the host shares: callers, envelopes, budgets, time, text and figures. Nothing here does I/O
+//! on a database, a component or the network.
+
+pub mod budget;
+pub mod clock;
+pub mod deadline;
+pub mod effect;
+pub mod envelope;
+pub mod git_head;
+pub mod hash;
+pub mod identity;
+pub mod meter;
+pub mod scopes;
+pub mod share;
+pub mod text;

@@ -1,0 +1,124 @@
+//! A call as it comes in, and what becomes of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+use tollgate_core::budget::Budget;
+use tollgate_core::deadline::Cancel;
+use tollgate_core::envelope::Standing;
+use tollgate_core::identity::Identity;
+use tollgate_core::share::Share;
+use tollgate_sandbox::progress::{Line, Progress};
+use tollgate_sdk::{Answer, Asking, ToolError};
+
+use super::consent::{Consent, Pending};
+use super::mutation::Mutation;
+use super::reply::Reply;
+use crate::telemetry::Parent;
+
+/// One call as it comes in.
+#[derive(Debug)]
+pub struct Call {
+    /// A tool's name or alias.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// What was wrong with the message before it could be read, if anything.
+    pub malformed: Vec<String>,
+    /// The envelope that the request's `_meta` names, if it does.
+    pub envelope: Option<Value>,
+    /// Who calls.
+    pub caller: Caller,
+    /// Lets the caller give up.
+    pub cancel: Cancel,
+    /// Tells the caller how far it is.
+    pub progress: Progress,
+    /// What was answered, if the call comes again after it asked.
+    pub answers: Answers,
+}
+
+/// What comes with a call that asked before.
+#[derive(Debug, Clone, Default)]
+pub struct Answers {
+    /// What the client's user said to a policy's question.
+    pub consent: Option<Consent>,
+    /// What was answered to the tool's own questions.
+    pub answers: Vec<Answer>,
+    /// What the tool remembered.
+    pub remembered: Option<String>,
+}
+
+/// What a call asks that was refused for want of an answer. It can come again with one.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// A policy asks whether the call may run.
+    Policy(Pending),
+    /// The tool asks.
+    Tool(Asking),
+}
+
+/// Who calls, as far as the host knows.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    /// Proven by the transport. Absent for who has the machine itself.
+    pub identity: Option<Identity>,
+    /// With whom the caller shares what there is of readers, runners and turns to write.
+    pub share: Share,
+    /// The client's own name.
+    pub client: Option<String>,
+    /// Which connection. Requests over HTTP that stand alone have one for each identity, or for each peer.
+    pub connection: String,
+    /// Whether later calls come over the same connection, so that it can stand for an envelope.
+    pub stateful: bool,
+    /// The client's id of the request.
+    pub request_id: Option<String>,
+    /// The span that the request says it is part of.
+    pub span: Option<Parent>,
+    /// The session used the request's id before, so that nothing runs.
+    pub is_repeated: bool,
+}
+
+/// What became of a call that reached the gate.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The operation's id in the ledger.
+    pub op_id: String,
+    /// The reply, or the refusal.
+    pub result: Result<Reply, ToolError>,
+    /// From reaching the gate to the reply.
+    pub duration: Duration,
+    /// The envelope it belongs to.
+    pub envelope_id: Option<String>,
+    /// That envelope with this call in it, if the call got that far.
+    pub standing: Option<Standing>,
+    /// That envelope's named budgets after the call.
+    pub budgets: BTreeMap<String, Budget>,
+    /// What it changed.
+    pub mutation: Option<Mutation>,
+    /// Why files in workspaces are not what the call wanted them to be, though it is committed.
+    pub stale: Vec<String>,
+    /// Why content of the call is not kept, or not all of it, though the operator wants it.
+    pub not_kept: Option<ToolError>,
+    /// What the client is to be asked, if that could change the outcome.
+    pub asked: Option<Asked>,
+    /// What its component logged and the client wants to hear, if that waited for those who judge the result.
+    pub lines: Vec<Line>,
+}
+
+/// A call that never reached the gate, because it names no tool.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error(
+    "there is no tool `{name}`{}{}",
+    .nearest.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default(),
+    if .preparing.is_empty() { String::new() } else { format!("; tools of {} come once it is prepared, so try again soon", .preparing.join(", ")) }
+)]
+pub struct UnknownTool {
+    /// What was called.
+    pub name: String,
+    /// The name most like it.
+    pub nearest: Option<String>,
+    /// Packs that are still being prepared, any of which may have it.
+    pub preparing: Vec<String>,
+}

@@ -1,0 +1,77 @@
+//! What a client's user says to a question of a policy.
+//!
+//! The gate waits for nobody: a call that wants an answer is refused with the question, and comes again with
+//! the answer. An answer is to one question of these policies about one call with these arguments, in this envelope and
+//! by this caller, and to no other. It counts once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+use tollgate_components::policies::{Question, Verdict};
+use tollgate_core::hash;
+use tollgate_core::identity::Identity;
+
+use super::Gate;
+use super::draft::Draft;
+
+/// A question to the client's user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// What the user reads.
+    pub message: String,
+    /// Which question about which call it is.
+    pub about: String,
+}
+
+/// What the client's user said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consent {
+    /// Which question about which call it was.
+    pub about: String,
+    /// Whether it was a yes.
+    pub agreed: bool,
+}
+
+impl Gate {
+    /// Uses up the answer to a question that was sealed with this id. Whether nobody did before, on any host of the
+    /// data directory. Without a commit that says so, it counts as used.
+    pub async fn use_answer(&self, id: &str) -> bool {
+        let is_first = Arc::new(AtomicBool::new(false));
+        let (seen, id, now_ms) = (Arc::clone(&is_first), id.to_owned(), self.clock.now_ms());
+        let is_on_disk = self.lanes.change(Box::new(move |session| {
+            // The transaction may run again, and only the last time counts.
+            seen.store(session.use_consent(&id, now_ms)?, Ordering::Release);
+            Ok(())
+        }));
+        is_on_disk.await && is_first.load(Ordering::Acquire)
+    }
+}
+
+/// Whether the user agreed to what is asked of a call; otherwise what is to be asked, if that was not yet.
+pub(super) fn check(
+    consent: Option<&Consent>,
+    question: &Question,
+    draft: &mut Draft,
+) -> Result<(), Option<Pending>> {
+    let operation = &draft.operation;
+    let about = json!([
+        operation.tool,
+        operation.args_hash,
+        operation.envelope_id,
+        operation.identity.as_ref().map(Identity::as_str),
+        question.policies,
+        question.message,
+    ]);
+    let about = hash::sha256_hex(about.to_string().as_bytes());
+    let (answer, outcome) = match consent.filter(|consent| consent.about == about) {
+        Some(consent) if consent.agreed => ("yes", Ok(())),
+        Some(_) => ("no", Err(None)),
+        None => {
+            let message = question.message.clone();
+            ("none", Err(Some(Pending { message, about })))
+        }
+    };
+    Verdict::answered(&mut draft.verdicts, answer);
+    outcome
+}

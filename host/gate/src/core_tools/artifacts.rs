@@ -1,0 +1,203 @@
+//! `artifact_get`
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tollgate_components::packs::Tier;
+use tollgate_core::effect::Effect;
+use tollgate_sdk::{NextCall, ToolError};
+use tollgate_store::artifacts::ArtifactKind;
+use tollgate_store::storage::StoredArtifact;
+
+use super::{CoreCx, Tool, storage};
+
+/// Bytes of one slice, at most. As base64 it still fits a reply.
+const MOST: u32 = 24 << 10;
+
+/// Read a slice of stored content, such as a test's log, by the id that an operation names.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = addresses()))]
+pub(super) struct Get {
+    /// The artifact, from artifact_ids of an operation.
+    #[schemars(extend("x-values" = values()))]
+    artifact_id: String,
+    /// Where the slice begins, in bytes.
+    #[serde(default)]
+    offset: u64,
+    /// How many bytes at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 24576))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    16 << 10
+}
+
+fn addresses() -> Value {
+    json!([{
+        "path": "artifacts/{artifact_id}{?offset,limit}",
+        "name": "artifact",
+        "title": "Stored content",
+        "description": "A slice of stored content, such as a test's log; the next slice is named beside it.",
+        "content": "content",
+    }])
+}
+
+fn values() -> Value {
+    json!({"tool": "ledger_query", "arguments": {"limit": 200}, "items": "operations", "value": "artifact_ids"})
+}
+
+/// How a slice is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Encoding {
+    Text,
+    Base64,
+}
+
+/// A slice of an artifact.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Slice {
+    /// The artifact.
+    artifact_id: String,
+    /// What it is.
+    kind: ArtifactKind,
+    /// The operation it belongs to.
+    op_id: String,
+    /// Bytes that are stored.
+    size: i64,
+    /// Bytes there were, if more than are stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_size: Option<i64>,
+    /// SHA-256 of what is stored.
+    sha256: String,
+    /// When it goes.
+    expires_at: String,
+    /// Where the slice begins.
+    offset: u64,
+    /// Where the next slice begins, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
+    /// How content is written.
+    encoding: Encoding,
+    /// The slice.
+    content: String,
+}
+
+impl Tool for Get {
+    const NAME: &'static str = "artifact_get";
+    const TITLE: &'static str = "Read stored content";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Standard;
+    type Output = Slice;
+
+    fn run(self, cx: &CoreCx<'_>) -> Result<Slice, ToolError> {
+        let id = tollgate_core::text::clean(tollgate_core::text::cut(&self.artifact_id, 64));
+        let (Some(store), Some(found)) = (cx.artifacts, found(cx, &id)?) else {
+            return Err(not_found(&id));
+        };
+        let artifact = &found.artifact;
+        if found.collected || artifact.expires_at <= cx.now {
+            return Err(expired(&found));
+        }
+        let limit = self.limit.clamp(1, MOST) as usize;
+        let slice = store
+            .read(&artifact.hash, self.offset, limit)
+            .map_err(|err| {
+                tracing::error!(%err, id, "an artifact cannot be read");
+                ToolError::new("STORAGE_FAILED", "the artifact cannot be read")
+                    .remediation("Look at the host's log under the operation's id.")
+            })?
+            .ok_or_else(|| expired(&found))?;
+        Ok(self.slice(found, slice))
+    }
+
+    fn text(output: &Slice) -> Option<String> {
+        (output.encoding == Encoding::Text).then(|| output.content.clone())
+    }
+}
+
+/// An artifact that the caller may read: an identity those of its own operations.
+fn found(cx: &CoreCx<'_>, id: &str) -> Result<Option<StoredArtifact>, ToolError> {
+    let Some(found) = cx.session.artifact(id).map_err(storage)? else {
+        return Ok(None);
+    };
+    let actor = cx.session.actor_of(&found.op_id).map_err(storage)?;
+    let is_own = cx.identity.is_none_or(|me| actor.as_deref() == Some(me.as_str()));
+    Ok(is_own.then_some(found))
+}
+
+impl Get {
+    fn slice(self, found: StoredArtifact, bytes: Vec<u8>) -> Slice {
+        let artifact = found.artifact;
+        let (encoding, content, length) = write(&bytes);
+        let end = self.offset.saturating_add(length as u64);
+        let is_more = i64::try_from(end).is_ok_and(|end| end < artifact.size);
+        Slice {
+            artifact_id: artifact.id,
+            kind: artifact.kind,
+            op_id: found.op_id,
+            size: artifact.size,
+            total_size: (artifact.total_size > artifact.size).then_some(artifact.total_size),
+            sha256: artifact.hash,
+            expires_at: artifact.expires_at,
+            offset: self.offset,
+            next_offset: is_more.then_some(end),
+            encoding,
+            content,
+        }
+    }
+}
+
+/// Text if it is text, up to the last whole character; base64 otherwise. Also how many bytes it is.
+fn write(bytes: &[u8]) -> (Encoding, String, usize) {
+    let whole = match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(err) if err.error_len().is_none() && err.valid_up_to() > 0 => bytes
+            .get(..err.valid_up_to())
+            .and_then(|whole| std::str::from_utf8(whole).ok()),
+        Err(_) => None,
+    };
+    match whole {
+        Some(text) => (Encoding::Text, text.to_owned(), text.len()),
+        None => (Encoding::Base64, BASE64_STANDARD.encode(bytes), bytes.len()),
+    }
+}
+
+fn not_found(id: &str) -> ToolError {
+    ToolError::new("ARTIFACT_NOT_FOUND", format!("there is no artifact {id}"))
+        .remediation(
+            "Take an id from artifact_ids of an operation; without [artifacts] enabled = true none are kept.",
+        )
+        .next_call(NextCall::new("ledger_query", serde_json::json!({})))
+}
+
+fn expired(found: &StoredArtifact) -> ToolError {
+    let artifact = &found.artifact;
+    ToolError::new(
+        "ARTIFACT_EXPIRED",
+        format!("the content of artifact {} is gone", artifact.id),
+    )
+    .remediation("Run again what it came from; the operator can raise [artifacts] ttl_hours and max_mib.")
+    .context("artifact_id", artifact.id.as_str())
+    .context("expires_at", artifact.expires_at.as_str())
+    .context("sha256", artifact.hash.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_ends_with_a_whole_character_and_bytes_are_base64() {
+        assert_eq!(write("né".as_bytes()), (Encoding::Text, "né".to_owned(), 3));
+        assert_eq!(write(&"né".as_bytes()[..2]), (Encoding::Text, "n".to_owned(), 1));
+        assert_eq!(write(&[0xff, 0]), (Encoding::Base64, "/wA=".to_owned(), 2));
+        assert_eq!(write(&"é".as_bytes()[..1]).0, Encoding::Base64);
+        assert_eq!(write(&[]), (Encoding::Text, String::new(), 0));
+    }
+}

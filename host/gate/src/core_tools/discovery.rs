@@ -1,0 +1,354 @@
+//! `tool_search`, `tool_describe`, `tool_call`: the way to tools that are not listed.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tollgate_components::packs::{Catalog, Tier, ToolEntry};
+use tollgate_core::effect::Effect;
+use tollgate_sdk::{Blocker, NextCall, ToolError};
+
+use super::{CoreCx, Tool};
+
+/// The tool that calls others. The gate knows it: what it asks for takes its place.
+pub const RELAY: &str = "tool_call";
+/// Most tools that are described at once.
+const MOST_DESCRIBED: usize = 10;
+/// Longest summary of a tool in a search, in bytes.
+const MAX_SUMMARY: usize = 160;
+
+/// Find tools by what they do. Describe what you want in a few words; without a query all are listed by name.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Search {
+    /// A few words, such as `claim a task`.
+    #[schemars(length(max = 400))]
+    query: Option<String>,
+    /// Only of this pack, whose guide comes along.
+    #[schemars(length(max = 64))]
+    pack: Option<String>,
+    /// How many at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: u32,
+    /// Where the last page ended.
+    #[serde(default)]
+    offset: u32,
+}
+
+fn default_limit() -> u32 {
+    8
+}
+
+/// Tools that fit, the best first.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Found {
+    /// The best first, or by name.
+    tools: Vec<Summary>,
+    /// How many fit.
+    total: usize,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<usize>,
+    /// How the pack that was named is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guide: Option<String>,
+}
+
+/// A tool in short.
+#[derive(Serialize, JsonSchema)]
+struct Summary {
+    /// Its name.
+    tool: String,
+    /// Whose it is.
+    pack: String,
+    /// read, write or run.
+    effect: &'static str,
+    /// What it does.
+    summary: String,
+    /// Arguments it needs.
+    required: Vec<String>,
+    /// Arguments it takes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    optional: Vec<String>,
+}
+
+impl Tool for Search {
+    const NAME: &'static str = "tool_search";
+    const TITLE: &'static str = "Find tools";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Core;
+    const DISCOVERS: bool = true;
+    type Output = Found;
+
+    fn run(self, cx: &CoreCx<'_>) -> Result<Found, ToolError> {
+        let is_wanted = |tool: &&Arc<ToolEntry>| {
+            !tool.is_discovery() && self.pack.as_deref().is_none_or(|pack| pack == tool.pack_name())
+        };
+        let query = self.query.as_deref().unwrap_or_default();
+        let fitting: Vec<&Arc<ToolEntry>> = if query.trim().is_empty() {
+            cx.catalog.all().filter(is_wanted).collect()
+        } else {
+            let names = cx.catalog.index().search(query).into_iter();
+            names
+                .filter_map(|name| cx.catalog.find(name))
+                .filter(is_wanted)
+                .collect()
+        };
+        if fitting.is_empty() {
+            return Err(nothing_fits(cx.catalog, self.pack.as_deref()));
+        }
+        let offset = self.offset as usize;
+        let limit = self.limit.clamp(1, 50) as usize;
+        let end = offset.saturating_add(limit);
+        Ok(Found {
+            total: fitting.len(),
+            next_offset: (end < fitting.len()).then_some(end),
+            guide: self.pack.as_deref().and_then(|pack| guide(cx.catalog, pack)),
+            tools: fitting
+                .into_iter()
+                .skip(offset)
+                .take(limit)
+                .map(|tool| summary(tool))
+                .collect(),
+        })
+    }
+}
+
+/// What a pack says about its use.
+fn guide(catalog: &Catalog, name: &str) -> Option<String> {
+    let pack = catalog.packs().iter().find(|pack| pack.manifest.name == name)?;
+    let guide = pack.manifest.instructions.trim();
+    (!guide.is_empty()).then(|| guide.to_owned())
+}
+
+fn summary(tool: &ToolEntry) -> Summary {
+    let (required, optional) = arguments(&tool.spec.input_schema);
+    Summary {
+        tool: tool.spec.name.clone(),
+        pack: tool.pack_name().to_owned(),
+        effect: tool.spec.effect.as_str(),
+        summary: first_sentence(&tool.spec.description),
+        required,
+        optional,
+    }
+}
+
+/// The names of the arguments that must and that may be given.
+fn arguments(schema: &Map<String, Value>) -> (Vec<String>, Vec<String>) {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let names = properties.into_iter().flatten().map(|(name, _)| name.clone());
+    names.partition(|name| is_required(name))
+}
+
+fn first_sentence(description: &str) -> String {
+    let line = description.split_whitespace().collect::<Vec<&str>>().join(" ");
+    let end = line.find(". ").map_or(line.len(), |at| at + 1);
+    let sentence = line.get(..end).unwrap_or(&line);
+    if sentence.len() <= MAX_SUMMARY {
+        return sentence.to_owned();
+    }
+    format!("{}…", tollgate_core::text::cut(sentence, MAX_SUMMARY).trim_end())
+}
+
+fn nothing_fits(catalog: &Catalog, pack: Option<&str>) -> ToolError {
+    let packs: std::collections::BTreeSet<&str> = catalog
+        .all()
+        .filter(|tool| !tool.is_discovery())
+        .map(|tool| tool.pack_name())
+        .collect();
+    let message = match pack {
+        Some(pack) if !packs.contains(pack) => {
+            format!(
+                "there is no pack {} with tools",
+                tollgate_core::text::clean(tollgate_core::text::cut(pack, 64))
+            )
+        }
+        _ => "no tool fits".to_owned(),
+    };
+    ToolError::new("NO_TOOL_FITS", message)
+        .remediation("Use other words, or leave query and pack out to see the names of all tools.")
+        .context("packs", packs.into_iter().collect::<Vec<&str>>())
+        .next_call(NextCall::new(Search::NAME, json!({ "limit": 50 })))
+}
+
+/// Show what tools do and which arguments they take, before you call them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Describe {
+    /// The tools' names.
+    #[schemars(length(min = 1, max = MOST_DESCRIBED))]
+    tools: Vec<String>,
+    /// What their results look like, too.
+    #[serde(default)]
+    output: bool,
+}
+
+/// Tools as they are listed otherwise.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Described {
+    /// In the order of the question.
+    tools: Vec<Description>,
+}
+
+/// A tool in full.
+#[derive(Serialize, JsonSchema)]
+struct Description {
+    /// Its name.
+    tool: String,
+    /// Whose it is.
+    pack: String,
+    /// A short title.
+    title: String,
+    /// What it does.
+    description: String,
+    /// read, write or run.
+    effect: &'static str,
+    /// It may delete or overwrite.
+    destructive: bool,
+    /// Calling it twice is calling it once.
+    idempotent: bool,
+    /// The JSON Schema of its arguments.
+    input_schema: Map<String, Value>,
+    /// The JSON Schema of its result, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Map<String, Value>>,
+}
+
+impl Tool for Describe {
+    const NAME: &'static str = "tool_describe";
+    const TITLE: &'static str = "Describe tools";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Core;
+    const DISCOVERS: bool = true;
+    type Output = Described;
+
+    fn run(self, cx: &CoreCx<'_>) -> Result<Described, ToolError> {
+        let mut tools = Vec::new();
+        let mut unknown = Vec::new();
+        for (place, name) in self.tools.iter().take(MOST_DESCRIBED).enumerate() {
+            match cx.catalog.find(name) {
+                Some(tool) => tools.push(description(tool, self.output)),
+                None => unknown.push((format!("tools[{place}]"), name.as_str())),
+            }
+        }
+        if unknown.is_empty() {
+            Ok(Described { tools })
+        } else {
+            Err(unknown_tools(cx.catalog, &unknown))
+        }
+    }
+}
+
+fn description(tool: &ToolEntry, output: bool) -> Description {
+    let spec = &tool.spec;
+    Description {
+        tool: spec.name.clone(),
+        pack: tool.pack_name().to_owned(),
+        title: spec.title.clone(),
+        description: spec.description.clone(),
+        effect: spec.effect.as_str(),
+        destructive: spec.destructive,
+        idempotent: spec.idempotent,
+        input_schema: spec.input_schema.clone(),
+        output_schema: output.then(|| spec.output_schema.clone()),
+    }
+}
+
+/// Call a tool by its name, with the arguments that tool_describe shows. A refusal's next_call can be passed on as it is.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Relay {
+    /// The tool's name.
+    tool: String,
+    /// Its arguments.
+    #[serde(default)]
+    #[schemars(with = "Map<String, Value>", extend("x-accepts" = text()))]
+    arguments: Value,
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+impl Tool for Relay {
+    const NAME: &'static str = RELAY;
+    const TITLE: &'static str = "Call a tool";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Core;
+    const DISCOVERS: bool = true;
+    type Output = Map<String, Value>;
+
+    /// Only runs when the gate found nothing to call in its place, and says why.
+    fn run(self, cx: &CoreCx<'_>) -> Result<Map<String, Value>, ToolError> {
+        let name = tollgate_core::text::clean(tollgate_core::text::cut(&self.tool, 64));
+        match cx.catalog.find(&self.tool) {
+            None => Err(unknown_tools(cx.catalog, &[("tool".to_owned(), &self.tool)])),
+            Some(tool) if tool.spec.name == RELAY => Err(ToolError::new(
+                "TOOL_CALL_NESTED",
+                "tool_call does not call itself",
+            )
+            .remediation("Name the tool itself.")
+            .blocker(Blocker::new("INVALID_FIELD", "it must be another tool").field("tool"))),
+            Some(_) => Err(ToolError::new(
+                "INVALID_ARGUMENTS",
+                format!(
+                    "the arguments of {name} are {}, no JSON object",
+                    kind(&self.arguments)
+                ),
+            )
+            .remediation("Pass the arguments as an object, not as text.")
+            .blocker(Blocker::new("INVALID_FIELD", "it is no JSON object").field("arguments"))
+            .next_call(NextCall::new(Describe::NAME, json!({ "tools": [name] })))),
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// There are no tools of these names; each comes with the names most like it.
+fn unknown_tools(catalog: &Catalog, unknown: &[(String, &str)]) -> ToolError {
+    let mut near_all: Vec<&str> = Vec::new();
+    let blockers: Vec<Blocker> = unknown
+        .iter()
+        .map(|(field, name)| {
+            let near = catalog.index().near(name);
+            for name in &near {
+                if !near_all.contains(name) {
+                    near_all.push(name);
+                }
+            }
+            let name = tollgate_core::text::clean(tollgate_core::text::cut(name, 64));
+            let meant = match near.as_slice() {
+                [] => String::new(),
+                near => format!("; did you mean {}?", near.join(", ")),
+            };
+            Blocker::new("UNKNOWN_TOOL", format!("there is no tool `{name}`{meant}")).field(field)
+        })
+        .collect();
+    let message = blockers
+        .first()
+        .map_or(String::new(), |blocker| blocker.message.clone());
+    let next = if near_all.is_empty() {
+        NextCall::new(Search::NAME, json!({}))
+    } else {
+        near_all.truncate(MOST_DESCRIBED);
+        NextCall::new(Describe::NAME, json!({ "tools": near_all }))
+    };
+    ToolError::new("UNKNOWN_TOOL", message)
+        .remediation("Find the tool's name with tool_search.")
+        .blockers(blockers)
+        .next_call(next)
+}

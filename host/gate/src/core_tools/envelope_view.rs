@@ -1,0 +1,199 @@
+//! An envelope as clients see it: what it may use, what it used, what repeats in it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate_core::budget::Budget;
+use tollgate_core::envelope::{Limits, State};
+use tollgate_store::storage::{Envelope, Session};
+
+/// An envelope as clients see it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct EnvelopeView {
+    /// `env_…`
+    pub(super) id: String,
+    /// OPEN or how it was closed.
+    pub(super) state: State,
+    /// The workspace it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workspace: Option<String>,
+    /// Its owner's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) label: Option<String>,
+    /// What its owner said at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) note: Option<String>,
+    /// What it may use.
+    pub(super) limits: Limits,
+    /// What it used.
+    pub(super) counters: Counters,
+    /// Named budgets.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) budgets: BTreeMap<String, BudgetView>,
+    /// What it used of each limit, in percent.
+    pub(super) used_percent: Percents,
+    /// Its time is over; the next call closes it.
+    pub(super) expired: bool,
+    /// The repository when it was opened and closed.
+    pub(super) repo_snapshot: RepoSnapshot,
+    /// When it was opened.
+    pub(super) opened_at: String,
+    /// When it was closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) closed_at: Option<String>,
+    /// Why it was closed, if not by its owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) closed_by: Option<String>,
+    /// The newest mutation's fingerprint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_mutation_fingerprint: Option<String>,
+    /// The newest failure's fingerprint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_failure_fingerprint: Option<String>,
+    /// What repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) flags: Option<Flags>,
+}
+
+/// Use of a named budget.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct BudgetView {
+    /// What the envelope may use.
+    limit: i64,
+    /// What is booked.
+    used: i64,
+    /// What running calls have set aside.
+    reserved: i64,
+    /// What can still be reserved.
+    left: i64,
+    /// What is booked, in percent.
+    used_percent: i64,
+}
+
+/// What an envelope's operations repeat.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct Flags {
+    /// The newest mutation left everything as the one before it.
+    no_op: bool,
+    /// The newest mutation brought back what was there this many mutations ago.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oscillation_period: Option<usize>,
+    /// The newest failure was there before, with a mutation in between, and still stands.
+    non_progress: bool,
+    /// How often the newest failure was seen.
+    failure_seen: i64,
+    /// Mutations from its first time to its last.
+    failure_mutations: i64,
+}
+
+/// Counters of an envelope.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct Counters {
+    /// Calls that may have changed something.
+    pub(super) mutation_count: i64,
+    /// Test runs.
+    pub(super) test_run_count: i64,
+    /// Whole seconds it has been open, or was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) open_sec: Option<i64>,
+}
+
+/// Use of each limit there is, in percent.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct Percents {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mutations: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test_runs: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<i64>,
+}
+
+/// The repository at the envelope's ends.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct RepoSnapshot {
+    /// The commit, if the envelope is about a Git work tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) git_head: Option<String>,
+    /// The commit when its owner closed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) closed_git_head: Option<String>,
+}
+
+impl EnvelopeView {
+    pub(super) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> rusqlite::Result<EnvelopeView> {
+        let budgets = session.budgets(&envelope.id, None)?;
+        let standing = envelope.standing;
+        let is_open = standing.state == State::Open;
+        let open_sec = is_open.then(|| standing.open_sec(boot_ms));
+        let percent = |used: i64, limit: Option<i64>| limit.map(|limit| percent(used, limit));
+        Ok(EnvelopeView {
+            budgets: budgets
+                .into_iter()
+                .map(|(name, budget)| (name, BudgetView::of(budget)))
+                .collect(),
+            flags: None,
+            id: envelope.id,
+            state: standing.state,
+            workspace: envelope.workspace,
+            label: envelope.label,
+            note: envelope.note,
+            limits: standing.limits,
+            used_percent: Percents {
+                mutations: percent(standing.mutations, standing.limits.max_mutations),
+                test_runs: percent(standing.test_runs, standing.limits.max_test_runs),
+                duration: open_sec.and_then(|used| percent(used, standing.limits.max_duration_sec)),
+            },
+            counters: Counters {
+                mutation_count: standing.mutations,
+                test_run_count: standing.test_runs,
+                open_sec,
+            },
+            expired: is_open && standing.is_expired(boot_ms),
+            repo_snapshot: RepoSnapshot {
+                git_head: envelope.git_head,
+                closed_git_head: envelope.closed_git_head,
+            },
+            opened_at: envelope.opened_at,
+            closed_at: envelope.closed_at,
+            closed_by: envelope.closed_by,
+            last_mutation_fingerprint: envelope.last_mutation_fingerprint,
+            last_failure_fingerprint: envelope.last_failure_fingerprint,
+        })
+    }
+
+    /// The view with what repeats, which wants a look into the ledger.
+    pub(super) fn with_flags(mut self, session: &Session) -> rusqlite::Result<EnvelopeView> {
+        let period = session.newest_mutation_repeated(&self.id)?;
+        let failure = match &self.last_failure_fingerprint {
+            Some(fingerprint) => session.repeated_failure(&self.id, fingerprint)?,
+            None => None,
+        };
+        self.flags = Some(Flags {
+            no_op: period == Some(1),
+            oscillation_period: period.filter(|&period| period > 1),
+            non_progress: failure
+                .is_some_and(|failure| failure.seen > 1 && failure.mutations > 0 && failure.stands),
+            failure_seen: failure.map_or(0, |failure| failure.seen),
+            failure_mutations: failure.map_or(0, |failure| failure.mutations),
+        });
+        Ok(self)
+    }
+}
+
+impl BudgetView {
+    fn of(budget: Budget) -> BudgetView {
+        BudgetView {
+            limit: budget.limit,
+            used: budget.used,
+            reserved: budget.reserved,
+            left: budget.left(),
+            used_percent: percent(budget.used, budget.limit),
+        }
+    }
+}
+
+fn percent(used: i64, limit: i64) -> i64 {
+    used.saturating_mul(100) / limit.max(1)
+}

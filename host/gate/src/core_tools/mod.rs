@@ -1,0 +1,206 @@
+//! The host's own tools, pack name `core`: envelopes and the ledger. They take the same path as
+//! every other tool and cost nothing.
+
+mod artifacts;
+mod discovery;
+mod envelope_view;
+mod envelopes;
+mod operations;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tollgate_components::host_tool::{HostTool, HostTools};
+use tollgate_components::packs::{Catalog, Tier, ToolSpec};
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::Limits;
+use tollgate_core::identity::Identity;
+use tollgate_sandbox::workspaces::Workspaces;
+use tollgate_sdk::{Reply, ToolError};
+use tollgate_store::artifacts::ArtifactStore;
+use tollgate_store::storage::Session;
+
+pub use discovery::RELAY;
+pub(crate) use envelopes::unknown as unknown_envelope;
+pub use operations::{ReportView, report};
+
+pub use tollgate_components::host_tool::PACK;
+
+/// What a call of a core tool works with.
+pub struct CoreCx<'a> {
+    /// In the host's own mode, inside the call's transaction or snapshot.
+    pub session: &'a Session,
+    /// RFC 3339.
+    pub now: String,
+    /// See [`Clock::boot_ms`](tollgate_core::clock::Clock::boot_ms).
+    pub boot_ms: i64,
+    /// Makes identifiers.
+    pub new_id: &'a dyn Fn(&str) -> String,
+    /// What the operator says about envelopes.
+    pub settings: &'a EnvelopeSettings,
+    /// This host process.
+    pub host_id: &'a str,
+    /// Who calls: an identity sees what is its own, no identity sees everything.
+    pub identity: Option<&'a Identity>,
+    /// The caller's connection.
+    pub connection: &'a str,
+    /// Stored content, if any is kept.
+    pub artifacts: Option<&'a ArtifactStore>,
+    /// The registered directories.
+    pub workspaces: &'a Workspaces,
+    /// The tools that exist.
+    pub catalog: &'a Catalog,
+}
+
+impl CoreCx<'_> {
+    /// Whose operations and envelopes the caller may look at: those of one identity, or everybody's.
+    fn looks_at(&self) -> Option<&Identity> {
+        self.identity.filter(|identity| !identity.rights().sees_all)
+    }
+
+    /// The commit that a workspace is at, if it is a registered work tree of Git.
+    fn git_head(&self, workspace: Option<&str>) -> Option<String> {
+        self.workspaces.get(workspace?)?.git_head()
+    }
+}
+
+/// Defaults and ceilings of envelopes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EnvelopeSettings {
+    /// Which calls must belong to one.
+    pub require: Require,
+    /// Limits of one that asks for none.
+    pub default: Limits,
+    /// Limits that no client gets past.
+    pub ceiling: Limits,
+    /// Named budgets that each new envelope gets.
+    pub budgets: BTreeMap<String, i64>,
+}
+
+/// Which calls must belong to an envelope.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Require {
+    /// None.
+    #[default]
+    Never,
+    /// Those that may change something.
+    Writes,
+    /// All.
+    Always,
+}
+
+/// A core tool: like a pack's, but over the host's own session.
+trait Tool: DeserializeOwned + JsonSchema {
+    const NAME: &'static str;
+    const TITLE: &'static str;
+    const EFFECT: Effect;
+    const TIER: Tier;
+    /// Finds or calls other tools.
+    const DISCOVERS: bool = false;
+    /// Lists values for arguments of packs.
+    const LISTS_VALUES: bool = false;
+    type Output: Serialize + JsonSchema;
+    fn run(self, cx: &CoreCx<'_>) -> Result<Self::Output, ToolError>;
+    fn text(_output: &Self::Output) -> Option<String> {
+        None
+    }
+}
+
+/// Reads the arguments, runs the tool, and returns the reply.
+type Call = fn(&CoreCx<'_>, &str) -> Result<Reply, ToolError>;
+
+macro_rules! tools {
+    ($($tool:ty),+ $(,)?) => {
+        /// Every core tool.
+        pub const TOOLS: HostTools = HostTools(&[$(HostTool {
+            name: <$tool>::NAME,
+            spec: spec::<$tool>,
+            discovers: <$tool>::DISCOVERS,
+            lists_values: <$tool>::LISTS_VALUES,
+        }),+]);
+
+        const CALLS: &[(&str, Call)] = &[$((<$tool>::NAME, call::<$tool>)),+];
+    };
+}
+
+tools!(
+    envelopes::Open,
+    envelopes::Close,
+    envelopes::Get,
+    envelopes::List,
+    operations::Query,
+    operations::Report,
+    artifacts::Get,
+    discovery::Search,
+    discovery::Describe,
+    discovery::Relay,
+);
+
+/// Runs the tool of a name, which is one of [`TOOLS`].
+pub(crate) fn run(name: &str, cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
+    let Some((_, call)) = CALLS.iter().find(|(known, _)| *known == name) else {
+        return Err(ToolError::new(
+            "HOST_FAILED",
+            format!("the host has no tool {name}"),
+        ));
+    };
+    call(cx, arguments)
+}
+
+fn spec<T: Tool>() -> ToolSpec {
+    let mut input = object(tollgate_sdk::input_schema::<T>());
+    let description = match input.remove("description") {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    ToolSpec {
+        name: T::NAME.to_owned(),
+        title: T::TITLE.to_owned(),
+        description,
+        effect: T::EFFECT,
+        tier: T::TIER,
+        destructive: false,
+        idempotent: T::EFFECT == Effect::Read,
+        open_world: false,
+        members: None,
+        input_schema: input,
+        output_schema: object(tollgate_sdk::output_schema::<T::Output>()),
+        aliases: Vec::new(),
+    }
+}
+
+fn object(schema: Value) -> Map<String, Value> {
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
+    let tool: T = serde_json::from_str(arguments).map_err(|err| {
+        ToolError::new(
+            "INVALID_ARGUMENTS",
+            format!("the arguments do not fit {}: {err}", T::NAME),
+        )
+    })?;
+    let output = tool.run(cx)?;
+    let text = T::text(&output);
+    let structured = serde_json::to_string(&output)
+        .map_err(|err| ToolError::new("HOST_FAILED", format!("the reply could not be written: {err}")))?;
+    Ok(Reply {
+        structured,
+        text,
+        content: Vec::new(),
+    })
+}
+
+/// A failure of the host's own storage, as the caller sees it.
+fn storage(err: rusqlite::Error) -> ToolError {
+    tracing::error!(%err, "a core tool's statement failed");
+    ToolError::new("STORAGE_FAILED", "storage failed")
+        .remediation("Look at the host's log under the operation's id.")
+}

@@ -1,0 +1,299 @@
+//! `ledger_query`, `ledger_report`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tollgate_components::packs::Tier;
+use tollgate_core::clock;
+use tollgate_core::effect::Effect;
+use tollgate_sdk::{Blocker, Timestamp, ToolError};
+use tollgate_store::ledger::report::{Changed, Refused, Repeated, Step, Story};
+use tollgate_store::storage::{Envelope, OperationFilter, Session, StoredOperation};
+
+use super::envelope_view::EnvelopeView;
+use super::envelopes::{self, look_at};
+use super::{CoreCx, Tool, storage};
+
+/// Operations that are looked at for one page, when no index leads to those that are wanted.
+const WINDOW: i64 = 10_000;
+
+/// Look up past operations, newest first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = addresses_of_query()))]
+pub(super) struct Query {
+    /// Only of this envelope.
+    #[schemars(extend("x-values" = envelopes::values()))]
+    envelope_id: Option<String>,
+    /// Only of this pack.
+    pack: Option<String>,
+    /// Only of this tool.
+    tool: Option<String>,
+    /// Only by this actor.
+    actor: Option<String>,
+    /// Only those that succeeded, or that did not.
+    success: Option<bool>,
+    /// Only those that failed in this way.
+    failure_fingerprint: Option<String>,
+    /// Only at or after this time: RFC 3339, or so long ago, such as `30m`, `24h` or `7d`.
+    since: Option<String>,
+    /// Only before this time, written the same way.
+    until: Option<String>,
+    /// How many at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 200))]
+    limit: u32,
+    /// Where the last page ended.
+    cursor: Option<i64>,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+fn addresses_of_query() -> Value {
+    json!([{
+        "path": "operations.json{?envelope_id,pack,tool,actor,cursor,limit}",
+        "name": "operations",
+        "title": "Operations",
+        "description": "Rows of the ledger, newest first.",
+        "mime_type": "application/json",
+        "listed": true,
+    }])
+}
+
+/// A page of operations.
+#[derive(Default, Serialize, JsonSchema)]
+pub(super) struct Page {
+    /// Newest first.
+    operations: Vec<StoredOperation>,
+    /// Where the next page begins. A page can be empty and not the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<i64>,
+}
+
+impl Tool for Query {
+    const NAME: &'static str = "ledger_query";
+    const TITLE: &'static str = "Look up operations";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Standard;
+    type Output = Page;
+
+    fn run(self, cx: &CoreCx<'_>) -> Result<Page, ToolError> {
+        let limit = self.limit.clamp(1, 200);
+        let actor = match (cx.looks_at(), self.actor) {
+            // Its own are all that an identity sees.
+            (Some(me), Some(actor)) if actor != me.as_str() => return Ok(Page::default()),
+            (Some(me), _) => Some(me.as_str().to_owned()),
+            (None, actor) => actor,
+        };
+        let (since, until) = times(cx, self.since.as_deref(), self.until.as_deref())?;
+        let mut filter = OperationFilter {
+            envelope_id: self.envelope_id,
+            pack: self.pack,
+            tool: self.tool,
+            actor,
+            success: self.success,
+            failure_fingerprint: self.failure_fingerprint,
+            since,
+            until,
+            before: self.cursor,
+            ..OperationFilter::default()
+        };
+        let rest = window(cx.session, &mut filter, WINDOW).map_err(storage)?;
+        let mut operations = cx.session.operations(&filter, limit + 1).map_err(storage)?;
+        let more = operations.len() > limit as usize;
+        operations.truncate(limit as usize);
+        let last = operations.last().filter(|_| more).map(|operation| operation.seq);
+        Ok(Page {
+            next_cursor: last.or(rest),
+            operations,
+        })
+    }
+}
+
+/// Both times as the ledger writes them. One that cannot be read is no question that has an empty answer.
+fn times(
+    cx: &CoreCx<'_>,
+    since: Option<&str>,
+    until: Option<&str>,
+) -> Result<(Option<String>, Option<String>), ToolError> {
+    let now_ms = Timestamp::parse(&cx.now).map_or(0, Timestamp::as_ms);
+    let mut blockers = Vec::new();
+    let mut read = |field: &str, text: Option<&str>| {
+        let text = text?;
+        let time = clock::since(text, now_ms);
+        if time.is_none() {
+            blockers.push(Blocker::new("INVALID_FIELD", "it is no time").field(field));
+        }
+        time
+    };
+    let times = (read("since", since), read("until", until));
+    if blockers.is_empty() {
+        return Ok(times);
+    }
+    let refused = ToolError::new("INVALID_ARGUMENTS", "a time cannot be read")
+        .remediation("Write RFC 3339 such as 2026-11-21T06:00:00Z, or so long ago: 30m, 24h, 7d, 2w.");
+    Err(blockers.into_iter().fold(refused, ToolError::blocker))
+}
+
+/// Keeps a question that has no index to a stretch of the ledger, so that answering it takes the same time however old
+/// the ledger is. Returns where the next stretch begins, if there is one.
+fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> rusqlite::Result<Option<i64>> {
+    let is_narrow = filter.pack.is_some() || filter.tool.is_some() || filter.actor.is_some();
+    let has_index = filter.envelope_id.is_some()
+        || filter.failure_fingerprint.is_some()
+        || (filter.success == Some(false) && !is_narrow);
+    if has_index {
+        return Ok(None);
+    }
+    let head = session.head()?.seq;
+    let before = filter.before.unwrap_or(i64::MAX).min(head.saturating_add(1));
+    let start = before.saturating_sub(size);
+    filter.after = Some(start.saturating_sub(1));
+    filter.newest_first = true;
+    let oldest = session.oldest_operation()?;
+    Ok(oldest.filter(|&oldest| oldest < start).map(|_| start))
+}
+
+/// Tell what happened in an envelope: in what order, under what limits, with what effects.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = addresses_of_report()))]
+pub(super) struct Report {
+    /// The envelope.
+    #[schemars(extend("x-values" = envelopes::values()))]
+    envelope_id: String,
+}
+
+fn addresses_of_report() -> Value {
+    json!([
+        {
+            "path": "envelopes/{envelope_id}/report.txt",
+            "name": "envelope_report",
+            "title": "Report on an envelope",
+            "description": "What happened in an envelope, as a person would tell it.",
+            "mime_type": "text/plain",
+            "listed": true,
+        },
+        {
+            "path": "envelopes/{envelope_id}/report.json",
+            "name": "envelope_report_json",
+            "title": "Report on an envelope, for programs",
+            "description": "What happened in an envelope: steps, refusals, changes, counters.",
+            "mime_type": "application/json",
+        },
+    ])
+}
+
+/// What happened in an envelope.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ReportView {
+    /// The envelope.
+    envelope: EnvelopeView,
+    /// How many operations it has.
+    operations: i64,
+    /// How many of them were refused or failed.
+    failed: i64,
+    /// How many have an outcome that nobody can know.
+    unknown: i64,
+    /// How long the calls took together, in milliseconds.
+    busy_ms: f64,
+    /// The first steps, oldest first; equal ones that follow each other are one.
+    steps: Vec<Step>,
+    /// What was refused or failed, by code.
+    refusals: Vec<Refused>,
+    /// Failures that came more than once.
+    repeated_failures: Vec<Repeated>,
+    /// Changes that were made more than once.
+    repeated_changes: Vec<Repeated>,
+    /// What was changed.
+    changes: Vec<Changed>,
+    /// The same as a person would tell it.
+    pub text: String,
+}
+
+impl Tool for Report {
+    const NAME: &'static str = "ledger_report";
+    const TITLE: &'static str = "Report on an envelope";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Standard;
+    type Output = ReportView;
+
+    fn run(self, cx: &CoreCx<'_>) -> Result<ReportView, ToolError> {
+        let envelope = look_at(cx, &self.envelope_id)?;
+        report(cx.session, envelope, cx.boot_ms).map_err(storage)
+    }
+
+    fn text(output: &ReportView) -> Option<String> {
+        Some(output.text.clone())
+    }
+}
+
+/// The report of an envelope.
+pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> rusqlite::Result<ReportView> {
+    let story = Story::of(session, &envelope.id)?;
+    let text = story.text(&envelope, boot_ms);
+    Ok(ReportView {
+        envelope: EnvelopeView::of(session, envelope, boot_ms)?.with_flags(session)?,
+        operations: story.operations,
+        failed: story.failed,
+        unknown: story.unknown,
+        busy_ms: story.busy_ms,
+        steps: story.steps,
+        refusals: story.refusals,
+        repeated_failures: story.repeated_failures,
+        repeated_changes: story.repeated_changes,
+        changes: story.changes,
+        text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_store::storage::{Operation, scratch};
+
+    use super::*;
+
+    /// How many rows each page has of those that fit.
+    fn pages(session: &Session, filter: &OperationFilter, size: i64) -> Vec<usize> {
+        let (mut pages, mut before) = (Vec::new(), None);
+        loop {
+            let mut filter = OperationFilter {
+                before,
+                ..filter.clone()
+            };
+            before = window(session, &mut filter, size).unwrap();
+            pages.push(session.operations(&filter, 100).unwrap().len());
+            if before.is_none() {
+                return pages;
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_without_an_index_looks_at_a_stretch_of_the_ledger_and_says_where_it_stopped() {
+        let session = scratch(std::iter::empty()).unwrap();
+        session.begin_write().unwrap();
+        for number in 0..25 {
+            let operation = Operation::for_tests(number, None, "2026-03-01T00:00:00.000Z");
+            session.record(&operation).unwrap();
+        }
+        session.commit().unwrap();
+        let by_tool = |tool: &str| OperationFilter {
+            tool: Some(tool.to_owned()),
+            ..OperationFilter::default()
+        };
+        let tool = session.operations(&OperationFilter::default(), 1).unwrap()[0]
+            .tool
+            .clone();
+        assert_eq!(pages(&session, &by_tool(&tool), 10), [10, 10, 5]);
+        assert_eq!(pages(&session, &by_tool("nothing"), 10), [0, 0, 0]);
+        assert_eq!(pages(&session, &by_tool("nothing"), 25), [0]);
+        let of_envelope = OperationFilter {
+            envelope_id: Some("env_none".to_owned()),
+            ..by_tool(&tool)
+        };
+        assert_eq!(pages(&session, &of_envelope, 10), [0], "an index leads to those");
+    }
+}

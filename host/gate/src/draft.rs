@@ -1,0 +1,256 @@
+//! The row of a call, from reaching the gate to its end.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+use tollgate_components::packs::{Body, ToolEntry};
+use tollgate_components::policies::Verdict;
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::Charge;
+use tollgate_core::hash;
+use tollgate_core::share::Share;
+use tollgate_sandbox::permit::Permit;
+use tollgate_sdk::{Timestamp, ToolError};
+use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
+use tollgate_store::storage::{OpType, Operation, claimed_actor};
+
+use super::{Caller, Gate, Reply, Settled, admission};
+
+/// The row of a call whose end is not known yet.
+#[derive(Clone)]
+pub(super) struct Draft {
+    pub(super) started: Instant,
+    /// Whose call it is, for lanes that are shared.
+    pub(super) share: Share,
+    /// Its arguments may name who calls.
+    claims: bool,
+    pub(super) charge: Charge,
+    pub(super) operation: Operation,
+    pub(super) recording: Recording,
+    /// What it takes that counts once, as policies that let it through want it.
+    pub(super) permits: Vec<Permit>,
+    /// What policies said before it.
+    pub(super) verdicts: Vec<Verdict>,
+}
+
+/// What is kept of a call beside its row.
+#[derive(Clone, Default)]
+pub(super) struct Recording {
+    pub(super) artifacts: CallArtifacts,
+    /// Its arguments, if they are kept.
+    pub(super) arguments: Option<(Artifact, Arc<str>)>,
+    /// Nothing is kept, nor what was answered.
+    is_forgotten: bool,
+}
+
+/// A result as it is kept: what the component wrote, or the error.
+pub(super) fn content(result: &Result<Reply, ToolError>) -> Cow<'_, str> {
+    match result {
+        Ok(reply) => Cow::Borrowed(&reply.json),
+        Err(err) => Cow::Owned(serde_json::json!({ "error": err }).to_string()),
+    }
+}
+
+impl Gate {
+    /// The row of a call that reached the gate.
+    pub(super) fn draft(
+        &self,
+        tool: &ToolEntry,
+        arguments: &Value,
+        caller: &Caller,
+        envelope_id: Option<String>,
+    ) -> Draft {
+        let identity = caller
+            .identity
+            .as_ref()
+            .map(|identity| identity.as_str().to_owned());
+        let mut draft = Draft {
+            started: Instant::now(),
+            share: caller.share.clone(),
+            // Queries of the host's own name an actor to look for, and claim nothing.
+            claims: !matches!(tool.body, Body::Core(_)) || tool.spec.effect != Effect::Read,
+            charge: admission::charge(tool, &[]),
+            recording: Recording {
+                artifacts: CallArtifacts::new(self.artifacts.clone(), caller.share.clone()),
+                arguments: None,
+                is_forgotten: false,
+            },
+            permits: Vec::new(),
+            verdicts: Vec::new(),
+            operation: Operation {
+                op_id: self.clock.new_id("op"),
+                envelope_id,
+                timestamp: Timestamp::from_ms(self.clock.now_ms()).to_string(),
+                duration_ms: 0.0,
+                op_type: admission::op_type(tool),
+                success: None,
+                pack: tool.pack_name().to_owned(),
+                tool: tool.spec.name.clone(),
+                effect: tool.spec.effect,
+                error_code: None,
+                failure_class: None,
+                limit_triggered: None,
+                actor: identity,
+                client: caller.client.clone(),
+                connection: caller.connection.clone(),
+                request_id: caller.request_id.clone(),
+                identity: caller.identity.clone(),
+                host_id: self.host.id().to_owned(),
+                args_hash: String::new(),
+                result_hash: None,
+                repo_before_hash: None,
+                repo_after_hash: None,
+                changed_paths: None,
+                diff_stats: None,
+                short_diff: None,
+                mutation_fingerprint: None,
+                failure_fingerprint: None,
+                failing_tests: None,
+                events: None,
+                verdicts: None,
+                artifact_ids: None,
+                artifacts: Vec::new(),
+                members: None,
+            },
+        };
+        draft.describe(arguments);
+        draft
+    }
+}
+
+impl Draft {
+    /// Says which arguments the call has.
+    pub(super) fn describe(&mut self, arguments: &Value) {
+        // Of amended arguments the row has no other actor either.
+        if self.operation.identity.is_none() && self.claims {
+            let named = |key: &str| arguments.get(key).and_then(Value::as_str).and_then(claimed_actor);
+            self.operation.actor = named("actor").or_else(|| named("actor_name"));
+        }
+        let canonical = tollgate_sdk::canonical_json(arguments);
+        self.operation.args_hash = hash::sha256_hex(canonical.as_bytes());
+        let described = self
+            .recording
+            .artifacts
+            .announce(ArtifactKind::Arguments, &canonical);
+        self.recording.arguments = described.map(|described| (described, Arc::from(canonical)));
+    }
+
+    /// Keeps nothing that the caller says: nobody let the call in, perhaps for what it holds. Who proved to be somebody
+    /// stays in the row.
+    pub(super) fn forget_words(&mut self) {
+        self.recording.arguments = None;
+        self.recording.is_forgotten = true;
+        if self.operation.identity.is_none() {
+            self.operation.actor = None;
+        }
+        // A client may write anything as an id; what most of them write are numbers.
+        let is_number = |id: &String| id.bytes().all(|byte| byte.is_ascii_digit());
+        self.operation.request_id = self.operation.request_id.take().filter(is_number);
+    }
+
+    /// The row, now that the end is known.
+    pub(super) fn settle(mut self, settled: &Settled) -> Operation {
+        self.finish(settled);
+        self.operation
+    }
+
+    /// Completes the row. A call that runs again is finished again.
+    pub(super) fn finish(&mut self, settled: &Settled) -> &Operation {
+        let operation = &mut self.operation;
+        operation.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
+        let refusal = settled.refusal();
+        operation.success = Some(refusal.is_none());
+        operation.limit_triggered = settled
+            .limit
+            .filter(|limit| limit.is_limit())
+            .map(|limit| limit.code().to_owned());
+        let mutation = settled.mutation.as_ref();
+        operation.mutation_fingerprint = mutation.map(|mutation| mutation.fingerprint.clone());
+        operation.changed_paths = mutation.and_then(|mutation| serde_json::to_string(&mutation.changed).ok());
+        let done = settled.result.as_ref().ok().filter(|_| refusal.is_none());
+        operation.result_hash = done.map(|reply| reply.hash());
+        let code = refusal.map(|err| err.code.as_str());
+        operation.error_code = code.map(str::to_owned);
+        let mut said = self.verdicts.iter().chain(&settled.verdicts);
+        let was_denied = said.any(|verdict| verdict.denies(operation.error_code.as_deref()));
+        operation.failure_class = code.map(|code| {
+            let class = if was_denied {
+                "refused"
+            } else {
+                failure_class(code)
+            };
+            class.to_owned()
+        });
+        operation.verdicts = verdicts(&self.verdicts, &settled.verdicts);
+        settled.additions.fill(operation);
+        // The call did what it was asked to; what it looked at fails.
+        if refusal.is_none()
+            && operation.op_type == OpType::TestRun
+            && operation.failure_fingerprint.is_some()
+        {
+            operation.failure_class = Some("test_failure".to_owned());
+        }
+        operation.artifacts = self.recording.kept(&settled.result);
+        let ids: Vec<&str> = operation
+            .artifacts
+            .iter()
+            .map(|artifact| artifact.id.as_str())
+            .collect();
+        operation.artifact_ids = (!ids.is_empty()).then(|| serde_json::json!(ids).to_string());
+        operation
+    }
+}
+
+impl Recording {
+    /// Whether the answer is kept. That to a call that nobody let in may repeat what it holds.
+    pub(super) fn keeps_result(&self) -> bool {
+        !self.is_forgotten && self.artifacts.wants(ArtifactKind::Result)
+    }
+
+    /// All that is kept of a call that ended like this.
+    fn kept(&self, result: &Result<Reply, ToolError>) -> Vec<Artifact> {
+        let mut kept = self.artifacts.kept();
+        kept.extend(self.arguments.iter().map(|(artifact, _)| artifact.clone()));
+        if self.keeps_result() {
+            kept.extend(self.artifacts.announce(ArtifactKind::Result, &content(result)));
+        }
+        kept
+    }
+}
+
+/// What policies said before and after a call, as the ledger keeps it.
+fn verdicts(before: &[Verdict], after: &[Verdict]) -> Option<String> {
+    if before.is_empty() && after.is_empty() {
+        return None;
+    }
+    let all: Vec<&Verdict> = before.iter().chain(after).collect();
+    serde_json::to_string(&all).ok()
+}
+
+/// What kind of failure a code is.
+fn failure_class(code: &str) -> &'static str {
+    match code {
+        "DEADLINE_EXCEEDED" => "timeout",
+        "CANCELLED" => "cancelled",
+        "GUEST_TRAPPED" | "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" | "STACK_OVERFLOW"
+        | "BAD_REPLY" => "trap",
+        "HOST_FAILED" | "HOST_STOPPING" | "STORAGE_FAILED" | "STORAGE_FULL" | "STORAGE_BUSY"
+        | "OUTCOME_UNKNOWN" => "host",
+        "INVALID_ARGUMENTS"
+        | "MALFORMED_ARGUMENTS"
+        | "ARGUMENTS_TOO_LARGE"
+        | "ARGUMENTS_TOO_DEEP"
+        | "ENVELOPE_REQUIRED"
+        | "ENVELOPE_CONFLICT"
+        | "ENVELOPE_CLOSED"
+        | "UNKNOWN_ENVELOPE"
+        | "MUTATION_BUDGET_EXHAUSTED"
+        | "TEST_BUDGET_EXHAUSTED"
+        | "DURATION_EXCEEDED"
+        | "PERMIT_USED"
+        | "TOO_MANY_CALLS" => "refused",
+        _ => "tool_error",
+    }
+}

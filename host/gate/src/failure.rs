@@ -1,0 +1,103 @@
+//! Commits that fail: what their callers are told.
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC};
+use tollgate_sdk::ToolError;
+use tollgate_store::storage::obstacle;
+
+use super::Settled;
+use super::intake::Pending;
+use super::writer::Job;
+
+/// How a failure begins that says what is in the way.
+const NOTHING_CHANGED: &str = "nothing was changed: ";
+
+/// Answers a batch that could not be committed, nor its failure recorded.
+pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
+    for pending in batch {
+        match pending.job {
+            Job::Call { reply, .. } => reply.tell(Settled::refused(failure.clone())),
+            Job::Admit { reply, .. } => {
+                let _ = reply.send(Err(Settled::refused(failure.clone())));
+            }
+            Job::Record { operation, done, .. } => {
+                tracing::error!(
+                    op_id = operation.op_id,
+                    tool = operation.tool,
+                    "a ledger row could not be written"
+                );
+                let _ = done.send(Err(failure.clone()));
+            }
+            Job::Interrupt { done, .. } | Job::Flush(done) | Job::Pulse(done) => {
+                let _ = done.send(());
+            }
+            // Whoever asked hears that nothing was done.
+            Job::Maintain { .. } | Job::Backlog => {}
+        }
+    }
+}
+
+/// What the callers of a transaction are told that SQLite rolled back.
+pub(super) fn lost_transaction() -> ToolError {
+    ToolError::new(
+        "STORAGE_FAILED",
+        "storage gave the call's transaction up; nothing was changed",
+    )
+    .remediation("Call again; if it stays, look at the host's log.")
+}
+
+/// What callers are told when a commit fails.
+pub(super) fn storage_failed(err: &rusqlite::Error) -> ToolError {
+    if let Some(obstacle) = obstacle(err) {
+        return ToolError::new("STORAGE_FAILED", format!("{NOTHING_CHANGED}{obstacle}")).remediation(
+            "Have the operator look at `tollgate doctor`, which names it, and run `tollgate doctor --repair`.",
+        );
+    }
+    match err.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => ToolError::new("STORAGE_FULL", "the disk is full; nothing was changed")
+            .remediation("Free disk space and call again."),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ToolError::new(
+            "STORAGE_BUSY",
+            "another process holds the database; nothing was changed",
+        )
+        .remediation("Call again."),
+        _ => ToolError::new(
+            "STORAGE_FAILED",
+            "the call could not be committed; nothing was changed",
+        )
+        .remediation("Look at the host's log under the operation's id."),
+    }
+}
+
+/// What callers are told whose failure could not be recorded either. Once a flush has failed nobody knows
+/// what the disk has: a later start may find the commit there, unless another overwrote it.
+pub(super) fn unrecorded(err: &rusqlite::Error) -> ToolError {
+    let flushing = [SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC];
+    let code = err.sqlite_error().map(|failure| failure.extended_code);
+    if !code.is_some_and(|code| flushing.contains(&code)) {
+        return storage_failed(err);
+    }
+    ToolError::new(
+        "OUTCOME_UNKNOWN",
+        "the disk failed while the call was committed; whether it was done is not known",
+    )
+    .remediation("Look at what the call should have changed before you call again.")
+}
+
+/// What the caller of a call is told that ran outside any transaction, and whose row could not be recorded.
+pub(super) fn ran_unrecorded(failure: &ToolError) -> ToolError {
+    let mut message = "the call ran, and the ledger could not record it".to_owned();
+    // What else the failure says is of a call that was taken back.
+    if let Some(obstacle) = failure.message.strip_prefix(NOTHING_CHANGED) {
+        message.push_str(": ");
+        message.push_str(obstacle);
+    }
+    ToolError::new("OUTCOME_UNKNOWN", message)
+        .remediation("Look at what the call should have changed before you call again.")
+}
+
+/// Whether a commit failed because another process was writing.
+pub(super) fn is_busy(err: &rusqlite::Error) -> bool {
+    let code = err.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}

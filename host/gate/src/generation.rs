@@ -1,0 +1,58 @@
+//! What loading the configuration again replaces, as one set.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_components::packs::Catalog;
+use tollgate_core::meter::Figures;
+use tollgate_sandbox::workspaces::Workspaces;
+
+use crate::core_tools::EnvelopeSettings;
+use crate::telemetry::Spans;
+
+/// Everything that calls are judged and run by, as far as the configuration can change it while a host
+/// runs. It is replaced as a whole or not at all; a call keeps the one it began with to its end.
+pub struct Generation {
+    /// The packs and their tools.
+    pub catalog: Arc<Catalog>,
+    /// What envelopes get, and which calls need one.
+    pub envelopes: EnvelopeSettings,
+    /// The registered directories.
+    pub workspaces: Workspaces,
+}
+
+/// How often a host was asked for another generation.
+#[derive(Debug, Default)]
+pub(super) struct Reloads {
+    pub(super) taken: AtomicU64,
+    pub(super) refused: AtomicU64,
+}
+
+/// What is counted of a generation and of those before it, from one moment to another.
+pub(super) fn figures(
+    generation: &Generation,
+    reloads: &Reloads,
+    spans: Option<&Spans>,
+    (since_ms, at_ms): (i64, i64),
+) -> Figures {
+    let catalog = &generation.catalog;
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    let tools = catalog.all().chain(catalog.prompts());
+    Figures {
+        since_ms,
+        at_ms,
+        packs: [
+            ("loaded", count(catalog.packs().len())),
+            ("failed", count(catalog.failures().len())),
+        ],
+        tools_changed: count(catalog.changes().len()),
+        reloads: [
+            ("taken", reloads.taken.load(Ordering::Relaxed)),
+            ("refused", reloads.refused.load(Ordering::Relaxed)),
+        ],
+        spans_dropped: spans.map(Spans::dropped),
+        tools: tools
+            .filter_map(|tool| tool.meter.read(tool.pack_name(), &tool.spec.name))
+            .collect(),
+    }
+}

@@ -1,0 +1,316 @@
+//! Jobs on their way into the writer: taken in as they come, and put together for a commit in turn by identity.
+//!
+//! Nobody hears of a call before the commit that it shares with others. While one identity alone has calls, a commit
+//! takes all that wait. As soon as there are two, it ends after a short while, and a call that will take long shares
+//! it with no call of somebody else.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use tollgate_core::share::Share;
+
+use super::Settled;
+use super::guest::Ended;
+use super::turns::Turns;
+use super::writer::Job;
+
+/// Most jobs of one commit.
+const MAX_BATCH: usize = 256;
+/// How long rows that nobody waits for may wait for company.
+const LINGER: Duration = Duration::from_millis(50);
+/// How long calls run before a commit that somebody else waits for.
+const TURN: Duration = Duration::from_millis(5);
+/// Identities whose slowness is remembered.
+const MAX_SLOW: usize = 1_024;
+
+/// A job and, once it ran, its result.
+pub(super) struct Pending {
+    pub(super) job: Job,
+    share: Share,
+    /// Its place among all jobs that came.
+    number: u64,
+    /// How the guest failed. That has no rows and stands even if the transaction is lost.
+    pub(super) failure: Option<Ended>,
+    /// What is answered once it is committed.
+    pub(super) settled: Option<Settled>,
+    /// Since when it was at work, and how that went.
+    pub(super) maintained: Option<(Instant, rusqlite::Result<()>)>,
+}
+
+impl Pending {
+    /// Lets a call be recorded as failed instead of run again.
+    pub(super) fn fail(&mut self, failure: &tollgate_sdk::ToolError) {
+        self.settled = None;
+        if matches!(self.job, Job::Call { .. }) {
+            let failed = || Ended::failed(failure.clone());
+            self.failure.get_or_insert_with(failed);
+        }
+    }
+
+    /// Whether it takes a turn. What takes none keeps nobody waiting.
+    fn takes_a_turn(&self) -> bool {
+        !matches!(self.job, Job::Flush(_) | Job::Pulse(_) | Job::Backlog)
+    }
+
+    /// Whether it waits for all that came before it.
+    fn is_last(&self) -> bool {
+        matches!(self.job, Job::Flush(_))
+    }
+}
+
+/// Jobs that wait for the writer.
+pub(super) struct Intake {
+    jobs: Receiver<Job>,
+    turns: Turns<Pending>,
+    /// Those that wait for all that came before them.
+    last: VecDeque<Pending>,
+    /// Those that wait for nothing.
+    first: Vec<Pending>,
+    /// Rows wait in the backlog.
+    has_rows: bool,
+    arrived: u64,
+    /// Identities whose last call took longer than a turn.
+    slow: HashSet<Share>,
+    /// Identities with a call in the last commit, in the order in which they were served.
+    served: Vec<Share>,
+}
+
+impl Intake {
+    pub(super) fn new(jobs: Receiver<Job>) -> Intake {
+        Intake {
+            jobs,
+            turns: Turns::new(u64::MAX, u64::MAX),
+            last: VecDeque::new(),
+            first: Vec::new(),
+            has_rows: false,
+            arrived: 0,
+            slow: HashSet::new(),
+            served: Vec::new(),
+        }
+    }
+
+    /// Waits for work. `None` once nobody can send any and all is done.
+    pub(super) fn next_batch(&mut self) -> Option<Vec<Pending>> {
+        self.drain();
+        if !self.is_urgent() && !self.has_rows {
+            let job = self.jobs.recv().ok()?;
+            self.take_in(job);
+        }
+        let patience = Instant::now() + LINGER;
+        loop {
+            self.drain();
+            if self.is_urgent() {
+                return Some(self.batch());
+            }
+            match self.jobs.recv_deadline(patience) {
+                Ok(job) => self.take_in(job),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    return Some(self.batch());
+                }
+            }
+        }
+    }
+
+    /// True if nobody waits for the writer.
+    pub(super) fn is_idle(&mut self) -> bool {
+        self.drain();
+        !self.is_urgent()
+    }
+
+    /// Puts jobs of a batch back that were not begun.
+    pub(super) fn put_back(&mut self, batch: Vec<Pending>) {
+        for pending in batch.into_iter().rev() {
+            if pending.is_last() {
+                self.last.push_front(pending);
+            } else {
+                self.turns.put_back(pending.share.clone(), pending);
+            }
+        }
+    }
+
+    /// Notes that a commit has a call of this share.
+    fn serve(&mut self, share: &Share) {
+        // A commit of one identity has many calls and needs one entry.
+        if self.served.last() != Some(share) {
+            self.served.push(share.clone());
+        }
+    }
+
+    /// Whether anybody but these waits.
+    fn others_wait(&mut self, share: &Share) -> bool {
+        self.drain();
+        self.turns.waiting().any(|waiting| waiting != share)
+    }
+
+    fn drain(&mut self) {
+        while let Ok(job) = self.jobs.try_recv() {
+            self.take_in(job);
+        }
+    }
+
+    fn take_in(&mut self, job: Job) {
+        self.arrived += 1;
+        let pending = Pending {
+            share: job.share(),
+            number: self.arrived,
+            job,
+            failure: None,
+            settled: None,
+            maintained: None,
+        };
+        match pending.job {
+            Job::Backlog => self.has_rows = true,
+            Job::Pulse(_) => self.first.push(pending),
+            Job::Flush(_) => self.last.push_back(pending),
+            _ => self.turns.push(pending.share.clone(), pending),
+        }
+    }
+
+    /// Whether somebody waits for a commit.
+    fn is_urgent(&self) -> bool {
+        !(self.turns.is_empty() && self.last.is_empty() && self.first.is_empty())
+    }
+
+    /// What comes into the next commit, in turn by identity.
+    fn batch(&mut self) -> Vec<Pending> {
+        self.has_rows = false;
+        let mut batch = std::mem::take(&mut self.first);
+        // What is left of a commit is put back before all others. Whoever was served in it comes after who was not.
+        for share in self.served.drain(..) {
+            self.turns.move_to_end(&share);
+        }
+        while batch.len() < MAX_BATCH
+            && let Some((_, pending)) = self.turns.next()
+        {
+            batch.push(pending);
+        }
+        self.turns.clear();
+        let oldest = self.turns.heads().map(|pending| pending.number).min();
+        let may_go = |last: &Pending| oldest.is_none_or(|oldest| last.number < oldest);
+        while let Some(last) = self.last.pop_front_if(|last| may_go(last)) {
+            batch.push(last);
+        }
+        batch
+    }
+}
+
+/// How far a commit has come.
+pub(super) struct Turn {
+    began: Instant,
+    /// Whose job came first.
+    first: Option<Share>,
+    /// Jobs of more than one identity are in it.
+    is_shared: bool,
+}
+
+impl Turn {
+    pub(super) fn begin() -> Turn {
+        Turn {
+            began: Instant::now(),
+            first: None,
+            is_shared: false,
+        }
+    }
+
+    /// Whether the next job is for another commit, because others wait for this one.
+    pub(super) fn is_over(&mut self, next: &Pending, intake: &mut Intake) -> bool {
+        let Some(first) = self.first.as_ref().filter(|_| next.takes_a_turn()) else {
+            return false;
+        };
+        let is_company = self.is_shared || *first != next.share;
+        if is_company && intake.slow.contains(&next.share) {
+            return true;
+        }
+        self.began.elapsed() > TURN && (is_company || intake.others_wait(first))
+    }
+
+    /// Notes that a job ran.
+    pub(super) fn took(&mut self, done: &Pending, began: Instant, intake: &mut Intake) {
+        if !done.takes_a_turn() {
+            return;
+        }
+        match &self.first {
+            None => self.first = Some(done.share.clone()),
+            Some(first) => self.is_shared |= *first != done.share,
+        }
+        intake.serve(&done.share);
+        if began.elapsed() <= TURN {
+            if !intake.slow.is_empty() {
+                intake.slow.remove(&done.share);
+            }
+        } else if intake.slow.len() < MAX_SLOW {
+            intake.slow.insert(done.share.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+    use tollgate_store::storage::Operation;
+
+    use super::*;
+
+    fn job(name: &str) -> Job {
+        let (done, _) = oneshot::channel();
+        Job::Record {
+            share: Share::named(name),
+            operation: Box::new(Operation::for_tests(0, None, "2026-03-01T00:00:00.000Z")),
+            done,
+        }
+    }
+
+    /// Runs commits as the writer does, each call slower than a turn. Whose calls they were, a commit a word.
+    fn run(intake: &mut Intake, commits: usize, mut meanwhile: impl FnMut(usize)) -> String {
+        let mut said = Vec::new();
+        for number in 0..commits {
+            let mut batch = intake.next_batch().unwrap();
+            let (mut turn, mut done) = (Turn::begin(), 0);
+            turn.began = Instant::now().checked_sub(2 * TURN).unwrap();
+            while done < batch.len() {
+                if turn.is_over(&batch[done], intake) {
+                    intake.put_back(batch.split_off(done));
+                    break;
+                }
+                meanwhile(number);
+                turn.took(&batch[done], turn.began, intake);
+                done += 1;
+            }
+            let shares = batch.iter().map(|pending| pending.share.to_string());
+            said.push(shares.collect::<String>());
+        }
+        said.join(" ")
+    }
+
+    #[test]
+    fn who_comes_during_a_slow_call_is_next() {
+        let (send, jobs) = crossbeam_channel::unbounded();
+        let mut intake = Intake::new(jobs);
+        for _ in 0..6 {
+            send.send(job("a")).unwrap();
+        }
+        let said = run(&mut intake, 6, |number| {
+            if number % 2 == 0 {
+                send.send(job("b")).unwrap();
+            }
+        });
+        assert_eq!(said, "a b a b a b");
+    }
+
+    #[test]
+    fn who_sends_one_slow_call_after_another_has_no_second_turn_before_somebody_else() {
+        let (send, jobs) = crossbeam_channel::unbounded();
+        let mut intake = Intake::new(jobs);
+        send.send(job("a")).unwrap();
+        let said = run(&mut intake, 4, |number| match number {
+            // Hers comes first, and her line is new: there was nothing left of it.
+            0 => ["a", "b", "c"]
+                .iter()
+                .for_each(|name| send.send(job(name)).unwrap()),
+            1 => send.send(job("b")).unwrap(),
+            _ => {}
+        });
+        assert_eq!(said, "a b c a");
+    }
+}

@@ -1,0 +1,284 @@
+//! Running one policy: a store of its own, under its limits, on a session that it is lent.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tollgate_components::policies::{Answer, Cause, Fault, Policy, Spare, Used};
+use tollgate_core::deadline::{Cancel, Deadline};
+use tollgate_core::effect::Effect;
+use tollgate_sandbox::Exceeded;
+use tollgate_sandbox::bindings::policy::Policy as Instance;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::progress::Progress;
+use tollgate_sandbox::sitting::Sitting;
+use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
+use tollgate_store::artifacts::CallArtifacts;
+use tollgate_store::liveness::Host;
+use tollgate_store::storage::{self, Session};
+use wasmtime::{Store, Trap};
+
+use super::super::Equipment;
+
+/// Bytes that a policy judges within its limit of time.
+const STRETCH: usize = 64 << 10;
+/// For each stretch more, it has its limit of time divided by this.
+const MORE: u32 = 5;
+/// How many times as long as it may work a policy may take, if others keep the processor busy.
+const PATIENCE: u32 = 20;
+
+/// How long a policy may work on a call or a result of so many bytes.
+fn work(limit: Duration, bytes: usize) -> Duration {
+    let more = bytes.saturating_sub(STRETCH).div_ceil(STRETCH);
+    let more = u32::try_from(more).unwrap_or(u32::MAX);
+    limit.saturating_add((limit / MORE).saturating_mul(more))
+}
+
+/// Runs policies one after another on a session that it was lent.
+pub(super) struct Court<'a> {
+    equipment: &'a Equipment,
+    /// This process among the others, if it is a host.
+    host: Option<Arc<Host>>,
+    cancel: Cancel,
+    /// What was judged of the request so far, while calls are judged before they run.
+    pub(super) sitting: Option<Sitting>,
+    /// Lent to one policy after another.
+    pub(super) session: Option<Box<Session>>,
+    /// Pages that their own rows took or gave back.
+    pub(super) pages: i64,
+}
+
+impl<'a> Court<'a> {
+    pub(super) fn new(
+        equipment: &'a Equipment,
+        host: Option<Arc<Host>>,
+        cancel: Cancel,
+        session: Box<Session>,
+    ) -> Court<'a> {
+        Court {
+            equipment,
+            host,
+            cancel,
+            sitting: None,
+            session: Some(session),
+            pages: 0,
+        }
+    }
+
+    /// Asks a policy about a request, with its own settings.
+    pub(super) fn ask_about<V>(
+        &mut self,
+        policy: &Policy,
+        request: &mut wit::Request,
+        notes: &[wit::Note],
+        outcome: Option<&wit::Outcome>,
+        say: impl FnOnce(
+            &wit::Guest,
+            &mut Store<CallState>,
+            &wit::Request,
+        ) -> wasmtime::Result<Result<(V, Vec<wit::Note>), String>>,
+    ) -> Answer<V> {
+        request.settings.clone_from(&policy.settings);
+        request.notes = notes.to_vec();
+        let bytes = size(request, outcome);
+        let started = Instant::now();
+        let said = self.ask(policy, request, bytes, |instance, store| {
+            say(instance.tollgate_host_judge(), store, request)
+        });
+        Answer {
+            said,
+            took: started.elapsed(),
+        }
+    }
+
+    /// Runs a policy in a store of its own. The session is in its namespace only meanwhile.
+    fn ask<V>(
+        &mut self,
+        policy: &Policy,
+        request: &wit::Request,
+        bytes: usize,
+        say: impl FnOnce(&Instance, &mut Store<CallState>) -> wasmtime::Result<Result<V, String>>,
+    ) -> Result<V, Fault> {
+        let Some(session) = self.session.take() else {
+            return host_failed::<V>().said.map(|(said, _)| said);
+        };
+        let work = work(policy.limits.read, bytes);
+        let deadline = Deadline::after_work(work, work.saturating_mul(PATIENCE), self.cancel.clone());
+        session.enter(&policy.namespace, &deadline);
+        let facts = Facts {
+            op_id: request.op_id.clone(),
+            envelope_id: request.envelope_id.clone(),
+            granted: Arc::clone(&policy.granted),
+            host: self.host.clone(),
+            is_policy: true,
+            sitting: self.sitting.clone(),
+        };
+        let (session, said) = match policy.spares().take() {
+            Some(spare) => self.ask_spare(policy, spare, facts, &deadline, session, say),
+            None => self.ask_new(policy, facts, &deadline, session, say),
+        };
+        self.session = Some(session);
+        said
+    }
+
+    /// Asks an instance that is made for it.
+    fn ask_new<V>(
+        &self,
+        policy: &Policy,
+        facts: Facts,
+        deadline: &Deadline,
+        session: Box<Session>,
+        say: impl FnOnce(&Instance, &mut Store<CallState>) -> wasmtime::Result<Result<V, String>>,
+    ) -> (Box<Session>, Result<V, Fault>) {
+        let state = state(self.equipment, policy, facts, deadline, session);
+        let mut store = state.into_store(&self.equipment.sandbox);
+        let running = self.equipment.sandbox.running();
+        let said = policy
+            .pre()
+            .instantiate(&mut store)
+            .and_then(|instance| say(&instance, &mut store));
+        drop(running);
+        let state = store.into_data();
+        let said = heard(said, &state, deadline);
+        (state.finish(said.is_ok()), said)
+    }
+
+    /// Asks an instance that was made before. Its store is cleared away when there is time.
+    fn ask_spare<V>(
+        &self,
+        policy: &Policy,
+        spare: Spare<Instance>,
+        facts: Facts,
+        deadline: &Deadline,
+        session: Box<Session>,
+        say: impl FnOnce(&Instance, &mut Store<CallState>) -> wasmtime::Result<Result<V, String>>,
+    ) -> (Box<Session>, Result<V, Fault>) {
+        let Spare { instance, mut used } = spare;
+        let stand_in = CallState::lend(&mut used.store, facts, deadline.clone(), session);
+        let running = self.equipment.sandbox.running();
+        let said = say(&instance, &mut used.store);
+        drop(running);
+        let state = used.store.data_mut();
+        let said = heard(said, state, deadline);
+        let session = state.give_back(stand_in);
+        used.is_sound = said.is_ok();
+        policy.spares().put_away(used);
+        (session, said)
+    }
+}
+
+/// Bytes that a policy is shown.
+fn size(request: &wit::Request, outcome: Option<&wit::Outcome>) -> usize {
+    let result = outcome.map_or(0, |outcome| {
+        outcome.body.len() + outcome.text.as_ref().map_or(0, String::len)
+    });
+    request.arguments.len() + result
+}
+
+/// Clears away what was used of a policy, and makes what calls will use next.
+pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
+    let (used, missing) = policy.spares().work();
+    let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(Used::cleared).collect();
+    for _ in 0..missing {
+        let Some(room) = equipment.sandbox.room() else {
+            return;
+        };
+        let stand_in = stand_ins
+            .pop()
+            .map_or_else(|| storage::nowhere().map(Box::new), Ok);
+        let made = stand_in.map_err(wasmtime::Error::from).and_then(|stand_in| {
+            let deadline = Deadline::after(policy.limits.read, Cancel::default());
+            stand_in.enter(&policy.namespace, &deadline);
+            let state = state(equipment, policy, Facts::default(), &deadline, stand_in);
+            let mut store = state.into_store(&equipment.sandbox);
+            let _running = equipment.sandbox.running();
+            let instance = policy.pre().instantiate(&mut store)?;
+            Ok((store, instance))
+        });
+        match made {
+            Ok((store, instance)) => {
+                let used = Used::new(store, room);
+                policy.spares().add(Spare { instance, used });
+            }
+            Err(err) => {
+                tracing::debug!(policy = policy.manifest.name, %err, "no instance is made in advance");
+                policy.spares().give_up();
+            }
+        }
+    }
+}
+
+/// The state of a policy that is asked.
+fn state(
+    equipment: &Equipment,
+    policy: &Policy,
+    facts: Facts,
+    deadline: &Deadline,
+    session: Box<Session>,
+) -> CallState {
+    let setup = Setup {
+        namespace: policy.namespace.clone(),
+        deadline: deadline.clone(),
+        clock: Arc::clone(&equipment.clock),
+        transactions: Transactions::WholeCall,
+        facts,
+        effect: Effect::Read,
+        access: Arc::clone(&policy.access),
+        launcher: Arc::clone(&equipment.launcher),
+        progress: Progress::default(),
+        artifacts: CallArtifacts::default(),
+    };
+    CallState::new(setup, session, &policy.limits)
+}
+
+/// What a policy said, or why it said nothing.
+fn heard<V>(
+    said: wasmtime::Result<Result<V, String>>,
+    state: &CallState,
+    deadline: &Deadline,
+) -> Result<V, Fault> {
+    match said {
+        Ok(Ok(said)) => Ok(said),
+        Ok(Err(why)) => Err(Fault {
+            cause: Cause::CannotJudge,
+            detail: tollgate_core::text::clean(tollgate_core::text::cut(&why, 1 << 10)),
+        }),
+        Err(trap) => Err(fault(&trap, state, deadline)),
+    }
+}
+
+fn fault(trap: &wasmtime::Error, state: &CallState, deadline: &Deadline) -> Fault {
+    let cause = match (state.exceeded(), trap.downcast_ref::<Trap>()) {
+        (Some(Exceeded::Memory | Exceeded::Table), _) => Cause::Memory,
+        (None, Some(Trap::Interrupt)) => Cause::Deadline,
+        _ if deadline.is_over() => Cause::Deadline,
+        _ => Cause::Crash,
+    };
+    Fault {
+        cause,
+        detail: format!("{trap:#}"),
+    }
+}
+
+pub(super) fn host_failed<V>() -> Answer<V> {
+    Answer {
+        said: Err(Fault {
+            cause: Cause::Host,
+            detail: "the session is gone".to_owned(),
+        }),
+        took: Duration::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_to_judge_has_more_time() {
+        let limit = Duration::from_millis(50);
+        for (bytes, ms) in [(0, 50), (64 << 10, 50), ((64 << 10) + 1, 60), (1 << 20, 200)] {
+            assert_eq!(work(limit, bytes), Duration::from_millis(ms), "{bytes}");
+        }
+        assert!(work(Duration::MAX, usize::MAX) == Duration::MAX);
+    }
+}

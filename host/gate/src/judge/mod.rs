@@ -1,0 +1,351 @@
+//! Asking the policies about a call: before it is admitted, on a snapshot, and about its result, before that is
+//! committed.
+
+mod ask;
+mod leaving;
+mod review;
+mod trial;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tollgate_components::packs::{Catalog, ToolEntry};
+use tollgate_components::policies::{Decision, Hearing, Phase, Policy, Subject};
+use tollgate_core::deadline::Cancel;
+use tollgate_core::effect::Effect;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::bindings::tollgate::host::component;
+use tollgate_sandbox::sitting::Sitting;
+use tollgate_sdk::{Timestamp, ToolError};
+use tollgate_store::storage::Session;
+
+use super::draft::Draft;
+use super::guest::{GuestCall, Runtime, cancelled};
+use super::members::{self, Member};
+use super::{admission, arguments};
+
+use ask::Court;
+
+pub(super) use review::Review;
+pub use trial::{Heard, Trial};
+
+/// A call that somebody judges.
+pub(super) struct Judging {
+    catalog: Arc<Catalog>,
+    tool: Arc<ToolEntry>,
+    arguments: Value,
+    members: Vec<Member>,
+}
+
+impl Judging {
+    /// What judging wants to know of a call, if anybody judges it or a call inside it.
+    pub(super) fn of(
+        catalog: &Arc<Catalog>,
+        tool: &Arc<ToolEntry>,
+        arguments: Value,
+        members: Vec<Member>,
+    ) -> Option<Box<Judging>> {
+        let chain = catalog.policies();
+        let names = || std::iter::once(tool).chain(members.iter().map(|member| &member.tool));
+        let is_judged = !chain.is_empty()
+            && names().any(|tool| {
+                let name = tool.spec.name.as_str();
+                chain.judges(Phase::Request, name) || chain.judges(Phase::Response, name)
+            });
+        is_judged.then(|| {
+            Box::new(Judging {
+                catalog: Arc::clone(catalog),
+                tool: Arc::clone(tool),
+                arguments,
+                members,
+            })
+        })
+    }
+
+    /// Whose policies judge it.
+    pub(super) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// What a tool takes, made of an amendment by a policy, or why it does not take that. What was wrong
+    /// before the amendment is not held against it: members are checked by the tool around them.
+    fn accept(&self, tool: &ToolEntry, is_member: bool, given: &str, json: &str) -> Result<String, String> {
+        let amended: Map<String, Value> = serde_json::from_str(json).map_err(|err| err.to_string())?;
+        let mut amended = if is_member {
+            let inherited = members::inheritance(&self.tool, &self.arguments);
+            Value::Object(members::completed(tool, amended, &inherited))
+        } else {
+            arguments::normalised(tool, amended)
+        };
+        let text = arguments::text(&amended);
+        if let Err(mut err) = arguments::check(tool, &amended, &text, &[]) {
+            let given = serde_json::from_str(given).unwrap_or_default();
+            let earlier = arguments::check(tool, &given, "", &[]).err();
+            let earlier = earlier.map(|err| err.blockers).unwrap_or_default();
+            let had_blockers = !err.blockers.is_empty();
+            err.blockers.retain(|blocker| !earlier.contains(blocker));
+            if !had_blockers || !err.blockers.is_empty() {
+                return Err(told(&err));
+            }
+        }
+        let members = members::find(&self.catalog, tool, &mut amended).map_err(|err| told(&err))?;
+        Ok(if members.is_empty() {
+            text
+        } else {
+            arguments::text(&amended)
+        })
+    }
+
+    /// Makes amended arguments those of the call. The whole is checked again: its parts may have grown.
+    fn adopt(&self, guest: &mut GuestCall, draft: &mut Draft) -> Result<(), ToolError> {
+        guest.arguments = arguments::text(&self.arguments);
+        draft.describe(&self.arguments);
+        draft.charge = admission::charge(&self.tool, &self.members);
+        draft.operation.members = members::recorded(&self.tool, &self.arguments, &self.members);
+        arguments::check(&self.tool, &self.arguments, &guest.arguments, &[])
+    }
+}
+
+/// An error with all its reasons in a line.
+fn told(err: &ToolError) -> String {
+    let reasons = err.blockers.iter().map(|blocker| blocker.message.as_str());
+    std::iter::once(err.message.as_str())
+        .chain(reasons)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+impl Runtime {
+    /// Asks every policy about a call and the calls inside it. Amendments change `guest` and `draft`, which
+    /// also get to know what was said.
+    pub(super) fn judge(
+        &self,
+        judging: Judging,
+        guest: &mut GuestCall,
+        draft: &mut Draft,
+        session: Box<Session>,
+    ) -> (Option<Box<Session>>, Decision) {
+        if guest.cancel.is_cancelled() {
+            return (Some(session), Decision::Deny(cancelled(guest)));
+        }
+        let cancel = guest.cancel.clone();
+        let judged = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let mut court = self.court(cancel, session);
+            let decision = court.hear(judging, guest, draft);
+            (court.session, decision)
+        }));
+        match judged {
+            Ok((session, _)) if guest.cancel.is_cancelled() => (session, Decision::Deny(cancelled(guest))),
+            Ok(judged) => judged,
+            Err(_) => (None, Decision::Deny(panicked(&guest.context.op_id))),
+        }
+    }
+}
+
+impl Runtime {
+    /// Makes instances of policies for the next calls, now that nobody waits.
+    pub(super) fn prepare_policies(&self, catalog: &Catalog) {
+        let members = catalog.policies().members().iter();
+        for policy in members.filter_map(|member| member.policy.as_ref().ok()) {
+            let prepare = AssertUnwindSafe(|| ask::prepare(&self.equipment, policy));
+            if std::panic::catch_unwind(prepare).is_err() {
+                policy.spares().give_up();
+            }
+        }
+    }
+
+    /// Who asks policies on a session.
+    fn court(&self, cancel: Cancel, session: Box<Session>) -> Court<'_> {
+        Court::new(&self.equipment, Some(Arc::clone(&self.host)), cancel, session)
+    }
+}
+
+fn panicked(op_id: &str) -> ToolError {
+    tracing::error!(op_id, "the host panicked while a call was judged");
+    ToolError::new(
+        "HOST_FAILED",
+        "the host failed while the call was judged; nothing was changed",
+    )
+}
+
+impl Court<'_> {
+    fn hear(&mut self, mut judging: Judging, guest: &mut GuestCall, draft: &mut Draft) -> Decision {
+        let catalog = Arc::clone(&judging.catalog);
+        let chain = catalog.policies();
+        let mut hearing = Hearing::default();
+        let sitting = Sitting::of(&draft.operation);
+        self.sitting = Some(sitting.clone());
+        let (requests, is_amended) = self.hear_all(&mut judging, request(guest, draft), &mut hearing);
+        self.sitting = None;
+        draft.permits = sitting.permits();
+        let mut decision = hearing.decision();
+        if is_amended
+            && let Err(err) = judging.adopt(guest, draft)
+            && !matches!(decision, Decision::Deny(_))
+        {
+            decision = Decision::Deny(err);
+        }
+        let is_reviewed = |request: &wit::Request| chain.judges(Phase::Response, &request.tool);
+        if requests.iter().any(is_reviewed) {
+            let catalog = Arc::clone(&catalog);
+            let review = Review::new(catalog, requests, hearing.notes, draft.started);
+            guest.review = Some(Box::new(review));
+        }
+        draft.verdicts = hearing.verdicts;
+        decision
+    }
+
+    /// Judges a call and those inside it. Returns what was judged, and whether anything was amended.
+    fn hear_all(
+        &mut self,
+        judging: &mut Judging,
+        mut request: wit::Request,
+        hearing: &mut Hearing,
+    ) -> (Vec<wit::Request>, bool) {
+        let tool = Arc::clone(&judging.tool);
+        let mut is_amended = false;
+        if let Some(text) = self.before(judging, &tool, None, &mut request, hearing) {
+            judging.arguments = serde_json::from_str(&text).unwrap_or_default();
+            let members = members::find(&judging.catalog, &tool, &mut judging.arguments);
+            judging.members = members.unwrap_or_default();
+            is_amended = true;
+        }
+        let mut requests = vec![request];
+        for place in 0..judging.members.len() {
+            let (request, amended) = self.member(judging, place, &requests, hearing);
+            requests.extend(request);
+            is_amended |= amended;
+        }
+        (requests, is_amended)
+    }
+
+    /// Judges a call inside the call, and puts its arguments back if they were amended.
+    fn member(
+        &mut self,
+        judging: &mut Judging,
+        place: usize,
+        requests: &[wit::Request],
+        hearing: &mut Hearing,
+    ) -> (Option<wit::Request>, bool) {
+        let Some((tool, argument, outer)) = judging.members.get(place).and_then(|member| {
+            let argument = judging.tool.spec.members.clone()?;
+            Some((Arc::clone(&member.tool), argument, requests.first()?.clone()))
+        }) else {
+            return (None, false);
+        };
+        let entry = |arguments: &Value| {
+            arguments
+                .get(&argument)?
+                .get(place)?
+                .get(members::ARGUMENTS)
+                .cloned()
+        };
+        let own = entry(&judging.arguments).unwrap_or_else(|| Value::Object(Map::new()));
+        let mut request = wit::Request {
+            pack: tool.pack_name().to_owned(),
+            tool: tool.spec.name.clone(),
+            effect: effect(tool.spec.effect),
+            arguments: own.to_string(),
+            args_hash: hash(&own),
+            ..outer
+        };
+        let at = format!("{argument}[{place}]");
+        let amended = self.before(judging, &tool, Some(&at), &mut request, hearing);
+        let Some(amended) = amended.and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
+            return (Some(request), false);
+        };
+        let slot = judging
+            .arguments
+            .get_mut(&argument)
+            .and_then(|list| list.get_mut(place));
+        if let Some(Value::Object(slot)) = slot {
+            slot.insert(members::ARGUMENTS.to_owned(), amended);
+        }
+        (Some(request), true)
+    }
+
+    /// Runs the chain over one request, whose arguments are the amended ones afterwards.
+    fn before(
+        &mut self,
+        judging: &Judging,
+        tool: &ToolEntry,
+        place: Option<&str>,
+        request: &mut wit::Request,
+        hearing: &mut Hearing,
+    ) -> Option<String> {
+        let subject = Subject {
+            tool: &tool.spec.name,
+            place,
+        };
+        let given = request.arguments.clone();
+        let sitting = self.sitting.clone();
+        if let Some(sitting) = &sitting {
+            sitting.begin(&request.pack, subject.tool, tool.spec.effect.as_str());
+        }
+        let chain = judging.catalog.policies();
+        let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
+            amend(request, amended);
+            if let Some(sitting) = &sitting {
+                sitting.ask();
+            }
+            let answer = self.ask_about(policy, request, notes, None, |judge, store, request| {
+                judge.call_before_call(store, request)
+            });
+            if let (Some(sitting), Ok((verdict, _))) = (&sitting, &answer.said)
+                && !matches!(verdict, wit::Verdict::Deny(_))
+            {
+                sitting.keep(policy.namespace.pack(), chain.enforced_as(policy));
+            }
+            answer
+        };
+        let accept = |json: &str| judging.accept(tool, place.is_some(), &given, json);
+        let amended = chain.before(hearing, subject, ask, accept);
+        amend(request, amended.as_deref());
+        if let Some(sitting) = &self.sitting {
+            sitting.end(&request.args_hash);
+        }
+        amended
+    }
+}
+
+/// Puts amended arguments into a request, if they are.
+fn amend(request: &mut wit::Request, amended: Option<&str>) {
+    if let Some(amended) = amended.filter(|amended| *amended != request.arguments) {
+        request.args_hash =
+            serde_json::from_str(amended).map_or_else(|_| String::new(), |value| hash(&value));
+        amended.clone_into(&mut request.arguments);
+    }
+}
+
+/// A call as policies see it, before one of them is named.
+fn request(guest: &GuestCall, draft: &Draft) -> wit::Request {
+    let operation = &draft.operation;
+    wit::Request {
+        op_id: operation.op_id.clone(),
+        pack: operation.pack.clone(),
+        tool: operation.tool.clone(),
+        effect: effect(operation.effect),
+        arguments: guest.arguments.clone(),
+        args_hash: operation.args_hash.clone(),
+        envelope_id: operation.envelope_id.clone(),
+        identity: guest.context.identity.clone(),
+        client: guest.context.client.clone(),
+        connection: guest.connection.clone(),
+        at: Timestamp::parse(&operation.timestamp).map_or(0, Timestamp::as_ms),
+        notes: Vec::new(),
+        settings: String::new(),
+    }
+}
+
+fn effect(effect: Effect) -> component::Effect {
+    match effect {
+        Effect::Read => component::Effect::Read,
+        Effect::Write => component::Effect::Write,
+        Effect::Run => component::Effect::Run,
+    }
+}
+
+fn hash(arguments: &Value) -> String {
+    tollgate_core::hash::sha256_hex(tollgate_sdk::canonical_json(arguments).as_bytes())
+}

@@ -1,0 +1,151 @@
+//! Asking the policies about a result, before it is committed or leaves.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tollgate_components::packs::Catalog;
+use tollgate_components::policies::{Answer, Decision, Hearing, Policy};
+use tollgate_core::effect::Effect;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_store::artifacts::CallArtifacts;
+use tollgate_store::storage::{PAGE, Session};
+
+use super::super::guest::{Ended, GuestCall, Runtime};
+use super::ask::{Court, host_failed};
+use super::{leaving, panicked};
+
+/// What those who judge results want to know of their calls.
+pub(crate) struct Review {
+    catalog: Arc<Catalog>,
+    /// The call, then those inside it.
+    requests: Vec<wit::Request>,
+    notes: Vec<wit::Note>,
+    started: Instant,
+}
+
+impl Review {
+    pub(super) fn new(
+        catalog: Arc<Catalog>,
+        requests: Vec<wit::Request>,
+        notes: Vec<wit::Note>,
+        started: Instant,
+    ) -> Review {
+        Review {
+            catalog,
+            requests,
+            notes,
+            started,
+        }
+    }
+}
+
+impl Runtime {
+    /// Asks the policies about a result, in the call's own transaction or snapshot.
+    pub(crate) fn review(
+        &self,
+        call: &GuestCall,
+        review: &Review,
+        session: Box<Session>,
+        ended: &mut Ended,
+    ) -> Option<Box<Session>> {
+        let outcome = outcome(ended, &call.artifacts, review.started);
+        let changes = session.take_changes();
+        let reviewed = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let mut court = self.court(call.cancel.clone(), session);
+            let hearing = court.review(review, &outcome, call.effect);
+            (court, hearing)
+        }));
+        let Ok((court, hearing)) = reviewed else {
+            ended.result = Err(panicked(&call.context.op_id));
+            ended.withhold();
+            call.artifacts.forget();
+            return None;
+        };
+        if let Decision::Deny(refusal) = hearing.decision() {
+            ended.result = Err(refusal);
+            // What the call said and kept may hold what must not leave.
+            ended.withhold();
+            call.artifacts.forget();
+        }
+        ended.verdicts = hearing.verdicts;
+        ended.pages = court.pages;
+        let session = court.session?;
+        // What policies wrote is no part of what the call did.
+        session.set_changes(changes);
+        Some(session)
+    }
+}
+
+fn outcome(ended: &Ended, artifacts: &CallArtifacts, started: Instant) -> wit::Outcome {
+    let refusal = ended.refusal();
+    let body = match (refusal, &ended.result) {
+        (Some(err), _) | (None, Err(err)) => serde_json::json!({ "error": err }).to_string(),
+        (None, Ok(reply)) => reply.json.clone(),
+    };
+    wit::Outcome {
+        success: refusal.is_none(),
+        error_code: refusal.map(|err| err.code.clone()),
+        body,
+        text: leaving::text(ended, artifacts),
+        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+impl Court<'_> {
+    pub(super) fn review(&mut self, review: &Review, outcome: &wit::Outcome, effect: Effect) -> Hearing {
+        let mut hearing = Hearing::with_notes(review.notes.clone());
+        let mut requests = review.requests.clone();
+        let tools: Vec<&str> = review
+            .requests
+            .iter()
+            .map(|request| request.tool.as_str())
+            .collect();
+        let chain = review.catalog.policies();
+        chain.after(&mut hearing, &tools, |policy, place, notes| {
+            let Some(request) = requests.get_mut(place) else {
+                return host_failed();
+            };
+            let mut ask = |court: &mut Court<'_>| {
+                court.ask_about(policy, request, notes, Some(outcome), |judge, store, request| {
+                    judge.call_after_call(store, request, outcome)
+                })
+            };
+            if effect == Effect::Write && policy.has_tables() {
+                self.within_quota(policy, ask)
+            } else {
+                ask(self)
+            }
+        });
+        hearing
+    }
+
+    /// Asks a policy that may write, and books the pages that its rows take.
+    fn within_quota<V>(&mut self, policy: &Policy, ask: impl FnOnce(&mut Self) -> Answer<V>) -> Answer<V> {
+        let before = self.session.as_deref().map(|session| {
+            let quota = i64::try_from(policy.limits.storage / PAGE).unwrap_or(i64::MAX);
+            session.limit_growth(quota - session.used_pages(&policy.namespace)?)?;
+            session.pages()
+        });
+        let answer = ask(self);
+        let booked = match (before, self.session.as_deref()) {
+            (Some(Ok(before)), Some(session)) => session.pages().and_then(|after| {
+                self.pages += after - before;
+                if after == before {
+                    Ok(())
+                } else {
+                    session.book_pages(&policy.namespace, after - before)
+                }
+            }),
+            (Some(Err(err)), _) => Err(err),
+            (None, _) | (_, None) => Ok(()),
+        };
+        match booked {
+            Ok(()) => answer,
+            Err(err) => {
+                tracing::error!(policy = policy.manifest.name, %err, "the pages of a policy could not be counted");
+                host_failed()
+            }
+        }
+    }
+}

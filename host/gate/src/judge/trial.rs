@@ -1,0 +1,252 @@
+//! Asking policies about calls that nobody makes: those of a case file, and those that the ledger recorded.
+//!
+//! They get what a call would give them, the same limits, and storage of the same kind: a snapshot before the
+//! call, a transaction after one that writes. But ledger and tables are in memory and go with the trial.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use tollgate_components::packs::Catalog;
+use tollgate_components::policies::{Answer, Decision, Hearing, Phase, Policy, Subject};
+use tollgate_core::deadline::Cancel;
+use tollgate_core::effect::Effect;
+use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::bindings::tollgate::host::component;
+use tollgate_sandbox::sitting::Sitting;
+use tollgate_sdk::Timestamp;
+use tollgate_store::storage::{MigrationError, Operation, Session, StoredOperation, scratch};
+
+use super::super::Equipment;
+use super::super::members;
+use super::ask::Court;
+use super::{Judging, Review};
+
+/// What was judged before of a call that nobody makes: nothing.
+fn sitting(request: &wit::Request) -> Sitting {
+    Sitting::over(StoredOperation {
+        op_id: request.op_id.clone(),
+        envelope_id: request.envelope_id.clone(),
+        timestamp: Timestamp::from_ms(request.at).to_string(),
+        actor: request.identity.clone(),
+        connection: request.connection.clone(),
+        ..StoredOperation::default()
+    })
+}
+
+/// A ledger and tables of its own, and policies that are asked over them.
+pub struct Trial {
+    equipment: Equipment,
+    session: Option<Box<Session>>,
+}
+
+/// What a chain of policies said of a call.
+pub struct Heard {
+    /// What would have become of it.
+    pub decision: Decision,
+    /// The arguments it would have run with, if they are others.
+    pub amended: Option<Value>,
+    /// How long the policies took.
+    pub took: Duration,
+    /// Whether anybody was asked.
+    pub was_judged: bool,
+    requests: Vec<wit::Request>,
+    notes: Vec<wit::Note>,
+}
+
+impl Trial {
+    /// A trial with the tables of these policies.
+    pub fn of<'a>(
+        equipment: Equipment,
+        policies: impl Iterator<Item = &'a Policy>,
+    ) -> Result<Trial, MigrationError> {
+        let tables = policies.map(|policy| (&policy.namespace, policy.manifest.migrations.as_slice()));
+        Ok(Trial {
+            equipment,
+            session: Some(Box::new(scratch(tables)?)),
+        })
+    }
+
+    /// Adds rows to the ledger that policies see.
+    pub fn record(&self, operations: &[Operation]) -> rusqlite::Result<()> {
+        let session = self.session.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
+        session.begin_write()?;
+        for operation in operations {
+            session.record(operation)?;
+        }
+        session.commit()
+    }
+
+    /// Asks one policy about a call.
+    pub fn before(
+        &mut self,
+        policy: &Policy,
+        request: &wit::Request,
+    ) -> rusqlite::Result<Answer<wit::Verdict>> {
+        self.reading(|court| {
+            court.sitting = Some(sitting(request));
+            let notes = request.notes.clone();
+            court.ask_about(
+                policy,
+                &mut request.clone(),
+                &notes,
+                None,
+                |judge, store, request| judge.call_before_call(store, request),
+            )
+        })
+    }
+
+    /// Asks one policy about a result. What it remembers of one that it lets pass stays, if the call wrote.
+    pub fn after(
+        &mut self,
+        policy: &Policy,
+        request: &wit::Request,
+        outcome: &wit::Outcome,
+    ) -> rusqlite::Result<Answer<wit::Review>> {
+        let ask = |court: &mut Court<'_>| {
+            let notes = request.notes.clone();
+            court.ask_about(
+                policy,
+                &mut request.clone(),
+                &notes,
+                Some(outcome),
+                |judge, store, request| judge.call_after_call(store, request, outcome),
+            )
+        };
+        if request.effect != component::Effect::Write {
+            return self.reading(ask);
+        }
+        self.writing(ask, |answer| matches!(answer.said, Ok((wit::Review::Pass, _))))
+    }
+
+    /// Asks the policies of a catalog about a call, and about those inside it.
+    pub fn hear(&mut self, catalog: &Arc<Catalog>, request: wit::Request) -> rusqlite::Result<Heard> {
+        let mut arguments = serde_json::from_str(&request.arguments).unwrap_or(Value::Null);
+        let tool = catalog
+            .find(&request.tool)
+            .or_else(|| catalog.find_prompt(&request.tool));
+        let mut hearing = Hearing::default();
+        let (requests, amended) = match tool {
+            Some(tool) => {
+                let mut judging = Judging {
+                    catalog: Arc::clone(catalog),
+                    tool: Arc::clone(tool),
+                    members: members::find(catalog, tool, &mut arguments).unwrap_or_default(),
+                    arguments,
+                };
+                let (requests, is_amended) = self.reading(|court| {
+                    court.sitting = Some(sitting(&request));
+                    court.hear_all(&mut judging, request, &mut hearing)
+                })?;
+                (requests, is_amended.then_some(judging.arguments))
+            }
+            None => self.hear_of_unknown(catalog, request, &mut hearing)?,
+        };
+        Ok(Heard {
+            decision: hearing.decision(),
+            amended,
+            took: hearing.took(),
+            was_judged: !hearing.verdicts.is_empty(),
+            requests,
+            notes: hearing.notes,
+        })
+    }
+
+    /// The same of a tool that is not there any more, whose arguments nobody can check.
+    fn hear_of_unknown(
+        &mut self,
+        catalog: &Arc<Catalog>,
+        mut request: wit::Request,
+        hearing: &mut Hearing,
+    ) -> rusqlite::Result<(Vec<wit::Request>, Option<Value>)> {
+        let name = request.tool.clone();
+        let subject = Subject {
+            tool: &name,
+            place: None,
+        };
+        let is_object = |json: &str| {
+            let object: Result<Map<String, Value>, _> = serde_json::from_str(json);
+            object.map(|_| json.to_owned()).map_err(|err| err.to_string())
+        };
+        let amended = self.reading(|court| {
+            court.sitting = Some(sitting(&request));
+            let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
+                super::amend(&mut request, amended);
+                court.ask_about(policy, &mut request, notes, None, |judge, store, request| {
+                    judge.call_before_call(store, request)
+                })
+            };
+            catalog.policies().before(hearing, subject, ask, is_object)
+        })?;
+        super::amend(&mut request, amended.as_deref());
+        let amended = amended.and_then(|json| serde_json::from_str(&json).ok());
+        Ok((vec![request], amended))
+    }
+
+    /// Asks the same policies about the result of a call that they heard of.
+    pub fn review(
+        &mut self,
+        catalog: &Arc<Catalog>,
+        heard: &Heard,
+        outcome: &wit::Outcome,
+        effect: Effect,
+    ) -> rusqlite::Result<(Decision, Duration)> {
+        let (requests, notes) = (heard.requests.clone(), heard.notes.clone());
+        let review = Review::new(Arc::clone(catalog), requests, notes, Instant::now());
+        let ask = |court: &mut Court<'_>| court.review(&review, outcome, effect);
+        let hearing = match effect {
+            Effect::Write => self.writing(ask, |hearing| hearing.decision() == Decision::Pass)?,
+            Effect::Read | Effect::Run => self.reading(ask)?,
+        };
+        Ok((hearing.decision(), hearing.took()))
+    }
+
+    /// Whether anybody judges the result of a call or of one inside it.
+    pub fn is_reviewed(catalog: &Catalog, heard: &Heard) -> bool {
+        let judges = |request: &wit::Request| catalog.policies().judges(Phase::Response, &request.tool);
+        heard.requests.iter().any(judges)
+    }
+
+    fn reading<T>(&mut self, ask: impl FnOnce(&mut Court<'_>) -> T) -> rusqlite::Result<T> {
+        let session = self.session.take().ok_or(rusqlite::Error::InvalidQuery)?;
+        session.begin_read()?;
+        session.freeze()?;
+        let (said, session) = self.lend(session, ask)?;
+        session.thaw()?;
+        if session.in_transaction() {
+            session.commit()?;
+        }
+        self.session = Some(session);
+        Ok(said)
+    }
+
+    fn writing<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Court<'_>) -> T,
+        is_kept: impl FnOnce(&T) -> bool,
+    ) -> rusqlite::Result<T> {
+        let session = self.session.take().ok_or(rusqlite::Error::InvalidQuery)?;
+        session.begin_write()?;
+        let (said, session) = self.lend(session, ask)?;
+        // SQLite gives a transaction up by itself when a policy's statement is interrupted.
+        match (session.in_transaction(), is_kept(&said)) {
+            (true, true) => session.commit()?,
+            (true, false) => session.rollback()?,
+            (false, _) => {}
+        }
+        session.lift_limit()?;
+        self.session = Some(session);
+        Ok(said)
+    }
+
+    fn lend<T>(
+        &self,
+        session: Box<Session>,
+        ask: impl FnOnce(&mut Court<'_>) -> T,
+    ) -> rusqlite::Result<(T, Box<Session>)> {
+        let mut court = Court::new(&self.equipment, None, Cancel::default(), session);
+        let said = ask(&mut court);
+        let session = court.session.take().ok_or(rusqlite::Error::InvalidQuery)?;
+        Ok((said, session))
+    }
+}

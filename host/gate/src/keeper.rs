@@ -1,0 +1,209 @@
+//! What goes on beside the calls: pruning, collecting artifacts, and mirroring the ledger.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use tokio::sync::oneshot;
+use tollgate_core::clock::Clock;
+use tollgate_store::artifacts::{self, ArtifactStore, Kept};
+use tollgate_store::data_dir::DataDir;
+use tollgate_store::ledger::LedgerSettings;
+use tollgate_store::ledger::mirror::Mirror;
+use tollgate_store::ledger::retention::{self, Taken};
+use tollgate_store::storage::{Database, PruneError, Pruned, Retention, Session};
+
+use super::writer::{Job, Work};
+
+/// How often it is looked whether something is over.
+const EVERY: Duration = Duration::from_secs(3_600);
+/// Least time between two looks whether there are too many artifacts.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long committed rows wait for company on their way into the mirror.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// What is kept, and where.
+pub struct Keeping {
+    /// The data directory.
+    pub data: Arc<DataDir>,
+    /// What the operator says about the ledger.
+    pub settings: LedgerSettings,
+    /// Stored content, if any is kept.
+    pub artifacts: Option<Arc<ArtifactStore>>,
+}
+
+/// The thread that takes away what is over. Its changes go through the writer.
+pub(super) struct Keeper {
+    keeping: Arc<Keeping>,
+    database: Database,
+    clock: Arc<dyn Clock>,
+    writer: Sender<Job>,
+    /// Nothing comes over it; it is closed when the host ends.
+    stop: Receiver<()>,
+}
+
+impl Keeper {
+    /// A keeper that works until the sender is dropped.
+    pub(super) fn new(
+        keeping: Arc<Keeping>,
+        database: Database,
+        clock: Arc<dyn Clock>,
+        writer: Sender<Job>,
+    ) -> (Sender<()>, Keeper) {
+        let (running, stop) = crossbeam_channel::bounded(0);
+        let keeper = Keeper {
+            keeping,
+            database,
+            clock,
+            writer,
+            stop,
+        };
+        (running, keeper)
+    }
+
+    pub(super) fn work(self) {
+        loop {
+            self.tidy();
+            let due = crossbeam_channel::after(EVERY);
+            if !self.wait(&due) {
+                return;
+            }
+        }
+    }
+
+    /// Waits until it is time to look, and makes room for artifacts meanwhile as often as it is needed. `false` if the
+    /// host ends.
+    fn wait(&self, due: &Receiver<Instant>) -> bool {
+        let never = crossbeam_channel::never();
+        let called = self
+            .keeping
+            .artifacts
+            .as_ref()
+            .map_or(never, |store| store.called());
+        loop {
+            crossbeam_channel::select! {
+                recv(self.stop) -> _ => return false,
+                recv(due) -> _ => return true,
+                recv(called) -> _ => {}
+            }
+            let began = Instant::now();
+            if let Err(err) = self.make_room() {
+                tracing::error!("making room for artifacts stopped early: {err:#}");
+            }
+            let pause = PAUSE.max(began.elapsed() * 4);
+            if self.stop.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                return false;
+            }
+        }
+    }
+
+    /// Takes artifacts away if there are more than there may be.
+    fn make_room(&self) -> anyhow::Result<()> {
+        let Some(store) = &self.keeping.artifacts else {
+            return Ok(());
+        };
+        if store.is_crowded()? {
+            let now_ms = self.clock.now_ms();
+            self.collect(&self.keeping.settings.retention(now_ms), now_ms)?;
+        }
+        Ok(())
+    }
+
+    fn tidy(&self) {
+        let now_ms = self.clock.now_ms();
+        let retention = self.keeping.settings.retention(now_ms);
+        // What one of them runs into does not keep the others from their work.
+        for (what, done) in [
+            ("pruning", self.prune(&retention, now_ms)),
+            ("collecting artifacts", self.collect(&retention, now_ms)),
+            ("thinning the mirror", self.thin_mirror(&retention)),
+        ] {
+            if let Err(err) = done {
+                tracing::error!("{what} stopped early: {err:#}");
+            }
+        }
+    }
+
+    fn prune(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {
+        let data = &self.keeping.data;
+        let pruned = retention::prune(data, &self.database, retention, now_ms, |batch| {
+            let held = self.commit(Box::new(move |session| session.prune(&batch)))?;
+            Ok(held.map_or(Taken::Stop, Taken::Out))
+        })?;
+        if pruned != Pruned::default() {
+            tracing::info!(?pruned, "the ledger was pruned");
+        }
+        Ok(())
+    }
+
+    fn collect(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {
+        let Some(store) = &self.keeping.artifacts else {
+            return Ok(());
+        };
+        // One collector at a time; whoever finds another at work has nothing to do.
+        let Some(_lock) = self.keeping.data.try_lock("collect.lock")? else {
+            return Ok(());
+        };
+        let kept = Kept {
+            now_ms,
+            rows_since: &retention.cutoff,
+        };
+        artifacts::collect(store, &self.database.read_session()?, kept, |work| {
+            matches!(self.commit(work), Ok(Some(_)))
+        })
+    }
+
+    fn thin_mirror(&self, retention: &Retention) -> anyhow::Result<()> {
+        if self.keeping.settings.mirror {
+            Mirror::open(&self.keeping.data)?.forget_before(&retention.cutoff)?;
+        }
+        Ok(())
+    }
+
+    /// Has the writer make a change, and leaves it to others for as long as it was held. `None` if the
+    /// host ends.
+    fn commit(&self, work: Work) -> Result<Option<Duration>, PruneError> {
+        let (done, committed) = oneshot::channel();
+        let _ = self.writer.send(Job::Maintain { work, done });
+        let Ok(held) = committed.blocking_recv() else {
+            return Ok(None);
+        };
+        let held = held?;
+        let goes_on = self.stop.recv_timeout(held) == Err(RecvTimeoutError::Timeout);
+        Ok(goes_on.then_some(held))
+    }
+}
+
+/// The thread that mirrors what was committed.
+pub(super) struct Mirrorer {
+    mirror: Mirror,
+    session: Session,
+    /// Told after a commit; closed when the writer ends.
+    committed: Receiver<()>,
+}
+
+impl Mirrorer {
+    /// A mirrorer that wants to be told of commits, until the sender is dropped.
+    pub(super) fn open(database: &Database, keeping: &Keeping) -> anyhow::Result<(Sender<()>, Mirrorer)> {
+        let (committed, heard) = crossbeam_channel::bounded(1);
+        let mirrorer = Mirrorer {
+            mirror: Mirror::open(&keeping.data)?,
+            session: database.read_session()?,
+            committed: heard,
+        };
+        Ok((committed, mirrorer))
+    }
+
+    pub(super) fn work(self) {
+        loop {
+            if let Err(err) = self.mirror.catch_up(&self.session) {
+                tracing::error!("the ledger's mirror is behind: {err:#}");
+            }
+            if self.committed.recv().is_err() {
+                break;
+            }
+            // Rows that follow at once are written together.
+            let _ = self.committed.recv_deadline(Instant::now() + LINGER);
+        }
+    }
+}

@@ -1,0 +1,573 @@
+//! Where calls run: readers side by side, writes one after another, runs on their own.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Sender;
+use tokio::sync::oneshot;
+use tollgate_components::packs::Body;
+use tollgate_components::policies::{Decision, Question};
+use tollgate_core::deadline::Cancel;
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::Charge;
+use tollgate_core::meter::Totals;
+use tollgate_sandbox::state::Transactions;
+use tollgate_sdk::ToolError;
+use tollgate_store::data_dir::{DATABASE, DataDir};
+use tollgate_store::storage::{Database, Session};
+
+use super::backlog::Backlog;
+use super::draft::Recording;
+use super::guest::{Ended, GuestCall, Runtime, cancelled};
+use super::judge::Review;
+use super::keeper::{Keeper, Keeping, Mirrorer};
+use super::queue::Queue;
+use super::runners::Runners;
+use super::writer::{self, Job, Work};
+use super::{Draft, Mutation, Reply, Settled, admission, failure, projector};
+use crate::core_tools;
+
+/// Fewest threads for `read` calls, and most.
+const READERS: (usize, usize) = (8, 16);
+/// How long a `read` call waits before one more reader is woken for it.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// `run` calls at once. Identities share them, so that one has half at most.
+const RUNNERS: u64 = 16;
+/// `run` calls at once of a caller that has the process to itself.
+const RUNNERS_ALONE: u64 = 8;
+
+/// Time for which figures of the database are good enough: counting rows takes longer the more there are.
+const TOTALS_INTERVAL: Duration = Duration::from_secs(5);
+/// Time between looks whether a `run` call that waits for a place was given up.
+const GIVEN_UP_INTERVAL: Duration = Duration::from_millis(50);
+
+struct ReadJob {
+    guest: GuestCall,
+    draft: Draft,
+    reply: oneshot::Sender<Judged>,
+}
+
+/// How a call left its reader.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large one is what every read comes to"
+)]
+pub(super) enum Judged {
+    /// It is over, and this is kept of it.
+    Settled(Settled, Recording),
+    /// The policies let it through, and it is to run outside any transaction.
+    Passed(Box<GuestCall>, Box<Draft>),
+    /// They did not, or could not be asked. Nothing is recorded yet.
+    Denied(Box<Draft>, ToolError),
+    /// They let it through if the client's user agrees.
+    Asked(Box<GuestCall>, Box<Draft>, Question),
+}
+
+/// Who waits for a call to be committed.
+pub(super) enum Waiting {
+    /// Its caller.
+    Caller(oneshot::Sender<Settled>),
+    /// Its caller, who has not heard yet what the policies said. The call came straight from the reader
+    /// that had it judged, which spares it a way through the caller's task.
+    Judged(oneshot::Sender<Judged>, Box<Recording>),
+}
+
+impl Waiting {
+    /// Tells how it ended. A caller that is gone needs no answer: the row is in the ledger.
+    pub(super) fn tell(self, settled: Settled) {
+        match self {
+            Waiting::Caller(reply) => drop(reply.send(settled)),
+            Waiting::Judged(reply, recording) => drop(reply.send(Judged::Settled(settled, *recording))),
+        }
+    }
+}
+
+/// The threads that run calls. They end when this is dropped, after what was queued.
+pub(super) struct Lanes {
+    database: Database,
+    data: Arc<DataDir>,
+    /// Figures of the database, and when they were read.
+    totals: tokio::sync::Mutex<Option<(Instant, Totals)>>,
+    runtime: Runtime,
+    runners: Runners,
+    reads: Arc<Queue<ReadJob>>,
+    writes: Option<Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+    /// Closed when the keeper must end.
+    running: Option<Sender<()>>,
+}
+
+impl Lanes {
+    pub(super) fn open(
+        database: &Database,
+        runtime: Runtime,
+        keeping: Arc<Keeping>,
+    ) -> anyhow::Result<Lanes> {
+        let mirrorer = keeping
+            .settings
+            .mirror
+            .then(|| Mirrorer::open(database, &keeping));
+        let (committed, mirrorer) = mirrorer.transpose()?.unzip();
+        let data = Arc::clone(&keeping.data);
+        let backlog = Backlog::default();
+        let (writes, write_jobs) = crossbeam_channel::unbounded();
+        let readers = readers();
+        let reads = Arc::new(Queue::new(readers));
+        let (projections, projector) = projector::start();
+        let writer = writer::start(
+            database.clone(),
+            runtime.clone(),
+            write_jobs,
+            backlog.clone(),
+            committed,
+            projections,
+        )?;
+        let mut threads = vec![writer, projector];
+        for number in 0..readers {
+            let reader = Reader {
+                database: database.clone(),
+                runtime: runtime.clone(),
+                jobs: Arc::clone(&reads),
+                writes: Sender::clone(&writes),
+                backlog: backlog.clone(),
+            };
+            threads.push(thread(&format!("reader-{number}"), move || reader.work()));
+        }
+        let clock = Arc::clone(&runtime.equipment.clock);
+        let (running, keeper) = Keeper::new(keeping, database.clone(), clock, Sender::clone(&writes));
+        threads.push(thread("keeper", move || keeper.work()));
+        threads.extend(mirrorer.map(|mirrorer| thread("mirrorer", move || mirrorer.work())));
+        Ok(Lanes {
+            database: database.clone(),
+            data,
+            totals: tokio::sync::Mutex::default(),
+            runtime,
+            runners: Runners::new(RUNNERS, RUNNERS_ALONE),
+            reads,
+            writes: Some(writes),
+            threads,
+            running: Some(running),
+        })
+    }
+
+    /// Has a call judged on a snapshot, if somebody judges it. Runs it there if it reads, and its row
+    /// follows later; one that writes goes on to the writer if it may.
+    pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Judged {
+        let (reply, mut answer) = oneshot::channel();
+        let share = draft.share.clone();
+        self.reads.push(share, ReadJob { guest, draft, reply });
+        let answered = match tokio::time::timeout(PATIENCE, &mut answer).await {
+            Ok(answered) => answered,
+            Err(_) => {
+                self.reads.hurry();
+                answer.await
+            }
+        };
+        answered.unwrap_or_else(|_| Judged::Settled(Settled::refused(stopping()), Recording::default()))
+    }
+
+    /// Runs a call as a transaction that commits with its row.
+    pub(super) async fn write(&self, guest: GuestCall, draft: Draft) -> Settled {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Call {
+            guest: Box::new(guest),
+            draft: Box::new(draft),
+            reply: Waiting::Caller(reply),
+        });
+        answer.await.unwrap_or_else(|_| Settled::refused(stopping()))
+    }
+
+    /// Runs a call outside any transaction. It is admitted before, and its row is on disk before the
+    /// reply. A caller that goes away does not take the record with it.
+    pub(super) async fn run(&self, guest: GuestCall, draft: Draft) -> Settled {
+        let Some(writes) = self.writes.clone() else {
+            return Settled::refused(stopping());
+        };
+        let runner = Runner {
+            database: self.database.clone(),
+            runtime: self.runtime.clone(),
+            running: self.runners.clone(),
+            writes,
+        };
+        let token = self.runners.announce();
+        let run = async move {
+            let settled = runner.run(guest, draft).await;
+            drop(token);
+            settled
+        };
+        tokio::spawn(run)
+            .await
+            .unwrap_or_else(|_| Settled::refused(stopping()))
+    }
+
+    /// Records a call that was refused before any guest ran.
+    pub(super) async fn refuse(&self, draft: Draft, refusal: ToolError) -> Settled {
+        let settled = Settled::refused(refusal);
+        if let Some(writes) = &self.writes {
+            // It was refused either way; the host's log says what the ledger lacks.
+            let _ = record(writes, draft, &settled).await;
+        }
+        settled
+    }
+
+    /// Marks what a connection left open as interrupted, or what every one did.
+    pub(super) async fn interrupt(&self, connection: Option<&str>) {
+        let (done, interrupted) = oneshot::channel();
+        self.send(Job::Interrupt {
+            connection: connection.map(str::to_owned),
+            done,
+        });
+        let _ = interrupted.await;
+    }
+
+    /// Has the writer make a change of the host's own. Whether it is on disk.
+    pub(super) async fn change(&self, work: Work) -> bool {
+        let (done, committed) = oneshot::channel();
+        self.send(Job::Maintain { work, done });
+        matches!(committed.await, Ok(Ok(_)))
+    }
+
+    /// Waits until runs are over and what was queued is on disk.
+    pub(super) async fn flush(&self) {
+        self.runners.idle().await;
+        let (done, flushed) = oneshot::channel();
+        self.send(Job::Flush(done));
+        let _ = flushed.await;
+    }
+
+    /// Whether the writer still takes jobs and finishes them.
+    pub(super) async fn is_writing(&self) -> bool {
+        let (done, works) = oneshot::channel();
+        self.send(Job::Pulse(done));
+        works.await.is_ok()
+    }
+
+    /// How many jobs wait for the writer.
+    pub(super) fn queued(&self) -> usize {
+        self.writes.as_ref().map_or(0, Sender::len)
+    }
+
+    /// Figures of the database, counted at most every few seconds, whoever asks how often.
+    pub(super) async fn totals(&self) -> Option<Totals> {
+        let mut known = self.totals.lock().await;
+        if let Some((_, totals)) = known.filter(|(at, _)| at.elapsed() < TOTALS_INTERVAL) {
+            return Some(totals);
+        }
+        let (database, data) = (self.database.clone(), Arc::clone(&self.data));
+        let counting = tokio::task::spawn_blocking(move || count(&database, &data));
+        match counting.await {
+            Ok(Ok(totals)) => {
+                *known = Some((Instant::now(), totals));
+                Some(totals)
+            }
+            Ok(Err(err)) => {
+                tracing::warn!("the database was not counted: {err:#}");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    fn send(&self, job: Job) {
+        if let Some(writes) = &self.writes {
+            // A writer that is gone drops the job, and whoever waits for it hears that.
+            let _ = writes.send(job);
+        }
+    }
+}
+
+fn count(database: &Database, data: &DataDir) -> anyhow::Result<Totals> {
+    let session = database.read_session()?;
+    let (ledger_rows, open_envelopes) = session.totals()?;
+    Ok(Totals {
+        ledger_rows,
+        open_envelopes,
+        database_bytes: data.bytes(DATABASE),
+        wal_bytes: data.bytes(&format!("{DATABASE}-wal")),
+        free_bytes: session.free_bytes()?,
+    })
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.running = None;
+        self.reads.close();
+        self.writes = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How many `read` calls run at once. Half of them are an identity's at most, which are more than the cores or as many,
+/// so that stalled guests leave room for others.
+fn readers() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.saturating_mul(2).clamp(READERS.0, READERS.1)
+}
+
+/// Records a call, and waits until its row is on disk. Fails if it cannot be put there.
+async fn record(writes: &Sender<Job>, draft: Draft, settled: &Settled) -> Result<(), ToolError> {
+    let (done, recorded) = oneshot::channel();
+    let _ = writes.send(Job::Record {
+        share: draft.share.clone(),
+        operation: Box::new(draft.settle(settled)),
+        done,
+    });
+    recorded.await.unwrap_or_else(|_| Err(stopping()))
+}
+
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .expect("a thread can be started")
+}
+
+fn stopping() -> ToolError {
+    ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed")
+        .remediation("Call again once it is back.")
+}
+
+/// What one `run` call needs, wherever its caller is by now.
+struct Runner {
+    database: Database,
+    runtime: Runtime,
+    running: Runners,
+    writes: Sender<Job>,
+}
+
+impl Runner {
+    async fn run(self, guest: GuestCall, draft: Draft) -> Settled {
+        let place = tokio::select! {
+            place = self.running.enter(&draft.share) => place,
+            () = given_up(&guest.cancel) => None,
+        };
+        // Nobody waits for it, so it takes no place and nothing of its envelope.
+        if guest.cancel.is_pointless() {
+            let settled = Settled::refused(cancelled(&guest));
+            let _ = record(&self.writes, draft, &settled).await;
+            return settled;
+        }
+        let Some(_place) = place else {
+            return Settled::refused(stopping());
+        };
+        let (reply, admitted) = oneshot::channel();
+        let _ = self.writes.send(Job::Admit {
+            draft: Box::new(draft.clone()),
+            reply,
+        });
+        let standing = match admitted.await {
+            Ok(Ok(standing)) => standing,
+            Ok(Err(refused)) => return refused,
+            Err(_) => return Settled::refused(stopping()),
+        };
+        let (runtime, database) = (self.runtime.clone(), self.database.clone());
+        let started = draft.clone();
+        let ran = tokio::task::spawn_blocking(move || outside(&runtime, &database, &guest, &started));
+        let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
+        settled.standing = standing;
+        match record(&self.writes, draft, &settled).await {
+            Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
+            _ => settled,
+        }
+    }
+}
+
+/// Waits until a call that has not begun is given up.
+async fn given_up(cancel: &Cancel) {
+    while !cancel.is_pointless() {
+        tokio::time::sleep(GIVEN_UP_INTERVAL).await;
+    }
+}
+
+/// Runs a call on this thread with a session of its own.
+fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Draft) -> Settled {
+    let session = match database.write_session() {
+        Ok(session) => Box::new(session),
+        Err(err) => return Settled::refused(failure::storage_failed(&err.into_cause())),
+    };
+    let (session, mut ended) = runtime.run(guest, session, Transactions::None);
+    if let Some(review) = guest.review.as_deref().filter(|_| !ended.cut_short) {
+        review_outside(runtime, database, guest, review, &mut ended);
+    }
+    let mut settled = Settled::of(Ok(Reply::default()));
+    settled.end(ended);
+    if let Some(session) = session {
+        // Closing the connection would roll an open transaction back as well; this says so.
+        if session.in_transaction() {
+            let _ = session.rollback();
+        }
+        // What the reply says beside the result; without it the call is what it is.
+        settled.budgets = runtime
+            .budgets(&session, &guest.generation, draft)
+            .unwrap_or_default();
+        settled.mutation = Mutation::of(&session, draft, &settled.additions, None).unwrap_or_default();
+    }
+    settled
+}
+
+/// Has the result of a call judged that ran outside any transaction.
+fn review_outside(
+    runtime: &Runtime,
+    database: &Database,
+    guest: &GuestCall,
+    review: &Review,
+    ended: &mut Ended,
+) {
+    let begun = database
+        .read_session()
+        .map_err(|err| err.into_cause())
+        .and_then(|session| {
+            session.begin_read()?;
+            Ok(Box::new(session))
+        });
+    match begun {
+        // The snapshot goes with its session.
+        Ok(session) => drop(runtime.review(guest, review, session, ended)),
+        Err(err) => {
+            ended.result = Err(failure::storage_failed(&err));
+            ended.withhold();
+            guest.artifacts.forget();
+        }
+    }
+}
+
+struct Reader {
+    database: Database,
+    runtime: Runtime,
+    jobs: Arc<Queue<ReadJob>>,
+    writes: Sender<Job>,
+    backlog: Backlog,
+}
+
+impl Reader {
+    fn work(self) {
+        let mut spare: Option<Box<Session>> = None;
+        let mut done = None;
+        while let Some((share, ReadJob { guest, draft, reply })) = self.jobs.pop(done.take()) {
+            let judging = guest
+                .judging
+                .as_ref()
+                .map(|judging| Arc::clone(judging.catalog()));
+            let pack = match &guest.body {
+                Body::Guest(pack) if guest.effect == Effect::Read => Some(Arc::clone(pack)),
+                _ => None,
+            };
+            let (session, judged) = self.serve(guest, draft, spare.take());
+            spare = session;
+            match judged {
+                Judged::Passed(guest, draft) if guest.effect == Effect::Write => {
+                    let recording = draft.recording.clone();
+                    let reply = Waiting::Judged(reply, Box::new(recording));
+                    let _ = self.writes.send(Job::Call { guest, draft, reply });
+                }
+                judged => drop(reply.send(judged)),
+            }
+            if let Some(catalog) = judging {
+                self.runtime.prepare_policies(&catalog);
+            }
+            if let Some(pack) = pack {
+                self.runtime.prepare_pack(&pack);
+            }
+            done = Some(share);
+        }
+    }
+
+    /// Has a call judged, and runs it if it reads.
+    fn serve(
+        &self,
+        mut guest: GuestCall,
+        mut draft: Draft,
+        spare: Option<Box<Session>>,
+    ) -> (Option<Box<Session>>, Judged) {
+        let begun = spare
+            .map_or_else(|| self.database.read_session().map(Box::new), Ok)
+            .map_err(|err| err.into_cause())
+            .and_then(|session| session.begin_read().map(|()| session));
+        let mut session = match begun {
+            Ok(session) => session,
+            Err(err) => {
+                return (
+                    None,
+                    Judged::Denied(Box::new(draft), failure::storage_failed(&err)),
+                );
+            }
+        };
+        if let Some(judging) = guest.judging.take() {
+            let (returned, decision) = self.runtime.judge(*judging, &mut guest, &mut draft, session);
+            session = match (returned, decision) {
+                (Some(session), Decision::Pass)
+                    if guest.effect == Effect::Read && draft.permits.is_empty() =>
+                {
+                    session
+                }
+                (session, decision) => {
+                    let judged = match decision {
+                        Decision::Pass => Judged::Passed(Box::new(guest), Box::new(draft)),
+                        Decision::Deny(refusal) => Judged::Denied(Box::new(draft), refusal),
+                        Decision::Ask(question) => Judged::Asked(Box::new(guest), Box::new(draft), question),
+                    };
+                    return (session.filter(|session| session.commit().is_ok()), judged);
+                }
+            };
+        }
+        let (session, settled) = self.read(&guest, &draft, session);
+        let recording = draft.recording.clone();
+        // The row is queued before the reply leaves, so a later call of the same client finds what
+        // this one did to its envelope.
+        if self.runtime.records_reads || settled.result.is_err() {
+            let share = draft.share.clone();
+            self.backlog.add(draft.settle(&settled), &share, &self.writes);
+        }
+        (session, Judged::Settled(settled, recording))
+    }
+
+    fn read(
+        &self,
+        guest: &GuestCall,
+        draft: &Draft,
+        session: Box<Session>,
+    ) -> (Option<Box<Session>>, Settled) {
+        let failed = |err: &rusqlite::Error| (None, Settled::refused(failure::storage_failed(err)));
+        let mut settled = match self.admit(draft, &session) {
+            Ok(settled) => settled,
+            Err(err) => return failed(&err),
+        };
+        let mut session = Some(session);
+        if settled.result.is_ok()
+            && let Some(lent) = session.take()
+        {
+            let (returned, ended) = self.runtime.run(guest, lent, Transactions::WholeCall);
+            settled.end(ended);
+            session = returned;
+        }
+        if let Some(session) = &session {
+            settled.budgets = self
+                .runtime
+                .budgets(session, &guest.generation, draft)
+                .unwrap_or_default();
+        }
+        // A session whose snapshot does not end cleanly is not used again.
+        (session.filter(|session| session.commit().is_ok()), settled)
+    }
+
+    /// Whether the call's envelope lets it read. Reading costs nothing.
+    fn admit(&self, draft: &Draft, session: &Session) -> rusqlite::Result<Settled> {
+        let mut settled = Settled::of(Ok(Reply::default()));
+        let Some(envelope) = &draft.operation.envelope_id else {
+            return Ok(settled);
+        };
+        let is_visible = session.is_visible(envelope, draft.operation.identity.as_ref())?;
+        let Some(standing) = session.standing(envelope)?.filter(|_| is_visible) else {
+            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
+        };
+        settled.standing = Some(standing);
+        if let Err(refusal) = standing.admit(Charge::Nothing, self.runtime.equipment.clock.boot_ms()) {
+            settled.limit = Some(refusal);
+            settled.result = Err(admission::refused(envelope, &standing, refusal));
+        }
+        Ok(settled)
+    }
+}

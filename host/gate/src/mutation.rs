@@ -1,0 +1,49 @@
+//! What a call changed: what its component says, else what the host saw.
+
+use tollgate_sandbox::additions::Additions;
+use tollgate_store::storage::Session;
+
+use super::draft::Draft;
+
+/// What a call changed, as far as the host sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mutation {
+    /// What the component says, or SHA-256 over tool, arguments and the rows changed in each table.
+    pub fingerprint: String,
+    /// The entities that the component names, or the tables.
+    pub changed: Vec<String>,
+    /// How many mutations ago the same was done in this envelope, 1 being the one before.
+    pub repeated: Option<usize>,
+}
+
+impl Mutation {
+    /// What a call changed: what its component says, else what the host saw.
+    pub(super) fn of(
+        session: &Session,
+        draft: &Draft,
+        additions: &Additions,
+        seen: Option<(String, Vec<String>)>,
+    ) -> rusqlite::Result<Option<Mutation>> {
+        let said = additions.mutation_fingerprint().map(str::to_owned);
+        let (seen, tables) = seen.unzip();
+        let Some(fingerprint) = said.or(seen) else {
+            return Ok(None);
+        };
+        let changed = match additions.changed() {
+            [] => tables.unwrap_or_default(),
+            named => named.to_vec(),
+        };
+        let repeated = match &draft.operation.envelope_id {
+            Some(envelope) => {
+                let effect = draft.operation.effect.as_str();
+                session.repeated_mutation(envelope, &fingerprint, effect, None)?
+            }
+            None => None,
+        };
+        Ok(Some(Mutation {
+            fingerprint,
+            changed,
+            repeated,
+        }))
+    }
+}

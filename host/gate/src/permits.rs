@@ -1,0 +1,183 @@
+//! Permits that count once, such as an approval, and slots that calls share. A call takes both in its own commit, so that of
+//! several that policies let through on the same snapshot, on any host of the data directory, no more run than may.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollgate_components::policies::Verdict;
+use tollgate_core::effect::Effect;
+use tollgate_core::text;
+use tollgate_sandbox::permit::{Permit, Slot, Terms};
+use tollgate_sdk::ToolError;
+use tollgate_store::storage::{Namespace, Operation, Session, Slots};
+
+use super::{Draft, Gate, Settled};
+
+/// Longest text of a refusal, in bytes.
+const MAX_TEXT: usize = 2 << 10;
+
+/// The refusal of a call because another was faster.
+#[derive(Debug, Clone)]
+pub(super) struct Overtaken {
+    refusal: ToolError,
+    /// The policy's verdict now, if it gave a refusal of its own.
+    verdict: Option<Verdict>,
+}
+
+impl Overtaken {
+    /// The refusal of a call that needs what counts once.
+    fn by_one(policy: &str) -> Overtaken {
+        let policy = policy.strip_prefix(Namespace::POLICIES).unwrap_or(policy);
+        let refusal = ToolError::new(
+            "PERMIT_USED",
+            format!("what let this call pass policy `{policy}` counts once, and another call used it just now; nothing was run"),
+        )
+        .remediation("Call again: the policy then says what it wants before this runs once more.")
+        .context("policy", policy);
+        Overtaken {
+            refusal,
+            verdict: None,
+        }
+    }
+
+    /// The refusal of a call that needs a slot, in the policy's own words.
+    pub(super) fn by_many(slot: &Slot, policy: &str, wait_ms: i64) -> Overtaken {
+        let line = |said: &str| text::clean(text::cut(said, MAX_TEXT));
+        let code = text::code(&slot.code);
+        let remediation = match &slot.remediation {
+            Some(remediation) => line(remediation),
+            None => format!("Call again in {} s.", wait_ms.max(1).saturating_add(999) / 1_000),
+        };
+        let refusal = ToolError::new(
+            code.as_str(),
+            format!("policy `{policy}`: {}", line(&slot.reason)),
+        );
+        Overtaken {
+            refusal: refusal.remediation(remediation).context("policy", policy),
+            verdict: Some(Verdict::overtaken(policy, &code)),
+        }
+    }
+
+    /// The end of a call that has not run.
+    pub(super) fn settled(self) -> Settled {
+        let mut settled = Settled::refused(self.refusal);
+        settled.verdicts.extend(self.verdict);
+        settled
+    }
+
+    /// The refusal of a call that has no commit of its own.
+    pub(super) fn refuse(self, draft: &mut Draft) -> ToolError {
+        draft.verdicts.extend(self.verdict);
+        self.refusal
+    }
+}
+
+/// Takes all that a call needs, or says why it gets none of it. Wants a write transaction.
+pub(super) fn take(
+    session: &Session,
+    permits: &[Permit],
+    op_id: &str,
+    now_ms: i64,
+) -> rusqlite::Result<Result<(), Overtaken>> {
+    for (number, permit) in permits.iter().enumerate() {
+        let taken = match &permit.terms {
+            Terms::Once { until_ms } => {
+                let key = (permit.policy.as_str(), permit.key.as_str());
+                let is_taken = session.take_permit(key, op_id, (now_ms, *until_ms))?;
+                is_taken
+                    .then_some(())
+                    .ok_or_else(|| Overtaken::by_one(&permit.policy))
+            }
+            Terms::Slot(slot) => {
+                let slots = slots(permit, slot);
+                let taken = session.take_slot(slots, (op_id, number), slot.kept_by_failed, now_ms)?;
+                let policy = permit.needed_by.as_deref().unwrap_or_default();
+                taken.map_err(|wait_ms| Overtaken::by_many(slot, policy, wait_ms))
+            }
+        };
+        if let Err(overtaken) = taken
+            && permit.needed_by.is_some()
+        {
+            session.undo_permits(op_id)?;
+            return Ok(Err(overtaken));
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn slots<'a>(permit: &'a Permit, slot: &Slot) -> Slots<'a> {
+    Slots {
+        policy: &permit.policy,
+        key: &permit.key,
+        slots: slot.slots,
+        held_ms: slot.held_ms,
+    }
+}
+
+/// Whether a call of a `run` tool that ended so surely did not do its work: its tool says so itself. One that was cut
+/// short, or whose result nobody may see, may have done it.
+pub(super) fn gives_back(operation: &Operation) -> bool {
+    operation.effect == Effect::Run
+        && operation.success == Some(false)
+        && operation.failure_class.as_deref() == Some("tool_error")
+}
+
+impl Gate {
+    /// Takes what a call that reads needs: slots of this host in memory, and all else in a commit of its own.
+    pub(super) async fn take_permits(&self, permits: &[Permit], draft: &mut Draft) -> Result<(), ToolError> {
+        let (by_host, written): (Vec<&Permit>, Vec<&Permit>) = permits
+            .iter()
+            .partition(|permit| permit.slot().is_some_and(|slot| slot.reads_by_host));
+        let op_id = draft.operation.op_id.clone();
+        if let Err(overtaken) = self.slots.take(&by_host, &op_id) {
+            return Err(overtaken.refuse(draft));
+        }
+        if written.is_empty() {
+            return Ok(());
+        }
+        let written = written.into_iter().cloned().collect();
+        let taken = self.write_permits(written, op_id.clone()).await;
+        let refused = match taken {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(overtaken)) => overtaken.refuse(draft),
+            None => unknown(),
+        };
+        self.slots.undo(&by_host, &op_id);
+        Err(refused)
+    }
+
+    /// Takes keys and slots in a commit. `None` if nobody knows whether that is on disk.
+    async fn write_permits(&self, permits: Vec<Permit>, op_id: String) -> Option<Result<(), Overtaken>> {
+        let outcome = Arc::new(Mutex::new(None));
+        let (seen, clock) = (Arc::clone(&outcome), Arc::clone(&self.clock));
+        let is_on_disk = self.lanes.change(Box::new(move |session| {
+            // The transaction may run again, and only the last time counts.
+            let taken = take(session, &permits, &op_id, clock.now_ms())?;
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
+            Ok(())
+        }));
+        if !is_on_disk.await {
+            return None;
+        }
+        outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Gives back what a call that reads took and that then failed.
+    pub(super) async fn give_permits_back(&self, permits: &[Permit], op_id: String) {
+        let is_by_host = |permit: &&Permit| permit.slot().is_some_and(|slot| slot.reads_by_host);
+        let by_host: Vec<&Permit> = permits.iter().filter(is_by_host).collect();
+        self.slots.give_back(&by_host, &op_id);
+        if by_host.len() < permits.len() {
+            let work = Box::new(move |session: &Session| session.give_permits_back(&op_id));
+            // Without a commit it counts as used.
+            let _ = self.lanes.change(work).await;
+        }
+    }
+}
+
+fn unknown() -> ToolError {
+    ToolError::new(
+        "STORAGE_FAILED",
+        "it could not be written down that the call uses up what counts; nothing was run",
+    )
+    .remediation("Call again; the host's log has the reason.")
+}

@@ -1,0 +1,137 @@
+//! Waiting for what a call needs and a host that began in haste does not have yet.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tollgate_components::packs::{Body, Catalog, ToolEntry};
+use tollgate_sandbox::Limits;
+use tollgate_sdk::ToolError;
+
+use super::{Call, Gate, Generation};
+use crate::core_tools::RELAY;
+
+/// Time a list waits for packs that nobody has asked before. Clients ask for lists once and give a start 10 s and more.
+const LISTING: Duration = Duration::from_secs(5);
+/// Time between two looks if the caller still waits.
+const LOOK: Duration = Duration::from_millis(100);
+/// Time between two notes to the caller.
+const NOTE: Duration = Duration::from_secs(5);
+
+impl Gate {
+    /// The generation that a call is judged and run by. While policies are being prepared none is, and a tool that does
+    /// not exist may be one of a pack that is being prepared. Whoever waited in vain gets what there is.
+    async fn prepared_in(&self, call: &mut Call, limit: Duration) -> Arc<Generation> {
+        let mut replaced = self.replaced.subscribe();
+        let started = Instant::now();
+        loop {
+            let generation = self.generation();
+            let missing = missing(&generation.catalog, call);
+            let left = limit.saturating_sub(started.elapsed());
+            if missing.is_empty() || left.is_zero() {
+                return generation;
+            }
+            let what = missing.join(", ");
+            if wait(replaced.changed(), left, &what, call).await.is_none() {
+                return self.generation();
+            }
+        }
+    }
+
+    pub(super) async fn prepared(&self, call: &mut Call) -> Arc<Generation> {
+        let generation = self.generation();
+        if generation.catalog.preparing().is_over() {
+            return generation;
+        }
+        self.prepared_in(call, Limits::default().run).await
+    }
+
+    /// Waits for packs of which nobody knows yet what they offer, but not for long: whoever listens is told of those
+    /// that come later.
+    pub async fn introduced(&self) {
+        let mut replaced = self.replaced.subscribe();
+        let introduced = async {
+            while !self.generation().catalog.preparing().packs.is_empty() {
+                if replaced.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LISTING, introduced).await;
+    }
+}
+
+/// What a call has to wait for before it can be judged.
+fn missing(catalog: &Catalog, call: &Call) -> Vec<String> {
+    let preparing = catalog.preparing();
+    if !preparing.policies.is_empty() {
+        return preparing.policies.clone();
+    }
+    let relayed = call.arguments.get("tool").and_then(|tool| tool.as_str());
+    let name = relayed.filter(|_| call.tool == RELAY).unwrap_or(&call.tool);
+    let is_there = catalog.find(name).is_some() || catalog.find_prompt(name).is_some();
+    if is_there {
+        Vec::new()
+    } else {
+        preparing.packs.clone()
+    }
+}
+
+/// Waits for the code of a tool's pack, as long as the longest of the pack's calls may take. Nothing passes
+/// while policies are missing.
+pub(super) async fn code(
+    generation: &Generation,
+    tool: &ToolEntry,
+    call: &mut Call,
+) -> Result<(), ToolError> {
+    let policies = &generation.catalog.preparing().policies;
+    if !policies.is_empty() {
+        return Err(unready("policy", &policies.join(", ")));
+    }
+    let Body::Guest(pack) = &tool.body else {
+        return Ok(());
+    };
+    if pack.pre().is_some() {
+        return Ok(());
+    }
+    let name = &pack.manifest.name;
+    let Limits { read, write, run, .. } = pack.limits;
+    match wait(pack.ready(), read.max(write).max(run), name, call).await {
+        Some(Ok(())) => Ok(()),
+        Some(Err(problems)) => Err(ToolError::new(
+            "PACK_FAILED",
+            format!("pack `{name}` was not loaded: {}", problems.join("; ")),
+        )
+        .remediation("The operator has to fix it; tollgate packs list shows what is wrong.")
+        .context("pack", name.as_str())),
+        None => Err(unready("pack", name)),
+    }
+}
+
+fn unready(kind: &str, name: &str) -> ToolError {
+    ToolError::new(
+        "PREPARING",
+        format!("{kind} {name} is being prepared, which happens once"),
+    )
+    .remediation("Nothing was done. Call again in some seconds.")
+    .context(kind, name)
+}
+
+/// Waits for something, at most so long and as long as the caller does. The caller is told why.
+async fn wait<T>(ready: impl Future<Output = T>, limit: Duration, what: &str, call: &mut Call) -> Option<T> {
+    let started = Instant::now();
+    let mut ready = std::pin::pin!(ready);
+    let mut told: Option<Instant> = None;
+    loop {
+        if told.is_none_or(|told| told.elapsed() >= NOTE) {
+            call.progress.tell(0, None, &format!("preparing {what}, once"));
+            told = Some(Instant::now());
+        }
+        let left = limit.saturating_sub(started.elapsed());
+        if left.is_zero() || call.cancel.is_cancelled() {
+            return None;
+        }
+        if let Ok(ready) = tokio::time::timeout(left.min(LOOK), &mut ready).await {
+            return Some(ready);
+        }
+    }
+}

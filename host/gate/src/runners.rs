@@ -1,0 +1,127 @@
+//! Places for `run` calls, which take long: served by identity, with some left to whoever comes next.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tollgate_core::share::Share;
+
+use super::turns::Turns;
+
+/// The places, and who waits for one.
+#[derive(Clone)]
+pub(super) struct Runners {
+    turns: Arc<Mutex<Turns<oneshot::Sender<Place>>>>,
+    /// Calls that have a place or wait for one.
+    calls: TaskTracker,
+}
+
+/// A place of a call. Dropping it lets the next one run.
+pub(super) struct Place {
+    share: Share,
+    runners: Runners,
+}
+
+impl Runners {
+    /// So many places, of which a caller that has the process to itself may have `alone`.
+    pub(super) fn new(places: u64, alone: u64) -> Runners {
+        Runners {
+            turns: Arc::new(Mutex::new(Turns::new(places, alone))),
+            calls: TaskTracker::new(),
+        }
+    }
+
+    /// Notes that a call is about to ask for a place.
+    pub(super) fn announce(&self) -> TaskTrackerToken {
+        self.calls.token()
+    }
+
+    /// Waits for a place.
+    pub(super) async fn enter(&self, share: &Share) -> Option<Place> {
+        let (ready, place) = oneshot::channel();
+        self.turns().push(share.clone(), ready);
+        self.start();
+        place.await.ok()
+    }
+
+    /// Waits until no call has a place or waits for one.
+    pub(super) async fn idle(&self) {
+        self.calls.close();
+        self.calls.wait().await;
+    }
+
+    /// Gives places to all that may have one.
+    fn start(&self) {
+        loop {
+            let next = self.turns().next();
+            let Some((share, ready)) = next else {
+                return;
+            };
+            let runners = self.clone();
+            // Whoever is gone lets go of its place, which begins this anew.
+            drop(ready.send(Place { share, runners }));
+        }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns<oneshot::Sender<Place>>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.runners.turns().give_back(&self.share);
+        self.runners.start();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn enters(runners: &Runners, share: &Share) -> Option<Place> {
+        let place = tokio::time::timeout(Duration::from_millis(50), runners.enter(share));
+        place.await.ok().flatten()
+    }
+
+    #[tokio::test]
+    async fn long_runs_of_one_identity_leave_places_to_another() {
+        let runners = Runners::new(8, 8);
+        let (ada, bob) = (Share::named("ada"), Share::named("bob"));
+        let mut hers = Vec::new();
+        while let Some(place) = enters(&runners, &ada).await {
+            hers.push(place);
+        }
+        assert_eq!(hers.len(), 4);
+        let waiting = tokio::spawn({
+            let (runners, ada) = (runners.clone(), ada.clone());
+            async move { runners.enter(&ada).await }
+        });
+        assert!(enters(&runners, &bob).await.is_some());
+        hers.pop();
+        assert!(waiting.await.unwrap().is_some());
+        drop(hers);
+        let alone = Share::default();
+        let mut own = Vec::new();
+        while let Some(place) = enters(&runners, &alone).await {
+            own.push(place);
+        }
+        assert_eq!(own.len(), 8);
+    }
+
+    #[tokio::test]
+    async fn the_end_waits_for_calls_that_have_a_place_or_want_one() {
+        let runners = Runners::new(2, 2);
+        let token = runners.announce();
+        assert!(
+            tokio::time::timeout(Duration::from_millis(20), runners.idle())
+                .await
+                .is_err()
+        );
+        drop(token);
+        runners.idle().await;
+    }
+}

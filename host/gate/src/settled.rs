@@ -1,0 +1,80 @@
+//! How a call ended.
+
+use std::collections::BTreeMap;
+
+use tollgate_components::policies::Verdict;
+use tollgate_core::budget::Budget;
+use tollgate_core::envelope::{Refusal, Standing};
+use tollgate_sandbox::additions::Additions;
+use tollgate_sandbox::progress::Line;
+use tollgate_sdk::ToolError;
+
+use super::consent::Pending;
+use super::guest::Ended;
+use super::mutation::Mutation;
+use super::reply::Reply;
+
+/// How a call ended, with what the ledger and the reply say beside the result.
+#[derive(Debug, Clone)]
+pub(super) struct Settled {
+    pub(super) result: Result<Reply, ToolError>,
+    pub(super) standing: Option<Standing>,
+    pub(super) limit: Option<Refusal>,
+    pub(super) budgets: BTreeMap<String, Budget>,
+    pub(super) mutation: Option<Mutation>,
+    pub(super) additions: Additions,
+    pub(super) stale: Vec<String>,
+    /// What policies said of the result.
+    pub(super) verdicts: Vec<Verdict>,
+    pub(super) question: Option<Pending>,
+    /// What the component logged, if that waited for those who judge the result.
+    pub(super) lines: Vec<Line>,
+}
+
+impl Settled {
+    pub(super) fn of(result: Result<Reply, ToolError>) -> Settled {
+        Settled {
+            result,
+            standing: None,
+            limit: None,
+            budgets: BTreeMap::new(),
+            mutation: None,
+            additions: Additions::default(),
+            stale: Vec::new(),
+            verdicts: Vec::new(),
+            question: None,
+            lines: Vec::new(),
+        }
+    }
+
+    /// Takes over what a guest came to.
+    pub(super) fn end(&mut self, ended: Ended) {
+        self.result = ended.result;
+        self.additions = ended.additions;
+        self.verdicts = ended.verdicts;
+        self.lines = ended.lines;
+    }
+
+    pub(super) fn refused(refusal: ToolError) -> Settled {
+        Settled::of(Err(refusal))
+    }
+
+    /// Why the call was refused, if it was.
+    pub(super) fn refusal(&self) -> Option<&ToolError> {
+        match &self.result {
+            Ok(reply) => reply.refusal.as_deref(),
+            Err(refusal) => Some(refusal),
+        }
+    }
+}
+
+/// What the caller gets.
+pub(super) fn answer(result: Result<Reply, ToolError>) -> Result<Reply, ToolError> {
+    match result? {
+        Reply {
+            refusal: Some(refusal),
+            ..
+        } => Err(*refusal),
+        reply => Ok(reply),
+    }
+}

@@ -1,0 +1,78 @@
+//! Instances of packs that are made before a call needs them, by threads that have answered one.
+//!
+//! A reader or the writer whose caller has its reply clears away what the call used, and makes the instance that the next
+//! call of the same pack will mostly want. Making one and clearing it away takes as long as what a small tool does in it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use tollgate_components::packs::Pack;
+use tollgate_components::policies::{Spare, Used};
+use tollgate_core::deadline::{Cancel, Deadline};
+use tollgate_core::effect::Effect;
+use tollgate_sandbox::CallState;
+use tollgate_sandbox::bindings::ToolPack;
+use tollgate_sandbox::progress::Progress;
+use tollgate_sandbox::state::{Facts, Setup, Transactions};
+use tollgate_store::artifacts::CallArtifacts;
+use tollgate_store::storage::{self, Session};
+use wasmtime::Store;
+
+use super::guest::{Runtime, instantiate};
+
+impl Runtime {
+    /// Clears away what calls used of a pack, and makes what the next will use, now that nobody waits.
+    pub(super) fn prepare_pack(&self, pack: &Pack) {
+        let prepare = AssertUnwindSafe(|| self.stock(pack));
+        if std::panic::catch_unwind(prepare).is_err() {
+            pack.spares().give_up();
+        }
+    }
+
+    fn stock(&self, pack: &Pack) {
+        let (used, missing) = pack.spares().work();
+        let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(Used::cleared).collect();
+        for _ in 0..missing {
+            let Some(room) = self.equipment.sandbox.room() else {
+                return;
+            };
+            let stand_in = stand_ins
+                .pop()
+                .map_or_else(|| storage::nowhere().map(Box::new), Ok);
+            let made = stand_in.map_err(wasmtime::Error::from);
+            match made.and_then(|stand_in| self.make(pack, stand_in)) {
+                Ok((store, instance)) => {
+                    let used = Used::new(store, room);
+                    pack.spares().add(Spare { instance, used });
+                }
+                Err(err) => {
+                    tracing::debug!(pack = pack.manifest.name, %err, "no instance is made in advance");
+                    pack.spares().give_up();
+                }
+            }
+        }
+    }
+
+    /// An instance that is no call's yet, under a deadline and with an empty database.
+    fn make(&self, pack: &Pack, stand_in: Box<Session>) -> wasmtime::Result<(Store<CallState>, ToolPack)> {
+        let sandbox = &self.equipment.sandbox;
+        let deadline = Deadline::after(pack.limits.read, Cancel::default());
+        stand_in.enter(&pack.namespace, &deadline);
+        let setup = Setup {
+            namespace: pack.namespace.clone(),
+            deadline,
+            clock: Arc::clone(&self.equipment.clock),
+            facts: Facts::default(),
+            transactions: Transactions::WholeCall,
+            effect: Effect::Read,
+            access: Arc::clone(&pack.access),
+            launcher: Arc::clone(&self.equipment.launcher),
+            progress: Progress::default(),
+            artifacts: CallArtifacts::default(),
+        };
+        let mut store = CallState::new(setup, stand_in, &pack.limits).into_store(sandbox);
+        let _running = sandbox.running();
+        let instance = instantiate(pack, &mut store)?;
+        Ok((store, instance))
+    }
+}

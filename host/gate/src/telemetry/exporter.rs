@@ -1,0 +1,169 @@
+//! The thread that sends: spans in batches, figures now and then.
+
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use tokio::sync::oneshot;
+use tollgate_core::meter::Figures;
+
+use super::collector::{Collector, Sent};
+use super::message::{Origin, untold};
+use super::{Queue, Settings};
+
+/// Most spans in a message.
+const BATCH: usize = 512;
+/// Most messages of spans in a row, so that nothing else waits for ever.
+const ROW: usize = 16;
+/// How often the queue is looked at. Calls wake nobody up.
+const TICK: Duration = Duration::from_millis(250);
+/// Longest time that spans wait for company.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Longest time that a collector is left alone after it took none: twice as long each time, up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long a collector has to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The same for everything that is left when the host stops.
+const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long the host waits for its end.
+const END: Duration = Duration::from_secs(2);
+
+/// Sends what there is until it is stopped.
+pub struct Exporter {
+    stop: Sender<Instant>,
+    /// Closed when the thread is over.
+    ended: oneshot::Receiver<()>,
+}
+
+impl Exporter {
+    /// Begins to send. `figures` reads them, as long as there are any.
+    pub fn start(
+        settings: &Settings,
+        host_id: &str,
+        queue: Option<Queue>,
+        figures: impl Fn() -> Option<Figures> + Send + 'static,
+    ) -> std::io::Result<Exporter> {
+        let (stop, stopped) = crossbeam_channel::bounded(1);
+        let (running, ended) = oneshot::channel();
+        let mut work = Work {
+            origin: Origin {
+                service_name: settings.service_name.clone(),
+                host_id: host_id.to_owned(),
+            },
+            interval: settings.interval,
+            traces: Collector::of_traces(settings),
+            queue,
+            batch: Vec::new(),
+            metrics: settings.metrics.then(|| Collector::of_metrics(settings)),
+            figures,
+        };
+        std::thread::Builder::new()
+            .name("telemetry".to_owned())
+            .spawn(move || {
+                work.run(&stopped);
+                drop(running);
+            })?;
+        Ok(Exporter { stop, ended })
+    }
+
+    /// Sends what is left, if the collector takes it soon. A thread that a collector holds up is left behind.
+    pub async fn stop(self) {
+        let _ = self.stop.try_send(Instant::now() + LAST_PATIENCE);
+        if tokio::time::timeout(END, self.ended).await.is_err() {
+            tracing::info!("the collector is not waited for");
+        }
+    }
+}
+
+struct Work<F> {
+    origin: Origin,
+    interval: Duration,
+    traces: Collector,
+    /// Spans that wait, if calls leave any.
+    queue: Option<Queue>,
+    /// Those that were taken from it and not sent yet. They have their ids, so that a collector knows
+    /// one that comes twice.
+    batch: Vec<Span>,
+    metrics: Option<Collector>,
+    figures: F,
+}
+
+impl<F: Fn() -> Option<Figures>> Work<F> {
+    fn run(&mut self, stopped: &Receiver<Instant>) {
+        let mut pause = PAUSE;
+        let mut next_spans = Instant::now() + pause;
+        let mut next_figures = Instant::now() + self.interval;
+        loop {
+            match stopped.recv_timeout(TICK) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(until) => return self.finish(until),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let many = self.queue.as_ref().is_some_and(|queue| queue.len() >= BATCH);
+            let is_due = Instant::now() >= next_spans;
+            if is_due || (many && !self.traces.is_away()) {
+                self.send_spans(|| PATIENCE);
+                pause = if self.traces.is_away() {
+                    LONGEST_PAUSE.min(pause * 2)
+                } else {
+                    PAUSE
+                };
+                next_spans = Instant::now() + pause;
+            }
+            if Instant::now() >= next_figures {
+                self.send_figures(PATIENCE);
+                next_figures = Instant::now() + self.interval;
+            }
+        }
+    }
+
+    /// Sends spans until few are left, or none is taken.
+    fn send_spans(&mut self, patience: impl Fn() -> Duration) {
+        let Some(queue) = &self.queue else {
+            return;
+        };
+        for _ in 0..ROW {
+            let room = BATCH.saturating_sub(self.batch.len());
+            let taken = std::iter::from_fn(|| queue.take()).take(room);
+            self.batch.extend(taken.map(|span| span.told()));
+            let count = self.batch.len();
+            if count == 0 {
+                return;
+            }
+            let message = self.origin.tell(std::mem::take(&mut self.batch));
+            match self.traces.tell(&message, patience()) {
+                Sent::Taken if count == BATCH => {}
+                Sent::Taken => return,
+                Sent::Later(_) => {
+                    self.batch = untold(message);
+                    return;
+                }
+                Sent::Refused(_) => {
+                    queue.drop_taken(count);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn send_figures(&mut self, patience: Duration) {
+        if let Some(metrics) = &mut self.metrics
+            && let Some(figures) = (self.figures)()
+        {
+            metrics.tell(&self.origin.count(&figures), patience);
+        }
+    }
+
+    /// Sends what is left in the time that is left.
+    fn finish(&mut self, until: Instant) {
+        let left = || until.saturating_duration_since(Instant::now());
+        self.send_spans(left);
+        if !left().is_zero() {
+            self.send_figures(left());
+        }
+        let unsent = self.batch.len() + self.queue.as_ref().map_or(0, Queue::len);
+        if unsent > 0 {
+            tracing::info!(unsent, "the host stops before the collector took every span");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Telling an OpenTelemetry collector what is counted, and of each call that it happened: a span with names
+//! and ids. What calls hold, arguments and results, never gets here.
+//!
+//! A call puts its span in a queue and goes on. A thread of its own makes messages of spans and figures and
+//! sends them; whatever becomes of those, no call waits for it.
+
+mod collector;
+mod exporter;
+mod figures;
+mod headers;
+mod message;
+mod parent;
+mod span;
+
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+
+use collector::Collector;
+
+pub use collector::Sent;
+pub use exporter::Exporter;
+pub use headers::header_name;
+pub use headers::{HeaderError, Headers, SecretIn};
+pub use parent::Parent;
+pub use span::{Method, Queue, Span, Spans, queue};
+
+/// Where telemetry goes, and how much of it.
+#[derive(Debug)]
+pub struct Settings {
+    /// The collector's address, without the paths of OTLP.
+    pub otlp: String,
+    /// What is sent along to be let in.
+    pub headers: Headers,
+    /// How often figures go out.
+    pub interval: Duration,
+    /// What this service is called there.
+    pub service_name: String,
+    /// Whether calls leave spans.
+    pub traces: bool,
+    /// Whether figures go out.
+    pub metrics: bool,
+}
+
+impl Settings {
+    /// Sends a collector empty messages of each kind that it is meant to take: where to, and what it said.
+    pub fn try_out(&self, patience: Duration) -> Vec<(String, Sent)> {
+        let traces = self.traces.then(|| {
+            let collector = Collector::of_traces(self);
+            let sent = collector.send(&ExportTraceServiceRequest::default(), patience);
+            (collector.url().to_owned(), sent)
+        });
+        let metrics = self.metrics.then(|| {
+            let collector = Collector::of_metrics(self);
+            let sent = collector.send(&ExportMetricsServiceRequest::default(), patience);
+            (collector.url().to_owned(), sent)
+        });
+        traces.into_iter().chain(metrics).collect()
+    }
+
+    /// Whether somebody on the way could read what lets this host in.
+    pub fn exposes_headers(&self) -> bool {
+        let is_clear = !self.headers.is_empty() && self.otlp.starts_with("http://");
+        let host = url::Url::parse(&self.otlp).ok();
+        let host = host.as_ref().and_then(url::Url::host_str);
+        is_clear && !matches!(host, Some("localhost" | "127.0.0.1" | "[::1]"))
+    }
+}

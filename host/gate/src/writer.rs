@@ -1,0 +1,487 @@
+//! The writer: one thread, one connection, one commit for all that waits.
+//!
+//! Each call runs under a savepoint of its own, so a call that fails takes back only its own rows.
+//! No reply leaves before the commit that holds its row. Some failures make SQLite give up the
+//! whole transaction; then the calls before the failing one run again, because nobody has been
+//! told of them yet.
+//!
+//! While more than one identity has calls, a commit holds few of them: see `intake`.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+use tokio::sync::oneshot;
+use tollgate_components::packs::{Body, Pack};
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::{Charge, Standing, State};
+use tollgate_core::share::Share;
+use tollgate_sandbox::state::Transactions;
+use tollgate_sdk::ToolError;
+use tollgate_store::storage::{Admission, Database, OpenError, Operation, PAGE, Session};
+
+use super::backlog::Backlog;
+use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
+use super::guest::{Ended, GuestCall, Runtime, cancelled};
+use super::intake::{Intake, Pending, Turn};
+use super::lanes::Waiting;
+use super::projector::{self, Work as Projection};
+use super::{Draft, Mutation, Reply, Settled, admission, permits};
+use crate::core_tools;
+
+/// A change of the host's own. It may run more than once; only the last run counts.
+pub(super) type Work = Box<dyn Fn(&Session) -> rusqlite::Result<()> + Send>;
+
+/// What the writer is asked to do.
+pub(super) enum Job {
+    /// Run a call and record it.
+    Call {
+        guest: Box<GuestCall>,
+        draft: Box<Draft>,
+        reply: Waiting,
+    },
+    /// Admit a `run` call and remember that it is about to start. Answers with its envelope's standing,
+    /// or with the refusal, which is recorded then.
+    Admit {
+        draft: Box<Draft>,
+        reply: oneshot::Sender<Result<Option<Standing>, Settled>>,
+    },
+    /// Mark what a connection left open as interrupted, or what all of this host's did, because it stops.
+    Interrupt {
+        connection: Option<String>,
+        done: oneshot::Sender<()>,
+    },
+    /// Record a call that ran elsewhere or was refused, and tell once its row is on disk, or why it cannot
+    /// be put there.
+    Record {
+        share: Share,
+        operation: Box<Operation>,
+        done: oneshot::Sender<Result<(), ToolError>>,
+    },
+    /// Make a change of the host's own, and tell how long it held the writer.
+    Maintain {
+        work: Work,
+        done: oneshot::Sender<rusqlite::Result<Duration>>,
+    },
+    /// Rows wait in the backlog. Nobody waits for them.
+    Backlog,
+    /// Commit what came before.
+    Flush(oneshot::Sender<()>),
+    /// Say that the writer works, whoever waits.
+    Pulse(oneshot::Sender<()>),
+}
+
+impl Job {
+    /// Whose turn it takes. What the host itself does comes in turn with the calls.
+    pub(super) fn share(&self) -> Share {
+        match self {
+            Job::Call { draft, .. } | Job::Admit { draft, .. } => draft.share.clone(),
+            Job::Record { share, .. } => share.clone(),
+            Job::Interrupt { .. } | Job::Maintain { .. } | Job::Backlog | Job::Flush(_) | Job::Pulse(_) => {
+                Share::default()
+            }
+        }
+    }
+}
+
+/// Starts the writer.
+pub(super) fn start(
+    database: Database,
+    runtime: Runtime,
+    jobs: Receiver<Job>,
+    backlog: Backlog,
+    committed: Option<Sender<()>>,
+    projector: Sender<Projection>,
+) -> Result<JoinHandle<()>, OpenError> {
+    let session = Box::new(database.write_session()?);
+    let mut writer = Writer {
+        database,
+        runtime,
+        session: Some(session),
+        committed,
+        projector,
+        ran: None,
+    };
+    Ok(std::thread::Builder::new()
+        .name("writer".to_owned())
+        .spawn(move || {
+            let mut intake = Intake::new(jobs);
+            while let Some(batch) = intake.next_batch() {
+                writer.commit(batch, &backlog.take(), &mut intake);
+                if let Some(pack) = writer.ran.take().filter(|_| intake.is_idle()) {
+                    writer.runtime.prepare_pack(&pack);
+                }
+            }
+        })
+        .expect("a thread can be started"))
+}
+
+/// The transaction is gone, and with it what its members wrote.
+struct Lost;
+
+/// How a call inside the writer ended.
+enum Ran {
+    /// The transaction goes on.
+    Kept(Ended),
+    /// It cost the transaction. It ended in a failure.
+    Lost(Ended),
+}
+
+struct Writer {
+    database: Database,
+    runtime: Runtime,
+    session: Option<Box<Session>>,
+    /// Told after each commit, if somebody wants to know.
+    committed: Option<Sender<()>>,
+    projector: Sender<Projection>,
+    /// The pack whose tool ran last. Mostly the next call is for the same.
+    ran: Option<Arc<Pack>>,
+}
+
+impl Writer {
+    /// Runs a batch, commits it, and answers.
+    fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
+        let mut failed = None;
+        loop {
+            match self.attempt(&mut batch, rows, intake) {
+                Ok(Ok(())) => {
+                    if let Some(committed) = &self.committed {
+                        // One that was not heard yet is enough.
+                        let _ = committed.try_send(());
+                    }
+                    return answer(batch, &self.projector);
+                }
+                // The call that cost the transaction is settled now, so this ends.
+                Ok(Err(Lost)) => batch.iter_mut().for_each(|pending| pending.settled = None),
+                Err(err) if failed.is_none() && !is_busy(&err) => {
+                    let err = self.explain(err);
+                    tracing::error!(%err, "a commit failed; its calls are recorded as failed");
+                    self.abandon();
+                    batch
+                        .iter_mut()
+                        .for_each(|pending| pending.fail(&storage_failed(&err)));
+                    failed = Some(err);
+                }
+                Err(err) => {
+                    tracing::error!(%err, rows = rows.len(), "a commit failed, and rows of reads with it");
+                    self.abandon();
+                    let cause = failed.unwrap_or(err);
+                    return fail(batch, &unrecorded(&cause));
+                }
+            }
+        }
+    }
+
+    /// Runs the calls of a batch, as far as their turn goes, and commits them. The others are put back.
+    fn attempt(
+        &mut self,
+        batch: &mut Vec<Pending>,
+        rows: &[Operation],
+        intake: &mut Intake,
+    ) -> rusqlite::Result<Result<(), Lost>> {
+        let now = self.runtime.now();
+        let session = self.session()?;
+        session.begin_write()?;
+        for row in rows {
+            record(session, row, &now)?;
+        }
+        let mut turn = Turn::begin();
+        let mut done = 0;
+        while let Some(pending) = batch.get_mut(done) {
+            if turn.is_over(pending, intake) {
+                intake.put_back(batch.split_off(done));
+                break;
+            }
+            let began = Instant::now();
+            if self.process(pending)?.is_err() {
+                return Ok(Err(Lost));
+            }
+            turn.took(pending, began, intake);
+            done += 1;
+        }
+        self.session()?.commit()?;
+        Ok(Ok(()))
+    }
+
+    fn process(&mut self, pending: &mut Pending) -> rusqlite::Result<Result<(), Lost>> {
+        let now = self.runtime.now();
+        match &mut pending.job {
+            Job::Flush(_) | Job::Pulse(_) | Job::Backlog => {}
+            Job::Record { operation, .. } => {
+                let session = self.session()?;
+                record(session, operation, &now)?;
+                if operation.effect == Effect::Run {
+                    session.fulfil(&operation.op_id)?;
+                    if permits::gives_back(operation) {
+                        session.give_permits_back(&operation.op_id)?;
+                    }
+                    session.give_back_of_operation(&operation.op_id)?;
+                }
+            }
+            Job::Maintain { work, .. } => {
+                let since = Instant::now();
+                let session = self.session()?;
+                session.savepoint()?;
+                let done = work(session).map_err(|err| session.explain(err));
+                if done.is_ok() {
+                    session.release()?;
+                } else {
+                    session.undo()?;
+                }
+                pending.maintained = Some((since, done));
+            }
+            Job::Interrupt { connection, .. } => {
+                let host = Arc::clone(&self.runtime.host);
+                let session = self.session()?;
+                let why = connection.as_ref().map_or("HOST_STOPPED", |_| "DISCONNECTED");
+                session.interrupt_envelopes(host.id(), connection.as_deref(), &now, why)?;
+            }
+            Job::Admit { draft, .. } => {
+                let settled = self.admit(draft, &now)?;
+                let session = self.session()?;
+                match &settled.result {
+                    Err(_) => session.record(draft.finish(&settled))?,
+                    Ok(_) => session.intend(&draft.operation)?,
+                }
+                pending.settled = Some(settled);
+            }
+            Job::Call { guest, draft, .. } => {
+                // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
+                let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
+                    Settled::refused(cancelled(guest))
+                } else {
+                    self.admit(draft, &now)?
+                };
+                if settled.result.is_ok() {
+                    let ended = match pending.failure.take() {
+                        Some(ended) => ended,
+                        None => match self.run(guest)? {
+                            Ran::Kept(ended) => ended,
+                            Ran::Lost(ended) => {
+                                guest.artifacts.forget();
+                                pending.failure = Some(ended);
+                                return Ok(Err(Lost));
+                            }
+                        },
+                    };
+                    if ended.result.is_err() {
+                        guest.artifacts.forget();
+                        pending.failure = Some(ended.clone());
+                    }
+                    settled.end(ended);
+                    if settled.refusal().is_some() && !draft.permits.is_empty() {
+                        self.session()?.give_permits_back(&draft.operation.op_id)?;
+                    }
+                    settled.mutation = self.mutation(draft, &settled)?;
+                }
+                let runtime = self.runtime.clone();
+                let session = self.session()?;
+                settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
+                record(session, draft.finish(&settled), &now)?;
+                pending.settled = Some(settled);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
+    /// without content.
+    fn admit(&mut self, draft: &Draft, now: &str) -> rusqlite::Result<Settled> {
+        if draft.permits.is_empty() {
+            return self.admit_by_envelope(draft, now);
+        }
+        let now_ms = self.runtime.equipment.clock.now_ms();
+        let op_id = draft.operation.op_id.as_str();
+        if let Err(overtaken) = permits::take(self.session()?, &draft.permits, op_id, now_ms)? {
+            return Ok(overtaken.settled());
+        }
+        let settled = self.admit_by_envelope(draft, now)?;
+        if settled.result.is_err() {
+            self.session()?.undo_permits(op_id)?;
+        }
+        Ok(settled)
+    }
+
+    /// Counts a call in its envelope.
+    fn admit_by_envelope(&mut self, draft: &Draft, now: &str) -> rusqlite::Result<Settled> {
+        let mut settled = Settled::of(Ok(Reply::default()));
+        let Some(envelope) = &draft.operation.envelope_id else {
+            return Ok(settled);
+        };
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        let session = self.session()?;
+        if !session.is_visible(envelope, draft.operation.identity.as_ref())? {
+            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
+        }
+        match session.admit(envelope, draft.charge, boot_ms, now)? {
+            Admission::Admitted(standing) => settled.standing = Some(standing),
+            Admission::Refused(standing, refusal) => {
+                settled.standing = Some(standing);
+                settled.limit = Some(refusal);
+                settled.result = Err(admission::refused(envelope, &standing, refusal));
+            }
+            Admission::Unknown => settled.result = Err(core_tools::unknown_envelope(envelope)),
+        }
+        Ok(settled)
+    }
+
+    /// The fingerprint of what a call changed, and whether its envelope has seen it before.
+    fn mutation(&mut self, draft: &Draft, settled: &Settled) -> rusqlite::Result<Option<Mutation>> {
+        let session = self.session()?;
+        let changes = session.take_changes();
+        if !matches!(draft.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
+            return Ok(None);
+        }
+        // Of a call that runs others, what they are says what it does, and not how it is asked to run or tell them.
+        let members = draft.operation.members.as_deref();
+        let asked = members.unwrap_or(&draft.operation.args_hash);
+        let text = format!("{}\n{asked}\n{changes:?}", draft.operation.tool);
+        let tables = changes.into_keys().collect();
+        let own = tollgate_core::hash::sha256_hex(text.as_bytes());
+        Mutation::of(session, draft, &settled.additions, Some((own, tables)))
+    }
+
+    /// Runs one call under its savepoint.
+    fn run(&mut self, guest: &GuestCall) -> rusqlite::Result<Ran> {
+        let session = self.session.take().map_or_else(|| self.reopen(), Ok)?;
+        session.savepoint()?;
+        let before = session.pages()?;
+        if let Body::Guest(pack) = &guest.body {
+            let quota = i64::try_from(pack.limits.storage / PAGE).unwrap_or(i64::MAX);
+            session.limit_growth(quota - session.used_pages(&pack.namespace)?)?;
+            self.ran = Some(Arc::clone(pack));
+        }
+        drop(session.take_changes());
+        guest.artifacts.forget();
+        let (session, mut ended) = self.runtime.run(guest, session, Transactions::WholeCall);
+        let Some(session) = session else {
+            // The connection went down with the panic, and the transaction with it.
+            if ended.result.is_ok() {
+                ended.result = Err(ToolError::new("HOST_FAILED", "the host failed"));
+            }
+            return Ok(Ran::Lost(ended));
+        };
+        let session = self.session.insert(session);
+        if !session.in_transaction() {
+            if ended.result.is_ok() {
+                ended.result = Err(lost_transaction());
+            }
+            return Ok(Ran::Lost(ended));
+        }
+        session.lift_limit()?;
+        if ended.result.is_ok() {
+            let grown = session.pages()? - before - ended.pages;
+            if grown != 0
+                && let Body::Guest(pack) = &guest.body
+            {
+                session.book_pages(&pack.namespace, grown)?;
+            }
+            session.release()?;
+            projector::announce(&self.runtime.host, guest, &ended);
+        } else {
+            session.undo()?;
+        }
+        Ok(Ran::Kept(ended))
+    }
+
+    /// The failure, with what in the database is in the way of the host's own statements, if something is.
+    fn explain(&self, err: rusqlite::Error) -> rusqlite::Error {
+        match &self.session {
+            Some(session) => session.explain(err),
+            None => err,
+        }
+    }
+
+    fn session(&mut self) -> rusqlite::Result<&Session> {
+        if self.session.is_none() {
+            self.session = Some(self.reopen()?);
+        }
+        self.session.as_deref().ok_or(rusqlite::Error::InvalidQuery)
+    }
+
+    fn reopen(&self) -> rusqlite::Result<Box<Session>> {
+        self.database
+            .write_session()
+            .map(Box::new)
+            .map_err(OpenError::into_cause)
+    }
+
+    /// Leaves no transaction behind.
+    fn abandon(&mut self) {
+        let rolled_back = self
+            .session
+            .as_ref()
+            .is_some_and(|session| !session.in_transaction() || session.rollback().is_ok());
+        if !rolled_back {
+            self.session = None;
+        } else if let Some(session) = &self.session {
+            session.end_turn();
+        }
+    }
+}
+
+/// Writes a row, tells its envelope the fingerprints, and closes the one whose time a read found to be
+/// over.
+fn record(session: &Session, operation: &Operation, now: &str) -> rusqlite::Result<()> {
+    if let (Some(envelope), Some(limit)) = (&operation.envelope_id, &operation.limit_triggered)
+        && operation.effect == Effect::Read
+    {
+        session.close_envelope(envelope, State::ClosedFailed, now, Some(limit), None)?;
+    }
+    session.note_fingerprints(operation)?;
+    session.record(operation)
+}
+
+fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
+    for pending in batch {
+        // A caller that is gone needs no answer; its row is in the ledger.
+        match pending.job {
+            Job::Call { guest, reply, .. } => {
+                let settled = pending
+                    .settled
+                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
+                if settled
+                    .result
+                    .as_ref()
+                    .is_ok_and(|done| !done.held_back.is_empty())
+                {
+                    let settled = Box::new(settled);
+                    let _ = projector.send(Projection::Files {
+                        guest,
+                        settled,
+                        reply,
+                    });
+                } else {
+                    reply.tell(settled);
+                }
+            }
+            Job::Admit { reply, .. } => {
+                let settled = pending
+                    .settled
+                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
+                let _ = reply.send(if settled.result.is_ok() {
+                    Ok(settled.standing)
+                } else {
+                    Err(settled)
+                });
+            }
+            Job::Record { done, .. } => drop(done.send(Ok(()))),
+            Job::Interrupt { done, .. } => {
+                let _ = done.send(());
+            }
+            Job::Maintain { done, .. } => {
+                let (since, result) = pending
+                    .maintained
+                    .unwrap_or_else(|| (Instant::now(), Err(rusqlite::Error::InvalidQuery)));
+                let _ = done.send(result.map(|()| since.elapsed()));
+            }
+            // Files that wait are written before.
+            Job::Flush(done) => {
+                let _ = projector.send(Projection::Flush(done));
+            }
+            Job::Pulse(done) => drop(done.send(())),
+            Job::Backlog => {}
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! The operator's tokens in force: those of a file that only its owner may read, and one of the environment. The file
+//! is read again while the host runs.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use subtle::ConstantTimeEq as _;
+use thiserror::Error;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tollgate_core::hash::hex;
+
+use super::tokens::{TokenHash, TokenLine, TokenLines};
+use super::{Bearer, Identity};
+
+/// Largest file, in bytes.
+const MAX_FILE: u64 = 256 << 10;
+
+/// Why tokens cannot be used. Never says what they are.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The file cannot be read or made.
+    #[error("the token file {path} cannot be used")]
+    Unusable {
+        /// Which file.
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// Others than its owner can read it.
+    #[error("the token file {0} can be read by others; run `chmod 600 {0}`")]
+    Exposed(String),
+    /// Everything that is wrong with the tokens.
+    #[error("{}", .0.join("\n"))]
+    Invalid(Vec<String>),
+}
+
+/// A token in force.
+#[derive(Debug, Clone)]
+struct Entry {
+    line: TokenLine,
+    identity: Identity,
+    /// Cancelled when the token is none any more.
+    revoked: CancellationToken,
+}
+
+impl Entry {
+    fn of(line: TokenLine) -> Entry {
+        Entry {
+            identity: Identity::of_token(&line.name, line.scopes.rights()),
+            line,
+            revoked: CancellationToken::new(),
+        }
+    }
+
+    /// True if sessions of this token go on under a line: the same token with the same scopes.
+    fn is_still(&self, line: &TokenLine) -> bool {
+        let known = &self.line;
+        (&known.name, known.hash, &known.scopes) == (&line.name, line.hash, &line.scopes)
+    }
+}
+
+/// The state of a token that was presented.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Somebody's.
+    Valid(Bearer),
+    /// Somebody's that is over.
+    Expired,
+    /// Nobody's.
+    Unknown,
+}
+
+/// The changes that reading the file again found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Refreshed {
+    /// Names with a token that was not there before, or with another one.
+    pub added: Vec<String>,
+    /// Names whose token is gone, or another one.
+    pub removed: Vec<String>,
+}
+
+/// The tokens in force.
+pub struct Keyring {
+    file: Option<PathBuf>,
+    /// The one of the environment, which stays as it is.
+    fixed: Option<Entry>,
+    filed: ArcSwap<Vec<Entry>>,
+    changed: Notify,
+}
+
+impl Keyring {
+    /// Reads a file of tokens and one more token. A file that is not there is made, with one token of 256 random bits;
+    /// `made` hears of it. `None` if neither is named.
+    pub fn open(
+        file: Option<&Path>,
+        named: Option<&str>,
+        made: impl FnOnce(&Path),
+    ) -> Result<Option<Keyring>, TokenError> {
+        let fixed = named.map(one).transpose()?;
+        let mut filed = Vec::new();
+        if let Some(path) = file {
+            if !path.try_exists().map_err(|source| unusable(path, source))? {
+                make(path).map_err(|source| unusable(path, source))?;
+                made(path);
+            }
+            let (text, is_exposed) = read(path)?;
+            if is_exposed {
+                return Err(exposed(path));
+            }
+            let mut read = TokenLines::parse(&text);
+            if read.lines.is_empty() && read.problems.is_empty() {
+                read.problems
+                    .push("1: there is no token; make one with `tollgate tokens add NAME`".to_owned());
+            }
+            if !read.problems.is_empty() {
+                return Err(placed(path, read.problems));
+            }
+            filed = read.lines.into_iter().map(Entry::of).collect();
+        }
+        if file.is_none() && fixed.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Keyring {
+            file: file.map(Path::to_owned),
+            fixed,
+            filed: ArcSwap::from_pointee(filed),
+            changed: Notify::new(),
+        }))
+    }
+
+    /// The file that is read again.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Takes over the file as it is now. A token that is not in it any more stops at once, and so does everything of
+    /// a file that cannot be read. While anything is wrong with the file, nobody gets in who did not before.
+    pub fn refresh(&self) -> Result<Refreshed, TokenError> {
+        let Some(path) = &self.file else {
+            return Ok(Refreshed::default());
+        };
+        let (read, failure) = match read(path) {
+            Err(err) => (TokenLines::default(), Some(err)),
+            Ok((text, is_exposed)) => {
+                let read = TokenLines::parse(&text);
+                let failure = match is_exposed {
+                    true => Some(exposed(path)),
+                    false if read.problems.is_empty() => None,
+                    false => Some(placed(path, read.problems.clone())),
+                };
+                (read, failure)
+            }
+        };
+        let changed = self.replace(read.lines, failure.is_none());
+        match failure {
+            None => Ok(changed),
+            Some(err) => Err(err),
+        }
+    }
+
+    fn replace(&self, lines: Vec<TokenLine>, takes_new: bool) -> Refreshed {
+        let before = self.filed.load_full();
+        let mut changed = Refreshed::default();
+        let mut entries = Vec::new();
+        for line in lines {
+            let known = before
+                .iter()
+                .find(|entry| entry.is_still(&line) && !entry.revoked.is_cancelled());
+            match known {
+                Some(known) => {
+                    let known = known.clone();
+                    // A broken file may shorten a token's life, and not lengthen it.
+                    let expires_ms = match takes_new {
+                        true => line.expires_ms,
+                        false => sooner(known.line.expires_ms, line.expires_ms),
+                    };
+                    let line = TokenLine { expires_ms, ..line };
+                    entries.push(Entry { line, ..known });
+                }
+                None if takes_new => {
+                    changed.added.push(line.name.clone());
+                    entries.push(Entry::of(line));
+                }
+                None => {}
+            }
+        }
+        let gone = before
+            .iter()
+            .filter(|entry| !entries.iter().any(|now| now.is_still(&entry.line)));
+        let gone: Vec<Entry> = gone.cloned().collect();
+        // Nobody is let in by it any more before what it let in is ended.
+        self.filed.store(Arc::new(entries));
+        for entry in gone {
+            changed.removed.push(entry.line.name);
+            entry.revoked.cancel();
+        }
+        self.changed.notify_waiters();
+        changed
+    }
+
+    /// Ends what expired tokens let in.
+    pub fn expire(&self, now_ms: i64) {
+        for entry in self
+            .filed
+            .load()
+            .iter()
+            .filter(|entry| entry.line.is_over(now_ms))
+        {
+            entry.revoked.cancel();
+        }
+    }
+
+    /// Waits for the next change of the file that is taken over.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Finds the owner of a token. Takes as long whichever it is and whatever is like it.
+    pub(super) fn find(&self, token: &str, now_ms: i64) -> Found {
+        let presented = TokenHash::of(token);
+        let filed = self.filed.load();
+        let mut found = None;
+        for entry in filed.iter().chain(&self.fixed) {
+            if bool::from(entry.line.hash.as_bytes().ct_eq(presented.as_bytes())) {
+                found = Some(entry);
+            }
+        }
+        match found {
+            None => Found::Unknown,
+            Some(entry) if entry.line.is_over(now_ms) => Found::Expired,
+            Some(entry) => Found::Valid(Bearer {
+                identity: entry.identity.clone(),
+                revoked: Some(entry.revoked.clone()),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let filed = self.filed.load();
+        let names = filed
+            .iter()
+            .chain(&self.fixed)
+            .map(|entry| entry.identity.as_str());
+        f.debug_tuple("Keyring")
+            .field(&names.collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+fn sooner(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The token of the environment.
+fn one(token: &str) -> Result<Entry, TokenError> {
+    let mut read = TokenLines::parse(token.trim());
+    let says_nothing = read.lines.is_empty() && read.problems.is_empty();
+    if says_nothing || read.lines.len() > 1 {
+        read.problems.push("1: one token is needed".to_owned());
+    }
+    match read.lines.pop() {
+        Some(line) if read.problems.is_empty() => Ok(Entry::of(line)),
+        _ => {
+            let placed = read.problems.into_iter();
+            Err(TokenError::Invalid(
+                placed
+                    .map(|problem| format!("TOLLGATE_TOKEN:{problem}"))
+                    .collect(),
+            ))
+        }
+    }
+}
+
+fn unusable(path: &Path, source: std::io::Error) -> TokenError {
+    TokenError::Unusable {
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+fn exposed(path: &Path) -> TokenError {
+    TokenError::Exposed(path.display().to_string())
+}
+
+fn placed(path: &Path, problems: Vec<String>) -> TokenError {
+    let placed = problems.into_iter();
+    TokenError::Invalid(
+        placed
+            .map(|problem| format!("{}:{problem}", path.display()))
+            .collect(),
+    )
+}
+
+/// The file's text, and whether others than its owner can read it.
+fn read(path: &Path) -> Result<(String, bool), TokenError> {
+    let failed = |source| unusable(path, source);
+    #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() || metadata.len() > MAX_FILE {
+        let what = format!("it is not a file of at most {} KiB", MAX_FILE >> 10);
+        return Err(failed(std::io::Error::other(what)));
+    }
+    let mut text = String::new();
+    file.take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
+    Ok((text, metadata.mode() & 0o077 != 0))
+}
+
+/// A new token of 256 random bits, in hex.
+pub fn new_token() -> std::io::Result<String> {
+    let mut random = [0_u8; 32];
+    getrandom::fill(&mut random).map_err(std::io::Error::other)?;
+    Ok(hex(&random))
+}
+
+fn make(path: &Path) -> std::io::Result<()> {
+    let token = new_token()?;
+    #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    writeln!(file, "{token}")
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests make and look at files")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const ADA: &str = "ada-0123456789abcdef0123456789abcdef";
+    const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
+
+    /// A file of tokens that only its owner reads.
+    struct Kept(tempfile::TempDir);
+
+    impl Kept {
+        fn new(text: &str) -> (Kept, Keyring) {
+            let kept = Kept(tempfile::tempdir().unwrap());
+            kept.write(text);
+            let keyring = Keyring::open(Some(&kept.path()), None, |_| ()).unwrap().unwrap();
+            (kept, keyring)
+        }
+
+        fn path(&self) -> PathBuf {
+            self.0.path().join("tokens")
+        }
+
+        fn write(&self, text: &str) {
+            std::fs::write(self.path(), text).unwrap();
+            self.allow(0o600);
+        }
+
+        fn allow(&self, mode: u32) {
+            std::fs::set_permissions(self.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
+
+    fn bearer(keyring: &Keyring, token: &str) -> Option<CancellationToken> {
+        match keyring.find(token, 0) {
+            Found::Valid(bearer) => bearer.revoked,
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_made_for_its_owner_alone_and_an_exposed_one_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        let mut told = false;
+        Keyring::open(Some(&path), None, |_| told = true).unwrap();
+        assert!(told);
+        let token = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(token.trim().len(), 64);
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let again = Keyring::open(Some(&path), None, |_| panic!("it is there"))
+            .unwrap()
+            .unwrap();
+        assert!(bearer(&again, token.trim()).is_some());
+        assert_eq!(format!("{again:?}"), r#"Keyring(["token:default"])"#);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let refused = Keyring::open(Some(&path), None, |_| ()).unwrap_err();
+        assert!(matches!(refused, TokenError::Exposed(_)), "{refused}");
+        assert!(Keyring::open(None, None, |_| ()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_token_that_is_gone_stops_at_once_and_others_stay_as_they_are() {
+        let (kept, keyring) = Kept::new(&format!("ada {ADA}\nbob {BOB}\n"));
+        let (ada, bob) = (bearer(&keyring, ADA).unwrap(), bearer(&keyring, BOB).unwrap());
+        kept.write(&format!("bob {}\neve {ADA}x\n", TokenHash::of(BOB)));
+        let changed = keyring.refresh().unwrap();
+        assert_eq!(
+            (changed.added, changed.removed),
+            (vec!["eve".to_owned()], vec!["ada".to_owned()])
+        );
+        assert!(ada.is_cancelled() && bearer(&keyring, ADA).is_none());
+        assert!(
+            !bob.is_cancelled(),
+            "hashing a plain token changes nothing for its bearer"
+        );
+        assert!(bearer(&keyring, BOB).is_some() && bearer(&keyring, &format!("{ADA}x")).is_some());
+        // Less rights under the same token begin anew.
+        kept.write(&format!("bob {BOB} scope=read\n"));
+        keyring.refresh().unwrap();
+        assert!(bob.is_cancelled());
+        // The last one can go while the host runs.
+        kept.write("# none\n");
+        keyring.refresh().unwrap();
+        assert!(bearer(&keyring, BOB).is_none());
+    }
+
+    #[test]
+    fn a_file_with_something_wrong_lets_nobody_in_who_was_not_and_keeps_nobody_who_is_gone() {
+        let both = format!("ada {ADA}\nbob {BOB}\n");
+        type Break = fn(&Kept);
+        let breaks: [(&str, Break); 4] = [
+            ("a bad line", |kept| {
+                kept.write(&format!("bob {BOB}\nx short\neve {ADA}x\n"))
+            }),
+            ("exposed", |kept| {
+                kept.write(&format!("bob {BOB}\neve {ADA}x\n"));
+                kept.allow(0o644);
+            }),
+            ("gone", |kept| std::fs::remove_file(kept.path()).unwrap()),
+            ("no text", |kept| {
+                std::fs::write(kept.path(), [0xff, 0xfe]).unwrap()
+            }),
+        ];
+        for (what, break_it) in breaks {
+            let (kept, keyring) = Kept::new(&both);
+            let ada = bearer(&keyring, ADA).unwrap();
+            break_it(&kept);
+            assert!(keyring.refresh().is_err(), "{what}");
+            assert!(ada.is_cancelled() && bearer(&keyring, ADA).is_none(), "{what}");
+            assert!(bearer(&keyring, &format!("{ADA}x")).is_none(), "{what}");
+            let reads_bob = matches!(what, "a bad line" | "exposed");
+            assert_eq!(bearer(&keyring, BOB).is_some(), reads_bob, "{what}");
+            kept.write(&both);
+            keyring.refresh().unwrap();
+            assert!(bearer(&keyring, ADA).is_some(), "{what}: and back");
+        }
+    }
+
+    #[test]
+    fn a_token_ends_when_it_expires_and_a_longer_life_begins_anew() {
+        let line = |time: &str| format!("ada {ADA} expires={time}\n");
+        let (kept, keyring) = Kept::new(&line("1970-01-01T00:00:10Z"));
+        let ada = bearer(&keyring, ADA).unwrap();
+        keyring.expire(9_999);
+        assert!(!ada.is_cancelled());
+        assert!(matches!(keyring.find(ADA, 10_000), Found::Expired));
+        keyring.expire(10_000);
+        assert!(ada.is_cancelled());
+        kept.write(&line("1970-01-01T00:00:20Z"));
+        keyring.refresh().unwrap();
+        let Found::Valid(again) = keyring.find(ADA, 15_000) else {
+            panic!("it lives longer")
+        };
+        assert!(!again.revoked.unwrap().is_cancelled());
+        // A shorter one is taken over as well, from a broken file too.
+        kept.write(&(line("1970-01-01T00:00:12Z") + "broken\n"));
+        assert!(keyring.refresh().is_err());
+        assert!(matches!(keyring.find(ADA, 15_000), Found::Expired));
+    }
+
+    #[test]
+    fn a_token_of_the_environment_is_one_token() {
+        let keyring = Keyring::open(None, Some(&format!(" {ADA}\n")), |_| ())
+            .unwrap()
+            .unwrap();
+        assert!(bearer(&keyring, ADA).is_some());
+        for bad in ["", "short", &format!("{ADA}\n{BOB}")] {
+            assert!(Keyring::open(None, Some(bad), |_| ()).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Who calls over HTTP: bearer tokens that the operator hands out, and those of an issuer.
+
+mod issuer;
+mod keyring;
+mod keys;
+mod settings;
+mod tokens;
+
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_core::identity::Identity;
+
+use keyring::Found;
+
+pub use issuer::{Issuer, IssuerSettings};
+pub use keyring::{Keyring, Refreshed, TokenError, new_token};
+pub use keys::{KeyError, KeySource};
+pub use settings::Auth;
+pub use tokens::{TokenHash, TokenLine, TokenLines};
+
+/// Why a request does not get in.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// It brings no bearer token.
+    #[error("a bearer token is needed")]
+    NoToken,
+    /// The token is not one that opens this door. What exactly is wrong is for the log.
+    #[error("the bearer token is not valid: {0}")]
+    Invalid(String),
+    /// The token was good once.
+    #[error("the bearer token has expired")]
+    Expired,
+    /// The token is good, but not for this.
+    #[error("the bearer token lacks the scope {0}")]
+    Scope(String),
+    /// Nobody can say whether it is good, because the issuer's keys cannot be had.
+    #[error("the issuer's keys cannot be had")]
+    NoKeys,
+}
+
+/// The bearer of a token.
+#[derive(Debug, Clone)]
+pub struct Bearer {
+    /// The identity that brought it.
+    pub identity: Identity,
+    /// Cancelled when the token is none any more. Tokens of an issuer end by themselves.
+    pub revoked: Option<CancellationToken>,
+}
+
+/// What opens the door: the operator's tokens, an issuer's, or both. With neither, it is open.
+#[derive(Debug, Default)]
+pub struct Doorkeeper {
+    tokens: Option<Arc<Keyring>>,
+    issuer: Option<Issuer>,
+}
+
+impl Doorkeeper {
+    /// A doorkeeper that knows these.
+    pub fn new(tokens: Option<Arc<Keyring>>, issuer: Option<Issuer>) -> Doorkeeper {
+        Doorkeeper { tokens, issuer }
+    }
+
+    /// Whether everybody gets in.
+    pub fn is_open(&self) -> bool {
+        self.tokens.is_none() && self.issuer.is_none()
+    }
+
+    /// The issuer whose tokens are taken.
+    pub fn issuer(&self) -> Option<&Issuer> {
+        self.issuer.as_ref()
+    }
+
+    /// The operator's tokens.
+    pub fn keyring(&self) -> Option<&Keyring> {
+        self.tokens.as_deref()
+    }
+
+    /// Who brings this `Authorization` header. `None` if the door is open.
+    pub async fn identify(&self, authorization: Option<&str>) -> Result<Option<Bearer>, Refused> {
+        if self.is_open() {
+            return Ok(None);
+        }
+        let token = authorization.and_then(bearer).ok_or(Refused::NoToken)?;
+        let found = self
+            .tokens
+            .as_ref()
+            .map(|tokens| tokens.find(token, SystemClock.now_ms()));
+        match found {
+            Some(Found::Valid(bearer)) => return Ok(Some(bearer)),
+            Some(Found::Expired) => return Err(Refused::Expired),
+            Some(Found::Unknown) | None => {}
+        }
+        match &self.issuer {
+            Some(issuer) => {
+                let identity = issuer.verify(token).await?;
+                Ok(Some(Bearer {
+                    identity,
+                    revoked: None,
+                }))
+            }
+            None => Err(Refused::Invalid("it is none of those configured".to_owned())),
+        }
+    }
+}
+
+/// The token of a `Bearer` header.
+fn bearer(authorization: &str) -> Option<&str> {
+    let (scheme, token) = authorization.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_header_is_read_in_any_case() {
+        assert_eq!(bearer("Bearer abc"), Some("abc"));
+        assert_eq!(bearer("bearer  abc "), Some("abc"));
+        assert_eq!(bearer("Basic abc"), None);
+        assert_eq!(bearer("Bearer "), None);
+        assert_eq!(bearer("Bearer"), None);
+    }
+
+    #[tokio::test]
+    async fn an_open_door_asks_nobody_and_a_closed_one_everybody() {
+        let open = Doorkeeper::default();
+        assert!(open.identify(Some("Bearer whatever")).await.unwrap().is_none());
+        let token = "0123456789abcdef0123456789abcdef";
+        let tokens = Keyring::open(None, Some(&format!("ada {token}\n")), |_| ()).unwrap();
+        let closed = Doorkeeper::new(tokens.map(Arc::new), None);
+        let right = closed.identify(Some(&format!("Bearer {token}"))).await;
+        assert_eq!(right.unwrap().unwrap().identity.as_str(), "token:ada");
+        assert_eq!(closed.identify(None).await.unwrap_err(), Refused::NoToken);
+        let wrong = closed
+            .identify(Some("Bearer 1123456789abcdef0123456789abcdef"))
+            .await;
+        assert!(matches!(wrong, Err(Refused::Invalid(_))), "{wrong:?}");
+    }
+}

@@ -1,0 +1,279 @@
+//! Lines of the token file: names, tokens or their hashes, scopes and expiry. Pure.
+//!
+//! A hash is SHA-256 of a token. Slow hashes are for secrets that people choose: whoever has the file cannot guess a
+//! token of 256 random bits, however fast a guess is, and each request needs an answer at once.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+use tollgate_core::hash::{hex, unhex};
+use tollgate_core::scopes::Scopes;
+use tollgate_core::text::is_name;
+use tollgate_sdk::Timestamp;
+
+/// Who a token without a name belongs to.
+const UNNAMED: &str = "default";
+/// Shortest token. A hex digit is four bits, so that 64 of them are what is made.
+const SHORTEST: usize = 32;
+/// Longest token, in bytes.
+const LONGEST: usize = 512;
+/// The start of a hash.
+const HASHED: &str = "sha256:";
+
+/// SHA-256 of a token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    /// The hash of a token.
+    pub fn of(token: &str) -> TokenHash {
+        TokenHash(Sha256::digest(token.as_bytes()).into())
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHash(…)")
+    }
+}
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{HASHED}{}", hex(&self.0))
+    }
+}
+
+/// One line that names a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenLine {
+    /// The owner's name.
+    pub name: String,
+    /// Its hash.
+    pub hash: TokenHash,
+    /// True if the file holds the token itself.
+    pub is_plain: bool,
+    /// Its scopes.
+    pub scopes: Scopes,
+    /// When it stops, in milliseconds since 1970.
+    pub expires_ms: Option<i64>,
+}
+
+impl TokenLine {
+    fn read(line: &str) -> Result<TokenLine, String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, token, options) = match words[..] {
+            [token] => (UNNAMED, token, &[][..]),
+            [name, token, ref options @ ..] => (name, token, options),
+            [] => return Err("a line is a token, or a name and a token".to_owned()),
+        };
+        if !is_name(name) {
+            return Err("a name has letters, digits, `-`, `_` and `.`, at most 64".to_owned());
+        }
+        let (hash, is_plain) = secret(token)?;
+        let mut read = TokenLine {
+            name: name.to_owned(),
+            hash,
+            is_plain,
+            scopes: Scopes::default(),
+            expires_ms: None,
+        };
+        for option in options {
+            read.option(option)?;
+        }
+        Ok(read)
+    }
+
+    fn option(&mut self, option: &str) -> Result<(), String> {
+        match option.split_once('=') {
+            Some(("scope", scopes)) => self.scopes = scopes.parse()?,
+            Some(("expires", time)) => {
+                let time = Timestamp::parse(time)
+                    .ok_or_else(|| "an expiry is written as expires=2027-01-31T00:00:00Z".to_owned())?;
+                self.expires_ms = Some(time.as_ms());
+            }
+            _ => {
+                return Err(
+                    "a line is a token, or a name and a token; scope=… and expires=… can follow".to_owned(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// True once it is over.
+    pub fn is_over(&self, now_ms: i64) -> bool {
+        self.expires_ms.is_some_and(|end| end <= now_ms)
+    }
+}
+
+impl fmt::Display for TokenLine {
+    /// The line to keep, which never holds a token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} scope={}", self.name, self.hash, self.scopes)?;
+        match self.expires_ms {
+            Some(end) => write!(f, " expires={}", Timestamp::from_ms(end)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The hash that a word is or has, and whether the word is the token itself.
+fn secret(word: &str) -> Result<(TokenHash, bool), String> {
+    if let Some(digits) = word.strip_prefix(HASHED) {
+        let hash = unhex::<32>(digits).ok_or_else(|| {
+            format!("a hash is {HASHED} and 64 hex digits; write one with `tollgate tokens add`")
+        })?;
+        return Ok((TokenHash(hash), false));
+    }
+    if !word.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("a token has visible ASCII characters only".to_owned());
+    }
+    if !(SHORTEST..=LONGEST).contains(&word.len()) {
+        return Err(format!(
+            "a token has {SHORTEST} to {LONGEST} characters; make one with `tollgate tokens add NAME`"
+        ));
+    }
+    Ok((TokenHash::of(word), true))
+}
+
+/// The lines of a token file that are right, and the mistakes of the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenLines {
+    /// Lines that are right.
+    pub lines: Vec<TokenLine>,
+    /// The mistake of each other line, by its number.
+    pub problems: Vec<String>,
+}
+
+/// The line of a text without blanks and comments around it, if it says anything.
+fn said(line: &str) -> Option<&str> {
+    let line = line.trim();
+    (!line.is_empty() && !line.starts_with('#')).then_some(line)
+}
+
+impl TokenLines {
+    /// Reads lines `TOKEN` or `NAME TOKEN [scope=…] [expires=…]`, `#` starting a comment.
+    pub fn parse(text: &str) -> TokenLines {
+        let mut read = TokenLines::default();
+        for (number, line) in text.lines().enumerate() {
+            match said(line).map(TokenLine::read) {
+                None => {}
+                Some(Ok(line)) if read.lines.iter().any(|known| known.name == line.name) => {
+                    read.problems
+                        .push(format!("{}: a second token of {}", number + 1, line.name));
+                }
+                Some(Ok(line)) => read.lines.push(line),
+                Some(Err(problem)) => read.problems.push(format!("{}: {problem}", number + 1)),
+            }
+        }
+        read
+    }
+
+    /// A text with one more line.
+    pub fn added(text: &str, line: &TokenLine) -> Result<String, String> {
+        let read = TokenLines::parse(text);
+        if read.lines.iter().any(|known| known.name == line.name) {
+            return Err(format!(
+                "{0} has a token already; revoke it first: tollgate tokens revoke {0}",
+                line.name
+            ));
+        }
+        let end = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        Ok(format!("{text}{end}{line}\n"))
+    }
+
+    /// A text without the lines of a name. Comments and other lines stay as they are.
+    pub fn without(text: &str, name: &str) -> Result<String, String> {
+        // A line that is wrong in its second half is its name's as well: what is revoked must be gone.
+        let is_theirs = |line: &str| {
+            said(line).is_some_and(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+                [_] => name == UNNAMED,
+                [named, ..] => named == name,
+                [] => false,
+            })
+        };
+        if !text.lines().any(is_theirs) {
+            let read = TokenLines::parse(text);
+            let names: Vec<&str> = read.lines.iter().map(|line| line.name.as_str()).collect();
+            return Err(format!(
+                "{name} has no token; there are tokens of: {}",
+                names.join(", ")
+            ));
+        }
+        let kept = text.lines().filter(|line| !is_theirs(line));
+        Ok(kept.map(|line| format!("{line}\n")).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn tokens_have_owners_and_every_bad_line_is_named() {
+        let hash = TokenHash::of(TOKEN);
+        let read = TokenLines::parse(&format!(
+            "# ours\nada {TOKEN}\n\n{TOKEN}x\nbob {hash} scope=read,see-all expires=2027-01-01T00:00:00Z\n"
+        ));
+        assert_eq!(read.problems, [] as [String; 0]);
+        let names: Vec<_> = read
+            .lines
+            .iter()
+            .map(|line| (line.name.as_str(), line.is_plain))
+            .collect();
+        assert_eq!(names, [("ada", true), ("default", true), ("bob", false)]);
+        assert_eq!(read.lines[0].hash, read.lines[2].hash);
+        assert_eq!(
+            read.lines[2].to_string(),
+            format!("bob {hash} scope=read,see-all expires=2027-01-01T00:00:00.000Z")
+        );
+        let again = TokenLines::parse(&read.lines[2].to_string());
+        assert_eq!(again.lines, read.lines[2..]);
+        let bad = TokenLines::parse(&format!(
+            "ada {TOKEN}\nada {TOKEN}x\na/b {TOKEN}\nshort\na {TOKEN} c\nb {TOKEN} scope=admin\nc {TOKEN} expires=soon\n\
+             d sha256:12\neve nineteen-characters\n"
+        ));
+        expect_test::expect![[r#"
+            2: a second token of ada
+            3: a name has letters, digits, `-`, `_` and `.`, at most 64
+            4: a token has 32 to 512 characters; make one with `tollgate tokens add NAME`
+            5: a line is a token, or a name and a token; scope=… and expires=… can follow
+            6: a scope is read, write, metrics or see-all
+            7: an expiry is written as expires=2027-01-31T00:00:00Z
+            8: a hash is sha256: and 64 hex digits; write one with `tollgate tokens add`
+            9: a token has 32 to 512 characters; make one with `tollgate tokens add NAME`"#]]
+        .assert_eq(&bad.problems.join("\n"));
+    }
+
+    #[test]
+    fn lines_come_and_go_and_what_is_around_them_stays() {
+        let line = TokenLines::parse(&format!("bob {TOKEN}")).lines.remove(0);
+        let with = TokenLines::added("# ours\nada xyz", &line).unwrap();
+        assert_eq!(with, format!("# ours\nada xyz\n{line}\n"));
+        assert!(!with.contains(TOKEN), "only its hash is kept");
+        assert!(
+            TokenLines::added(&with, &line)
+                .unwrap_err()
+                .contains("revoke it first")
+        );
+        assert_eq!(TokenLines::without(&with, "bob").unwrap(), "# ours\nada xyz\n");
+        assert_eq!(
+            TokenLines::without(&with, "ada").unwrap(),
+            format!("# ours\n{line}\n"),
+            "a line that is wrong goes, too"
+        );
+        assert_eq!(TokenLines::without(&format!("{TOKEN}\n"), "default").unwrap(), "");
+        let none = TokenLines::without(&with, "eve").unwrap_err();
+        assert_eq!(none, "eve has no token; there are tokens of: bob");
+    }
+}

@@ -1,0 +1,341 @@
+//! What a request wants of the gate: one call, or several if it asks its client in between.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ErrorData, InputRequiredResult, InputResponses, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value};
+use tollgate_core::deadline::Cancel;
+use tollgate_core::hash;
+use tollgate_core::identity::Identity;
+use tollgate_gate::core_tools;
+use tollgate_gate::telemetry::Parent;
+use tollgate_gate::{Answers, Call, Caller, Outcome, Reply};
+use tollgate_sandbox::progress::{Line, Progress, Wanted, Word};
+
+use super::asking::{Conversation, Step};
+use super::handler::Handler;
+use super::http::{self, Sender};
+use super::{logs, replies, wire};
+
+/// Where a request's `_meta` names the envelope that its call belongs to.
+pub(super) const ENVELOPE: &str = "tollgate/envelope_id";
+
+/// Something to be done for a request.
+pub(super) struct Errand<'a> {
+    pub(super) kind: Kind,
+    pub(super) name: &'a str,
+    pub(super) arguments: Map<String, Value>,
+}
+
+/// What is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Tool,
+    Prompt,
+}
+
+impl Kind {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Tool => "tool",
+            Kind::Prompt => "prompt",
+        }
+    }
+}
+
+/// One call of an errand.
+struct Called<'a> {
+    kind: Kind,
+    name: &'a str,
+    arguments: Map<String, Value>,
+    /// No request before had the id of this one.
+    is_first: bool,
+}
+
+/// How an errand went, as far as this request goes.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large one is what nearly every errand comes to"
+)]
+pub(super) enum Turn {
+    /// It is done.
+    Done(Outcome),
+    /// The client is asked first.
+    Required(InputRequiredResult),
+}
+
+impl Handler {
+    /// Does an errand, and asks the client as often as it takes.
+    pub(super) async fn do_errand(
+        &self,
+        context: &RequestContext<RoleServer>,
+        mut errand: Errand<'_>,
+        answered: (Option<InputResponses>, Option<String>),
+    ) -> Result<Turn, ErrorData> {
+        let is_first = self.is_first(&context.id);
+        let (mut conversation, mut answers) = Conversation::begin(context, self, &errand, answered).await?;
+        loop {
+            // Only what may be done again is kept.
+            let arguments = if conversation.is_possible() {
+                errand.arguments.clone()
+            } else {
+                std::mem::take(&mut errand.arguments)
+            };
+            let called = Called {
+                kind: errand.kind,
+                name: errand.name,
+                arguments,
+                is_first,
+            };
+            let mut outcome = self.run(context, called, answers).await?;
+            match conversation.after(&mut outcome).await? {
+                Step::Over => return Ok(Turn::Done(outcome)),
+                Step::Required(required) => {
+                    return Ok(Turn::Required(required.with_meta(replies::meta(&outcome))));
+                }
+                Step::Again(given) => answers = given,
+            }
+        }
+    }
+
+    /// Calls a tool for something that asks nobody: one that a pack named, and that reads and is the pack's own or
+    /// the host's. `None` if it does not exist here or refuses.
+    pub(super) async fn look_up(
+        &self,
+        context: &RequestContext<RoleServer>,
+        pack: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Option<Reply> {
+        let owners = [pack, core_tools::PACK];
+        let run = |call| self.gate.look_up(call, owners);
+        let called = Called {
+            kind: Kind::Tool,
+            name: tool,
+            arguments,
+            is_first: true,
+        };
+        let called = self.attend(context, called, Answers::default(), run);
+        called.await?.result.ok()
+    }
+
+    /// Lets one call through the gate, and tells its client meanwhile how far it is.
+    async fn run(
+        &self,
+        context: &RequestContext<RoleServer>,
+        called: Called<'_>,
+        answers: Answers,
+    ) -> Result<Outcome, ErrorData> {
+        let kind = called.kind;
+        let run = |call| self.enter(kind, call);
+        self.attend(context, called, answers, run).await
+    }
+
+    /// Makes a call of a request, and tells its client how far it is until it is over.
+    async fn attend<T: Finished>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        called: Called<'_>,
+        answers: Answers,
+        run: impl AsyncFnOnce(Call) -> T,
+    ) -> T {
+        let cancel = CancelOnDrop(Cancel::default());
+        let token = context.meta.get_progress_token();
+        let (progress, mut words) = Progress::listened(Wanted {
+            notes: token.is_some(),
+            lines: if is_stateless(context) {
+                logs::wanted_by(context)
+            } else {
+                self.wanted_lines().get()
+            },
+        });
+        let call = Call {
+            tool: called.name.to_owned(),
+            arguments: called.arguments,
+            malformed: malformed(context),
+            envelope: context.meta.get(ENVELOPE).cloned(),
+            caller: Caller {
+                is_repeated: !called.is_first,
+                ..self.caller(context)
+            },
+            cancel: cancel.0.clone(),
+            progress,
+            answers,
+        };
+        let running = run(call);
+        let given_up = given_up(context);
+        tokio::pin!(running, given_up);
+        let mut outcome = loop {
+            tokio::select! {
+                outcome = &mut running => break outcome,
+                () = &mut given_up => {
+                    cancel.0.cancel();
+                    break running.await;
+                }
+                Some(word) = words.recv() => tell(context, token.as_ref(), word).await,
+            }
+        };
+        while let Ok(word) = words.try_recv() {
+            tell(context, token.as_ref(), word).await;
+        }
+        for line in outcome.lines() {
+            tell(context, token.as_ref(), Word::Line(line)).await;
+        }
+        outcome
+    }
+
+    async fn enter(&self, kind: Kind, call: Call) -> Result<Outcome, ErrorData> {
+        let missing = match kind {
+            Kind::Tool => match self.gate.call(call).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(unknown) => unknown.to_string(),
+            },
+            Kind::Prompt => {
+                let name = tollgate_core::text::clean(tollgate_core::text::cut(&call.tool, 100));
+                match self.gate.prompt(call).await {
+                    Some(outcome) => return Ok(outcome),
+                    None => format!("there is no prompt `{name}`"),
+                }
+            }
+        };
+        Err(ErrorData::invalid_params(missing, None))
+    }
+
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        Caller {
+            identity: identity(context),
+            share: sender(context)
+                .map(|sender| sender.share.clone())
+                .unwrap_or_default(),
+            client: context
+                .client_info()
+                .map(|info| tollgate_core::text::clean(tollgate_core::text::cut(&info.name, 100))),
+            connection: lasting_connection(context).unwrap_or_else(|| self.connection().to_owned()),
+            stateful: !is_stateless(context),
+            request_id: Some(tollgate_core::text::cut(&context.id.to_string(), 100).to_owned()),
+            span: context
+                .meta
+                .get("traceparent")
+                .and_then(Value::as_str)
+                .and_then(Parent::parse),
+            is_repeated: false,
+        }
+    }
+}
+
+/// Who sent a request, if its transport proved it.
+pub(super) fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
+    sender(context)?.identity.clone()
+}
+
+/// Who sent a request, if it came over HTTP.
+fn sender(context: &RequestContext<RoleServer>) -> Option<&Sender> {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    parts.extensions.get::<Sender>()
+}
+
+/// A connection's name for requests over HTTP that stand alone. Each would be a connection of its own, and whatever counts
+/// by connection would count to one; so those of one identity are one, and those of one peer if nobody is asked who
+/// they are.
+fn lasting_connection(context: &RequestContext<RoleServer>) -> Option<String> {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    if !is_stateless(context) {
+        return None;
+    }
+    let who = match identity(context) {
+        Some(identity) => format!("identity {identity}"),
+        None => format!("peer {}", http::peer(parts)?),
+    };
+    let name = hash::sha256_hex(who.as_bytes());
+    Some(format!("con_{}", name.get(..26)?))
+}
+
+/// Whether a request stands alone, as all do since 2026-07-28.
+pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .protocol_version()
+        .is_none_or(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// What becomes of a call, if it came to one.
+trait Finished {
+    /// What its component logged and its client hears once it is over.
+    fn lines(&mut self) -> Vec<Line>;
+}
+
+impl Finished for Option<Outcome> {
+    fn lines(&mut self) -> Vec<Line> {
+        let lines = self.as_mut().map(|outcome| &mut outcome.lines);
+        lines.map(std::mem::take).unwrap_or_default()
+    }
+}
+
+impl Finished for Result<Outcome, ErrorData> {
+    fn lines(&mut self) -> Vec<Line> {
+        let lines = self.as_mut().ok().map(|outcome| &mut outcome.lines);
+        lines.map(std::mem::take).unwrap_or_default()
+    }
+}
+
+/// Gives a call up when nobody waits for it any more.
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Waits until nobody waits for a request any more: it was cancelled, its session is over, or its client is gone.
+async fn given_up(context: &RequestContext<RoleServer>) {
+    match sender(context).and_then(|sender| sender.given_up.as_ref()) {
+        None => context.ct.cancelled().await,
+        Some(given_up) => tokio::select! {
+            () = context.ct.cancelled() => {}
+            () = given_up.cancelled() => {}
+        },
+    }
+}
+
+/// Tells the client something about its call.
+async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken>, word: Word) {
+    let sending = async {
+        match (word, token) {
+            (Word::Note(note), Some(token)) => {
+                let mut params = ProgressNotificationParam::new(token.clone(), note.done);
+                params.message = Some(note.message).filter(|message| !message.is_empty());
+                params.total = note.total;
+                context.peer.notify_progress(params).await
+            }
+            (Word::Note(_), None) => Ok(()),
+            (Word::Line(line), _) => logs::send(&context.peer, line).await,
+        }
+    };
+    tokio::select! {
+        sent = sending => {
+            if let Err(err) = sent {
+                tracing::debug!(%err, "a notification was not sent");
+            }
+        }
+        // A client that reads nothing can still give the call up.
+        () = context.ct.cancelled() => {}
+    }
+}
+
+/// What [`wire::repair`] found wrong with this call's message.
+fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
+    let Some(Value::Array(problems)) = context.meta.get(wire::MALFORMED) else {
+        return Vec::new();
+    };
+    problems
+        .iter()
+        .map(|problem| {
+            tollgate_core::text::clean(tollgate_core::text::cut(
+                problem.as_str().unwrap_or("malformed"),
+                200,
+            ))
+        })
+        .collect()
+}

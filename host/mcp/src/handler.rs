@@ -1,0 +1,288 @@
+//! MCP requests, turned into calls of the gate and back.
+#![expect(deprecated, reason = "sessions of older eras subscribe and set a level")]
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities,
+    ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use tokio_util::sync::DropGuard;
+use tollgate_gate::Gate;
+
+use super::asking::Seal;
+use super::errand::{self, Errand, Kind, Turn};
+use super::listings::Listings;
+use super::logs::WantedLines;
+use super::seen::Seen;
+use super::subscriptions::{self, Subscriptions};
+use super::{replies, resources};
+
+/// One connection's view of the gate.
+#[derive(Clone)]
+pub struct Handler {
+    pub(super) gate: Arc<Gate>,
+    listings: Arc<Listings>,
+    connection: Arc<Connection>,
+    structured: Structured,
+    seal: Seal,
+    wanted_lines: Arc<WantedLines>,
+    subscriptions: Arc<Subscriptions>,
+    seen: Arc<Mutex<Seen>>,
+    /// While the connection lasts, its client hears of changes.
+    hearing: Arc<Mutex<Option<DropGuard>>>,
+}
+
+/// A connection that the gate knows, until its last handler is gone.
+struct Connection {
+    id: String,
+    gate: Arc<Gate>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.gate.forget_connection(&self.id);
+    }
+}
+
+/// How structured results are handed to the transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Structured {
+    /// As JSON. Any transport takes that.
+    Json,
+    /// As text that holds the JSON. The transport must know; see `lines.rs`.
+    Text,
+}
+
+impl Handler {
+    /// A handler for a new connection.
+    pub fn new(gate: Arc<Gate>, listings: Arc<Listings>) -> Handler {
+        Handler {
+            connection: Arc::new(Connection {
+                id: gate.new_connection(),
+                gate: Arc::clone(&gate),
+            }),
+            seal: Seal::new(gate.consent_key()),
+            wanted_lines: Arc::default(),
+            subscriptions: Arc::default(),
+            seen: Arc::default(),
+            gate,
+            listings,
+            structured: Structured::Json,
+            hearing: Arc::default(),
+        }
+    }
+
+    /// The same for a transport that takes structured results in this way.
+    #[must_use]
+    pub fn replying_with(self, structured: Structured) -> Handler {
+        Handler { structured, ..self }
+    }
+
+    /// The connection's id.
+    pub fn connection(&self) -> &str {
+        &self.connection.id
+    }
+
+    pub(super) fn seal(&self) -> &Seal {
+        &self.seal
+    }
+
+    /// Whether a request is the first of this session with its id.
+    pub(super) fn is_first(&self, id: &RequestId) -> bool {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_first(id)
+    }
+
+    pub(super) fn wanted_lines(&self) -> &WantedLines {
+        &self.wanted_lines
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let mut config = ServerConfig::new(
+            ServerCapabilities::builder()
+                .enable_tools()
+                .enable_tool_list_changed()
+                .enable_prompts()
+                .enable_prompts_list_changed()
+                .enable_resources()
+                .enable_resources_subscribe()
+                .enable_logging()
+                .enable_completions()
+                .build(),
+        )
+        .with_instructions(self.listings.current().instructions());
+        config.server_info = Implementation::new("tollgate", env!("CARGO_PKG_VERSION"));
+        config.server_info.title = Some("Tollgate".to_owned());
+        config
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let hearing = self.listings.tell(context.peer);
+        *self.hearing.lock().unwrap_or_else(PoisonError::into_inner) = Some(hearing);
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        // What else of it is offered is decided by the capabilities.
+        let mut accepted = requested.clone();
+        if let Some(addresses) = &mut accepted.resource_subscriptions {
+            addresses.retain(|address| subscriptions::owner(&self.gate, address).is_some());
+            addresses.truncate(subscriptions::MAX_ADDRESSES);
+        }
+        Some(accepted)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        tokio::select! {
+            told = self.listings.tell_subscriber(&subscription) => told,
+            () = subscriptions::tell(&self.gate, &subscription) => Ok(()),
+        }
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        self.gate.introduced().await;
+        let cursor = request.and_then(|request| request.cursor);
+        let (tools, next_cursor) = self
+            .listings
+            .current()
+            .page(cursor.as_deref())
+            .map_err(|_| ErrorData::invalid_params("the cursor is not one of this list", None))?;
+        let mut result = ListToolsResult::with_all_items(tools);
+        result.next_cursor = next_cursor;
+        Ok(result)
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(
+            self.resources(&context).await,
+        ))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.gate.introduced().await;
+        let templates = resources::templates(&self.gate.catalog());
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let answered = (request.input_responses, request.request_state);
+        self.resource(&request.uri, &context, answered).await
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Ok(CompleteResult::new(self.completion(&request, &context).await?))
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.gate.introduced().await;
+        let listing = self.listings.current();
+        Ok(ListPromptsResult::with_all_items(listing.prompts().to_vec()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let errand = Errand {
+            kind: Kind::Prompt,
+            name: &request.name,
+            arguments: request.arguments.unwrap_or_default(),
+        };
+        let answered = (request.input_responses, request.request_state);
+        match self.do_errand(&context, errand, answered).await? {
+            Turn::Done(outcome) => replies::said(outcome),
+            Turn::Required(required) => Ok(required.into()),
+        }
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let errand = Errand {
+            kind: Kind::Tool,
+            name: &request.name,
+            arguments: request.arguments.unwrap_or_default(),
+        };
+        let answered = (request.input_responses, request.request_state);
+        match self.do_errand(&context, errand, answered).await? {
+            Turn::Done(outcome) => Ok(replies::result(outcome, self.structured).into()),
+            Turn::Required(required) => Ok(required.into()),
+        }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = tollgate_core::text::clean(tollgate_core::text::cut(&request.method, 100));
+        let message = format!("there is no method {method}, or its params are not what it takes");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if errand::is_stateless(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
+        self.wanted_lines.set(request.level);
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.add(&self.gate, context.peer, request.uri)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(&request.uri);
+        Ok(())
+    }
+}

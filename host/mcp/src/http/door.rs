@@ -1,0 +1,477 @@
+//! What every request of `/mcp` passes before it is read as MCP: who sends it, is there room, did its
+//! body come. What there is room for is shared by identity, and by address without one.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body::{Frame, SizeHint};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::task::TaskTracker;
+use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_core::identity::Identity;
+use tollgate_core::meter::{self, DoorFigures, STATUSES};
+use tollgate_core::scopes::{Calls, Scope};
+use tollgate_core::share::Share;
+use tollgate_gate::Gate;
+
+use super::bodies::{Bodies, Room, Unread};
+use super::caps::Caps;
+use super::faults::Outline;
+use super::limits::{Full, InFlight, Rate};
+use super::pace::Pace;
+use super::seats::{Seat, Work};
+use super::sessions::{InUse, Place, Sessions, Use};
+use super::{answer, faults, metadata, page};
+use crate::auth::{Bearer, Doorkeeper, Refused};
+use crate::wire;
+
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+/// How long the writer may take to say that it works.
+const PULSE: Duration = Duration::from_secs(2);
+/// Time between looks whether a token has expired that a stream or session began with. Requests are checked each.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between attempts to get an issuer's keys before the first token comes.
+const AGAIN: Duration = Duration::from_secs(31);
+
+/// What the door knows.
+pub(super) struct Door {
+    pub(super) keeper: Doorkeeper,
+    /// This server's address, as clients know it.
+    pub(super) resource: String,
+    pub(super) hosts: Vec<String>,
+    pub(super) origins: Vec<String>,
+    caps: ArcSwap<Caps>,
+    pub(super) sessions: Arc<Sessions>,
+    gate: Arc<Gate>,
+    in_flight: InFlight,
+    /// Streams that wait for notifications.
+    streams: InFlight,
+    bodies: Bodies,
+    pace: Pace,
+    rate: ArcSwapOption<Rate>,
+    stopping: AtomicBool,
+    /// Answers that refused, by status.
+    refusals: [AtomicU64; STATUSES.len()],
+    /// Requests whose answers are not sent yet.
+    unanswered: TaskTracker,
+}
+
+impl Door {
+    pub(super) fn new(
+        keeper: Doorkeeper,
+        resource: String,
+        hosts: Vec<String>,
+        origins: Vec<String>,
+        caps: Caps,
+        gate: Arc<Gate>,
+    ) -> Door {
+        Door {
+            keeper,
+            resource,
+            hosts,
+            origins,
+            sessions: Arc::new(Sessions::new(caps.sessions, caps.idle_session)),
+            gate,
+            in_flight: InFlight::new(caps.in_flight, caps.in_flight_per_client),
+            streams: InFlight::new(caps.connections, caps.sessions),
+            bodies: Bodies::new(caps.body),
+            pace: Pace::new(),
+            rate: ArcSwapOption::new(caps.requests_per_sec.map(|limit| Arc::new(Rate::new(limit)))),
+            stopping: AtomicBool::new(false),
+            refusals: Default::default(),
+            unanswered: TaskTracker::new(),
+            caps: ArcSwap::from_pointee(caps),
+        }
+    }
+
+    /// The limits of what may be at once.
+    pub(super) fn caps(&self) -> Arc<Caps> {
+        self.caps.load_full()
+    }
+
+    /// Takes over other limits, but for those that connections and readers of bodies have from the start.
+    pub(super) fn bound(&self, caps: &Caps) {
+        let now = self.caps();
+        let next = now.with_live(caps);
+        self.in_flight.bound(next.in_flight, next.in_flight_per_client);
+        self.streams.bound(next.connections, next.sessions);
+        self.sessions.bound(next.sessions, next.idle_session);
+        if next.requests_per_sec != now.requests_per_sec {
+            self.rate
+                .store(next.requests_per_sec.map(|limit| Arc::new(Rate::new(limit))));
+        }
+        self.caps.store(Arc::new(next));
+    }
+
+    /// Whether calls can be made, or why not.
+    pub(super) async fn readiness(&self) -> Result<(), &'static str> {
+        if self.is_stopping() {
+            return Err("stopping");
+        }
+        if let Some(issuer) = self.keeper.issuer()
+            && issuer.has_keys().await.is_err()
+        {
+            return Err("the issuer's keys cannot be had");
+        }
+        match tokio::time::timeout(PULSE, self.gate.is_working()).await {
+            Ok(true) => Ok(()),
+            _ => Err("the writer does not answer"),
+        }
+    }
+
+    /// What is counted, if who asks may make calls.
+    pub(super) async fn metrics(&self, headers: &HeaderMap) -> Result<String, Response> {
+        self.identify(headers).await?;
+        let mut text = self.gate.figures().prometheus();
+        text.push_str(&self.gate.vitals().await.prometheus());
+        text.push_str(&self.figures().prometheus());
+        text.push_str(&meter::process::prometheus());
+        Ok(text)
+    }
+
+    fn figures(&self) -> DoorFigures {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let counted = STATUSES.iter().zip(&self.refusals);
+        DoorFigures {
+            sessions: count(self.sessions.count()),
+            in_flight: count(self.in_flight.count()),
+            streams: count(self.streams.count()),
+            refusals: counted
+                .map(|(status, refusals)| (*status, refusals.load(Ordering::Relaxed)))
+                .collect(),
+        }
+    }
+
+    /// Counts an answer, if it refuses.
+    pub(super) fn count(&self, status: StatusCode) {
+        let place = STATUSES.iter().position(|known| *known == status.as_u16());
+        if let Some(refusals) = place.and_then(|place| self.refusals.get(place)) {
+            refusals.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gets the issuer's keys before the first token needs them.
+    pub(super) async fn fetch_keys(&self) {
+        let Some(issuer) = self.keeper.issuer() else {
+            return;
+        };
+        while let Err(err) = issuer.has_keys().await {
+            tracing::warn!(
+                err = format!("{:#}", anyhow::Error::from(err)),
+                "the issuer's keys cannot be had yet"
+            );
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Lets nobody in any more.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Waits until everything that was let in is answered.
+    pub(super) async fn answered(&self) {
+        self.unanswered.close();
+        self.unanswered.wait().await;
+        // Calls whose clients are gone.
+        self.gate.answered().await;
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Who sends this. The answer says what would help.
+    async fn identify(&self, headers: &HeaderMap) -> Result<Option<Bearer>, Response> {
+        let authorization = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        self.keeper.identify(authorization).await.map_err(|refused| {
+            tracing::debug!(%refused, "a request does not get in");
+            metadata::challenge(self, &refused)
+        })
+    }
+
+    /// Whether an identity may send requests of MCP at all.
+    fn may_call(&self, identity: Option<&Identity>) -> Result<(), Response> {
+        match identity {
+            Some(identity) if identity.rights().calls == Calls::None => Err(metadata::challenge(
+                self,
+                &Refused::Scope(Scope::Read.as_str().to_owned()),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Serves a request as long as the token that it came with is one.
+    async fn unless_revoked(
+        &self,
+        revoked: Option<&CancellationToken>,
+        serving: impl Future<Output = Response>,
+    ) -> Result<Response, Response> {
+        let Some(revoked) = revoked else {
+            return Ok(serving.await);
+        };
+        tokio::select! {
+            response = serving => Ok(response),
+            () = revoked.cancelled() => {
+                Err(metadata::challenge(self, &Refused::Invalid("it was revoked".to_owned())))
+            }
+        }
+    }
+
+    /// Ends what tokens let in that are none any more, for ever.
+    pub(super) async fn end_revoked(&self) {
+        let Some(keyring) = self.keeper.keyring() else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::select! {
+                () = keyring.changed() => {}
+                () = tokio::time::sleep(EXPIRY_INTERVAL) => {}
+            }
+            keyring.expire(SystemClock.now_ms());
+            self.sessions.end_revoked().await;
+        }
+    }
+
+    fn check_rate(&self, share: &Share) -> Result<(), Response> {
+        match self.rate.load().as_deref() {
+            Some(rate) if !rate.allows(share.as_str(), Instant::now()) => Err(answer::too_fast(rate.limit())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a body, in its sender's share of the memory for bodies.
+    async fn body(&self, body: Body, share: &Share) -> Result<(Bytes, Room), Response> {
+        let caps = self.caps();
+        let limit = caps.body;
+        if body.size_hint().lower() > limit as u64 {
+            return Err(answer::too_large(limit));
+        }
+        let read = self.bodies.read(body, share);
+        match tokio::time::timeout(caps.request, read).await {
+            Err(_) => Err(answer::too_slow(caps.request)),
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(Unread::TooLarge)) => Err(answer::too_large(limit)),
+            Ok(Err(Unread::NoRoom(most))) => Err(answer::too_many(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TOO_MANY_BYTES",
+                "bytes of requests that are being read",
+                most,
+            )),
+            Ok(Err(Unread::BrokenOff)) => Err(answer::broken_off()),
+        }
+    }
+
+    /// A place for the session that a message begins, if it begins one.
+    async fn place(&self, begins_session: bool, share: &Share) -> Result<Option<Place>, Response> {
+        if !begins_session {
+            return Ok(None);
+        }
+        let full = || {
+            answer::too_many(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "TOO_MANY_SESSIONS",
+                "sessions",
+                self.caps().sessions,
+            )
+        };
+        self.sessions.place(share).await.map(Some).ok_or_else(full)
+    }
+
+    fn full(&self, full: Full) -> Response {
+        let (status, limit) = match full {
+            Full::Server => (StatusCode::SERVICE_UNAVAILABLE, self.caps().in_flight),
+            Full::Client => (StatusCode::TOO_MANY_REQUESTS, self.caps().in_flight_per_client),
+            Full::Share(held) => (StatusCode::TOO_MANY_REQUESTS, held),
+        };
+        answer::too_many(status, "TOO_MANY_IN_FLIGHT", "requests in flight", limit)
+    }
+
+    fn too_many_streams(&self, full: Full) -> Response {
+        let (status, limit) = match full {
+            Full::Server => (StatusCode::SERVICE_UNAVAILABLE, self.caps().connections),
+            Full::Client => (StatusCode::TOO_MANY_REQUESTS, self.caps().sessions),
+            Full::Share(held) => (StatusCode::TOO_MANY_REQUESTS, held),
+        };
+        answer::too_many(status, "TOO_MANY_STREAMS", "streams", limit)
+    }
+}
+
+/// Lets a request in, or answers why not.
+pub(super) async fn pass(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let_in(&door, request, next)
+        .await
+        .unwrap_or_else(|refusal| refusal)
+}
+
+async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Response, Response> {
+    if request.method() == Method::GET && page::is_wanted(request.headers()) {
+        return Ok(page::show());
+    }
+    // Taken before looking, so that who stops sees either this request or its refusal.
+    let unanswered = door.unanswered.token();
+    if door.is_stopping() {
+        return Err(answer::stopping());
+    }
+    let (mut parts, body) = request.into_parts();
+    let bearer = door.identify(&parts.headers).await?;
+    let revoked = bearer.as_ref().and_then(|bearer| bearer.revoked.clone());
+    let identity = bearer.map(|bearer| bearer.identity);
+    door.may_call(identity.as_ref())?;
+    let seat = parts.extensions.get::<Arc<Seat>>().cloned();
+    let share = Share::of(identity.as_ref(), seat.as_ref().map(|seat| seat.peer));
+    door.check_rate(&share)?;
+    let purpose = if parts.method == Method::POST {
+        Use::Call
+    } else {
+        Use::Stream
+    };
+    let named = parts.headers.get(SESSION).and_then(|value| value.to_str().ok());
+    let session = named.and_then(|id| door.sessions.use_by(id, identity.as_ref(), purpose));
+    let busy = |work| seat.as_ref().map(|seat| seat.let_in(identity.as_ref(), work));
+    parts.extensions.insert(Sender {
+        identity: identity.clone(),
+        share: share.clone(),
+        given_up: session.as_ref().map(InUse::given_up).or_else(|| revoked.clone()),
+    });
+    if parts.method != Method::POST {
+        // A stream that waits for notifications is nothing to wait for at the end.
+        drop(unanswered);
+        let slot = door.streams.take(share.as_str());
+        let slot = slot.map_err(|full| door.too_many_streams(full))?;
+        let busy = busy(Work::Stream);
+        let method = parts.method.clone();
+        let request = Request::from_parts(parts, body);
+        let serving = Sessions::serving(identity, None, next.run(request));
+        let response = door.unless_revoked(revoked.as_ref(), serving).await?;
+        let response = faults::in_json(response, &method, None).await;
+        let kept = Kept {
+            session,
+            _rest: (slot, busy),
+        };
+        return Ok(held(response, kept, revoked));
+    }
+    let slot = door
+        .in_flight
+        .take(share.as_str())
+        .map_err(|full| door.full(full))?;
+    let pass = door.pace.enter(&share).await;
+    let (body, room) = door.body(body, &share).await?;
+    // Only a request that came whole keeps its connection's place.
+    let busy = busy(Work::Call);
+    let body = wire::repair(&body).map_or(body, Bytes::from);
+    let outline = Outline::of(&body).filter(|outline| !outline.has_odd_id());
+    let outline = outline.ok_or_else(|| faults::unreadable(&body))?;
+    let place = door.place(outline.begins_session(), &share).await?;
+    let place = place.map(|place| place.until(revoked.clone()));
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let message = body.clone();
+    let request = Request::from_parts(parts, Body::from(body));
+    let serving = Sessions::serving(identity, place, next.run(request));
+    let response = door.unless_revoked(revoked.as_ref(), serving).await?;
+    let response = faults::in_json(response, &Method::POST, Some(&message)).await;
+    drop(message);
+    drop(room);
+    let rest = (slot, pass, unanswered, busy);
+    Ok(held(response, Kept { session, _rest: rest }, revoked))
+}
+
+/// Counts every answer that refuses, wherever it comes from.
+pub(super) async fn count(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    door.count(response.status());
+    response
+}
+
+/// Who sent a request, for who serves it.
+#[derive(Debug, Clone)]
+pub(crate) struct Sender {
+    /// Proven by a token.
+    pub(crate) identity: Option<Identity>,
+    /// With whom it shares.
+    pub(crate) share: Share,
+    /// Cancelled when nobody waits any more for what the session's requests began.
+    pub(crate) given_up: Option<CancellationToken>,
+}
+
+/// What a response keeps until it is sent or given up.
+struct Kept<T> {
+    session: Option<InUse>,
+    _rest: T,
+}
+
+/// A response that holds something until it is sent or given up.
+fn held<T: Send + Unpin + 'static>(
+    response: Response,
+    kept: Kept<T>,
+    revoked: Option<CancellationToken>,
+) -> Response {
+    response.map(|body| {
+        let is_whole = body.is_end_stream();
+        let revoked = revoked.filter(|_| !is_whole);
+        Body::new(Holding {
+            body,
+            is_whole,
+            revoked: revoked.map(|revoked| Box::pin(revoked.cancelled_owned())),
+            kept,
+        })
+    })
+}
+
+struct Holding<T> {
+    body: Body,
+    /// Everything of it was handed on.
+    is_whole: bool,
+    /// The end of the token that the request came with, which breaks the answer off.
+    revoked: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    kept: Kept<T>,
+}
+
+impl<T> Drop for Holding<T> {
+    fn drop(&mut self) {
+        if let Some(session) = self.kept.session.as_ref().filter(|_| !self.is_whole) {
+            session.broke_off();
+        }
+    }
+}
+
+impl<T: Unpin> HttpBody for Holding<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Some(revoked) = &mut self.revoked
+            && revoked.as_mut().poll(cx).is_ready()
+        {
+            self.revoked = None;
+            let gone = std::io::Error::other("the token of this request is none any more");
+            return Poll::Ready(Some(Err(axum::Error::new(gone))));
+        }
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.is_whole = matches!(polled, Poll::Ready(None)) || self.body.is_end_stream();
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,195 @@
+//! Connections: so many at once, none that dawdles over its requests, and an end in good order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tower::service_fn;
+
+use super::answer;
+use super::caps::Caps;
+use super::door::Door;
+use super::linger::Lingering;
+use super::seats::{Place, Seats};
+
+/// Connections beyond the limit that hear of it. Those beyond these are closed at once.
+const TOLD: usize = 16;
+/// How long one of them may take to hear it.
+const TELLING: Duration = Duration::from_secs(2);
+/// How long open connections have to close at the end.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Most headers of a request, which are many more than clients and proxies send.
+const MAX_HEADERS: usize = 256;
+/// Pause after an accept that failed, for instance for want of file descriptors.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Serves until the process is asked to stop; then until everything that was let in is answered, the
+/// drain time is over, or it is asked again.
+pub(super) async fn until_stopped(
+    listener: TcpListener,
+    app: Router,
+    caps: &Caps,
+    door: Arc<Door>,
+    (asked, stop): (impl Future<Output = ()>, CancellationToken),
+) {
+    let graceful = GracefulShutdown::new();
+    let sweeping = sweep(&door);
+    let revoking = door.end_revoked();
+    let seats = Seats::new(caps, door.keeper.is_open());
+    let accepting = accept(listener, app, caps, (&seats, &door), &graceful);
+    let stopping = async {
+        asked.await;
+        tracing::info!("stopping: what was admitted is finished first");
+        door.stop();
+        tokio::select! {
+            () = door.answered() => {}
+            () = tokio::time::sleep(door.caps().drain) => {
+                tracing::warn!("calls that are not finished in time are cancelled");
+            }
+            () = asked_to_stop() => {}
+        }
+    };
+    // New connections hear meanwhile that the host stops.
+    tokio::select! {
+        () = accepting => {}
+        () = sweeping => {}
+        () = revoking => {}
+        () = stopping => {}
+    }
+    stop.cancel();
+    let _ = tokio::time::timeout(FAREWELL, graceful.shutdown()).await;
+}
+
+/// Resolves when the process is asked to stop, from this call on. Where signals cannot be had it never does.
+pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
+    let signals = crate::stop_signals();
+    async {
+        match signals {
+            Ok(signals) => signals.await,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Ends idle sessions as they come due, for ever.
+async fn sweep(door: &Door) {
+    loop {
+        let pause = door.sessions.end_idle().await;
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Accepts connections, for ever.
+async fn accept(
+    listener: TcpListener,
+    app: Router,
+    caps: &Caps,
+    (seats, door): (&Arc<Seats>, &Door),
+    graceful: &GracefulShutdown,
+) {
+    let told = Arc::new(Semaphore::new(TOLD));
+    loop {
+        let (connection, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(err) => {
+                tracing::warn!(%err, "a connection could not be accepted");
+                tokio::time::sleep(BREATH).await;
+                continue;
+            }
+        };
+        // Otherwise the kernel holds small replies back for 40 ms.
+        if let Err(err) = connection.set_nodelay(true) {
+            tracing::debug!(%err, "TCP_NODELAY could not be set");
+        }
+        let Ok(local) = connection.local_addr() else {
+            // It is gone already.
+            continue;
+        };
+        match seats.take(peer, local.ip().to_canonical()) {
+            Ok(place) => serve(connection, place, app.clone(), caps, graceful),
+            Err(limit) => {
+                door.count(StatusCode::SERVICE_UNAVAILABLE);
+                if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
+                    let refusing = refuse(connection, caps.clone(), limit);
+                    tokio::spawn(async move {
+                        let _ = tokio::time::timeout(TELLING, refusing).await;
+                        drop(permit);
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Serves a connection until it ends or its place is given to another.
+fn serve(connection: TcpStream, place: Place, app: Router, caps: &Caps, graceful: &GracefulShutdown) {
+    let seat = Arc::clone(place.seat());
+    let io = Lingering::new(connection, caps.request, Some(Arc::clone(&seat)));
+    let app = TowerToHyperService::new(app);
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        let seat = Arc::clone(&seat);
+        request.extensions_mut().insert(Arc::clone(&seat));
+        let answering = hyper::service::Service::call(&app, request);
+        async move {
+            let answer = answering.await;
+            seat.answered();
+            answer
+        }
+    });
+    let serving = builder(caps).serve_connection(TokioIo::new(io), service);
+    let serving = graceful.watch(serving);
+    tokio::spawn(async move {
+        tokio::select! {
+            served = serving => {
+                if let Err(err) = served {
+                    tracing::debug!(%err, "a connection broke off");
+                }
+            }
+            () = place.seat().given_up.cancelled() => {}
+        }
+        drop(place);
+    });
+}
+
+fn builder(caps: &Caps) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(caps.request)
+        // A body is read in pieces, so that this limits the head alone. A head that is not much too long is answered in words.
+        .max_buf_size(caps.header.max(super::MIN_HEAD).saturating_mul(2))
+        .max_headers(MAX_HEADERS);
+    builder
+}
+
+/// Answers the first request of a connection for which there is no room.
+async fn refuse(connection: TcpStream, caps: Caps, limit: usize) {
+    let service = service_fn(move |_: Request<Incoming>| async move {
+        let response: Response<Body> = answer::too_many(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "TOO_MANY_CONNECTIONS",
+            "connections",
+            limit,
+        );
+        Ok::<_, std::convert::Infallible>(response)
+    });
+    let serving = builder(&caps).keep_alive(false).serve_connection(
+        TokioIo::new(Lingering::new(connection, TELLING, None)),
+        TowerToHyperService::new(service),
+    );
+    if let Err(err) = serving.await {
+        tracing::debug!(%err, "a connection without a place broke off");
+    }
+}

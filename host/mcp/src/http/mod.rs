@@ -1,0 +1,229 @@
+//! Many clients over streamable HTTP: who gets in, how much at once, and an orderly end.
+
+mod answer;
+mod bodies;
+mod caps;
+mod door;
+pub(super) mod faults;
+mod head;
+mod hosts;
+mod limits;
+mod linger;
+mod listen;
+mod metadata;
+mod pace;
+mod page;
+mod pulse;
+mod seats;
+mod sessions;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tollgate_gate::Gate;
+
+use super::handler::Handler;
+use crate::auth::{Auth, Doorkeeper, Issuer, KeyError, Keyring};
+
+pub use caps::Caps;
+pub(super) use door::Sender;
+pub(super) use seats::peer;
+
+use door::Door;
+use hosts::Hosts;
+use pulse::Pulse;
+
+/// What the text under `/metrics` is.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Bytes that the head of any request may have, because the connection's buffer cannot be smaller.
+const MIN_HEAD: usize = 8 << 10;
+/// Where MCP is served.
+const PATH: &str = "/mcp";
+
+/// Why HTTP is not served.
+#[derive(Debug, Error)]
+pub enum HttpError {
+    /// Other machines could reach it, and it asks nobody who they are.
+    #[error(
+        "{0} is not a loopback address, and nobody is asked who they are; set server.auth.token_file or \
+         server.auth.issuer, or serve at 127.0.0.1"
+    )]
+    Exposed(SocketAddr),
+    /// The address cannot be bound.
+    #[error("{address} cannot be bound")]
+    Bind {
+        /// Which address.
+        address: SocketAddr,
+        #[source]
+        source: std::io::Error,
+    },
+    /// The issuer's keys cannot be had in the way that is configured.
+    #[error("server.auth cannot be used")]
+    Issuer(#[source] KeyError),
+}
+
+/// What is served, and to whom.
+pub struct Serving {
+    /// The address.
+    pub address: SocketAddr,
+    /// Names under which clients reach it, beside those of this machine.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may use it.
+    pub origins: Vec<String>,
+    /// The operator's own tokens.
+    pub tokens: Option<Arc<Keyring>>,
+    /// The issuer, and what its tokens must say.
+    pub auth: Auth,
+    /// The limits, now and later.
+    pub caps: watch::Receiver<Caps>,
+}
+
+/// Serves `/mcp`, `/healthz`, `/readyz` and `/metrics` until the process is asked to stop, and then until what was
+/// admitted is answered. `ready` hears the address once it is bound, which matters when the port was 0.
+pub async fn serve(
+    serving: Serving,
+    gate: Arc<Gate>,
+    handler: impl Fn() -> Handler + Send + Sync + 'static,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), HttpError> {
+    let address = serving.address;
+    let is_open = serving.tokens.is_none() && serving.auth.issuer.is_none();
+    if !address.ip().is_loopback() && is_open {
+        return Err(HttpError::Exposed(address));
+    }
+    let bind = |source| HttpError::Bind { address, source };
+    let listener = TcpListener::bind(address).await.map_err(bind)?;
+    let bound = listener.local_addr().map_err(bind)?;
+    let mut later = serving.caps.clone();
+    let caps = later.borrow_and_update().clone();
+    let stop = CancellationToken::new();
+    let door = Arc::new(door(serving, caps.clone(), bound, Arc::clone(&gate))?);
+    let app = router(
+        handler,
+        Arc::clone(&door),
+        (caps.header.max(MIN_HEAD), caps.body),
+        &stop,
+    );
+    // A signal that comes as soon as somebody reads that this serves is not lost.
+    let asked = listen::asked_to_stop();
+    ready(bound);
+    let fetching = {
+        let door = Arc::clone(&door);
+        tokio::spawn(async move { door.fetch_keys().await })
+    };
+    let bounding = {
+        let door = Arc::clone(&door);
+        tokio::spawn(async move {
+            while later.changed().await.is_ok() {
+                let caps = later.borrow_and_update().clone();
+                door.bound(&caps);
+            }
+        })
+    };
+    listen::until_stopped(listener, app, &caps, door, (asked, stop)).await;
+    fetching.abort();
+    bounding.abort();
+    Ok(())
+}
+
+fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Result<Door, HttpError> {
+    let resource = serving
+        .auth
+        .resource
+        .clone()
+        .unwrap_or_else(|| format!("http://{bound}{PATH}"));
+    let issuer = serving
+        .auth
+        .issuer(&resource)
+        .map(Issuer::new)
+        .transpose()
+        .map_err(HttpError::Issuer)?;
+    let mut hosts = serving.hosts;
+    hosts.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+    if !bound.ip().is_unspecified() {
+        hosts.push(bound.ip().to_string());
+    }
+    let mut origins = serving.origins;
+    // Browsers send an origin, other clients do not: pages from elsewhere are refused.
+    let own = ["localhost", "127.0.0.1", "[::1]"];
+    origins.extend(own.map(|host| format!("http://{host}:{}", bound.port())));
+    Ok(Door::new(
+        Doorkeeper::new(serving.tokens, issuer),
+        resource,
+        hosts,
+        origins,
+        caps,
+        gate,
+    ))
+}
+
+fn router(
+    handler: impl Fn() -> Handler + Send + Sync + 'static,
+    door: Arc<Door>,
+    (longest_head, longest_body): (usize, usize),
+    stop: &CancellationToken,
+) -> Router {
+    let known = Arc::new(Hosts::new(&door.hosts, &door.origins));
+    let pulse = Arc::new(Pulse::default());
+    let config = StreamableHttpServerConfig::default()
+        .with_cancellation_token(stop.clone())
+        .with_max_request_body_bytes(longest_body)
+        .with_allowed_hosts(door.hosts.clone())
+        .with_allowed_origins(door.origins.clone())
+        .enforce_origin_validation();
+    let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&door.sessions), config);
+    let mcp = Router::new()
+        .route_service(PATH, service)
+        // On its own path alone: whoever asks for another one is told that there is nothing.
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&door), door::pass));
+    Router::new()
+        .route("/", get(async || page::show()))
+        .route("/healthz", get(async || "ok\n"))
+        .route(
+            "/readyz",
+            get(async move |State(door)| readiness(door, &pulse).await),
+        )
+        .route("/metrics", get(metrics))
+        .route(metadata::ADDRESS, get(metadata::show))
+        .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
+        .with_state(Arc::clone(&door))
+        .merge(mcp)
+        .fallback(async || answer::nothing_there(PATH))
+        // Around everything, what is not there included: no page learns anything by a name that leads here.
+        .layer(middleware::from_fn_with_state(known, hosts::check))
+        .layer(middleware::from_fn_with_state(longest_head, head::check))
+        .layer(middleware::from_fn_with_state(door, door::count))
+}
+
+/// What is counted, for whom may make calls.
+async fn metrics(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
+    match door.metrics(&headers).await {
+        Ok(text) => ([(CONTENT_TYPE, PROMETHEUS)], text).into_response(),
+        Err(refusal) => refusal,
+    }
+}
+
+/// Whether calls can be made: the host is not stopping, its writer works, and tokens can be checked.
+async fn readiness(door: Arc<Door>, pulse: &Pulse) -> Response {
+    let ready = if door.is_stopping() {
+        Err("stopping")
+    } else {
+        pulse.feel(door.readiness()).await
+    };
+    match ready {
+        Ok(()) => "ready\n".into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}

@@ -1,0 +1,519 @@
+//! Sessions of clients that begin with `initialize`: each belongs to who began it, there are so many at
+//! most, and one that nobody uses ends.
+//!
+//! Identities share the places. When all are taken, one that has fewer than another gets a place of the one that has
+//! the most: that of the session which was idle for longest, or of one that only waits for notifications.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use futures::Stream;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError,
+};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use tokio_util::sync::CancellationToken;
+use tollgate_core::identity::Identity;
+use tollgate_core::share::Share;
+
+/// How often a place is made that somebody else takes.
+const ATTEMPTS: usize = 8;
+/// How long a client may take to come back to a session whose connections broke off, before the calls that it left
+/// behind are given up. Clients are told to come back after 3 s.
+const COMEBACK_TIMEOUT: Duration = Duration::from_secs(5);
+
+tokio::task_local! {
+    /// The request that is being served. Outside of one, the host itself is at work.
+    static REQUEST: Requester;
+}
+
+/// Who sends a request, and the place for a session that it may begin.
+struct Requester {
+    identity: Option<Identity>,
+    place: Mutex<Option<Place>>,
+}
+
+/// The sessions of a server.
+pub(super) struct Sessions {
+    local: LocalSessionManager,
+    owned: Mutex<HashMap<SessionId, Owned>>,
+    bounds: ArcSwap<Bounds>,
+    places: Places,
+}
+
+/// What can change while sessions are there.
+struct Bounds {
+    most: usize,
+    idle: Duration,
+}
+
+/// How many places each share has.
+type Places = Arc<Mutex<HashMap<Share, usize>>>;
+
+struct Owned {
+    owner: Option<Identity>,
+    /// Requests that use it now.
+    calls: usize,
+    /// Streams that wait for notifications now.
+    streams: usize,
+    last_used: Instant,
+    place: Option<Place>,
+    /// Cancelled when nobody waits for the calls that are left.
+    given_up: CancellationToken,
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.given_up.cancel();
+    }
+}
+
+impl Owned {
+    fn users(&mut self, purpose: Use) -> &mut usize {
+        match purpose {
+            Use::Call => &mut self.calls,
+            Use::Stream => &mut self.streams,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.calls == 0 && self.streams == 0
+    }
+}
+
+/// A place for a session. Dropping it makes room.
+pub(super) struct Place {
+    share: Share,
+    places: Places,
+    /// Cancelled when the token is none any more that the session begins with.
+    revoked: Option<CancellationToken>,
+}
+
+impl Place {
+    /// The place of a session that ends with a token.
+    #[must_use]
+    pub(super) fn until(mut self, revoked: Option<CancellationToken>) -> Place {
+        self.revoked = revoked;
+        self
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = lock(&self.places);
+        if let Some(count) = places.get_mut(&self.share) {
+            *count -= 1;
+            if *count == 0 {
+                places.remove(&self.share);
+            }
+        }
+    }
+}
+
+/// What a request does with a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It calls something.
+    Call,
+    /// It waits for notifications, or ends the session.
+    Stream,
+}
+
+/// A session in use. Dropping it begins its idle time.
+pub(super) struct InUse {
+    id: SessionId,
+    purpose: Use,
+    sessions: Arc<Sessions>,
+}
+
+impl InUse {
+    /// Cancelled when the session is over, or nobody came back to it.
+    pub(super) fn given_up(&self) -> CancellationToken {
+        let owned = self.sessions.owned();
+        owned
+            .get(&self.id)
+            .map_or_else(CancellationToken::new, |owned| owned.given_up.clone())
+    }
+
+    /// Notes that the answer did not leave whole: its client may be gone.
+    pub(super) fn broke_off(&self) {
+        if self.purpose == Use::Call && tokio::runtime::Handle::try_current().is_ok() {
+            let (sessions, id) = (Arc::clone(&self.sessions), self.id.clone());
+            tokio::spawn(async move { sessions.await_comeback(&id, COMEBACK_TIMEOUT).await });
+        }
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        if let Some(owned) = self.sessions.owned().get_mut(&self.id) {
+            *owned.users(self.purpose) -= 1;
+            owned.last_used = Instant::now();
+        }
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(most: usize, idle: Duration) -> Sessions {
+        let mut local = LocalSessionManager::default();
+        // What counts as idle is decided here, where calls that take long are known.
+        local.session_config.keep_alive = None;
+        Sessions {
+            local,
+            owned: Mutex::default(),
+            bounds: ArcSwap::from_pointee(Bounds { most, idle }),
+            places: Places::default(),
+        }
+    }
+
+    /// How many there may be from now on, and for how long without requests. Those that are there stay.
+    pub(super) fn bound(&self, most: usize, idle: Duration) {
+        self.bounds.store(Arc::new(Bounds { most, idle }));
+    }
+
+    /// The number there is.
+    pub(super) fn count(&self) -> usize {
+        self.owned().len()
+    }
+
+    /// A place for one more session. If there is none, a session ends of the share that has the most, unless that has
+    /// hardly more than this one.
+    pub(super) async fn place(&self, share: &Share) -> Option<Place> {
+        // Whoever comes at the same time may take the place that was made.
+        for _ in 0..ATTEMPTS {
+            let holder = match self.take(share) {
+                Ok(place) => return Some(place),
+                Err(holder) => holder?,
+            };
+            let id = self.dispensable(&holder)?;
+            tracing::debug!(session = &*id, %holder, "a session ends to make room for another identity");
+            if let Err(err) = self.close(&id).await {
+                tracing::debug!(%err, "a session that was to make room was over already");
+            }
+        }
+        None
+    }
+
+    /// Takes a place, or says who has most, if that is so many that one of them is due to this share.
+    fn take(&self, share: &Share) -> Result<Place, Option<Share>> {
+        let mut places = lock(&self.places);
+        if places.values().sum::<usize>() >= self.bounds.load().most {
+            let own = places.get(share).copied().unwrap_or_default();
+            let most = places.iter().max_by_key(|(_, count)| **count);
+            let holder = most.filter(|(_, count)| **count >= own + 2);
+            return Err(holder.map(|(holder, _)| holder.clone()));
+        }
+        *places.entry(share.clone()).or_default() += 1;
+        Ok(Place {
+            share: share.clone(),
+            places: Arc::clone(&self.places),
+            revoked: None,
+        })
+    }
+
+    /// The session of a share that is missed least: idle for longest, or else one that only waits. One that works goes
+    /// only if its share has more than it would have if all had the same.
+    fn dispensable(&self, holder: &Share) -> Option<SessionId> {
+        let (count, shares) = {
+            let places = lock(&self.places);
+            (places.get(holder).copied().unwrap_or_default(), places.len() + 1)
+        };
+        let has_more = count * shares > self.bounds.load().most;
+        let owned = self.owned();
+        let theirs = owned.iter().filter(|(_, owned)| {
+            let place = owned.place.as_ref().filter(|place| place.share == *holder);
+            place.is_some() && (owned.calls == 0 || has_more)
+        });
+        theirs
+            .min_by_key(|(_, owned)| (owned.calls > 0, owned.streams > 0, owned.last_used))
+            .map(|(id, _)| id.clone())
+    }
+
+    /// Serves a request as its sender's. `place` is for the session that it begins.
+    pub(super) async fn serving<T>(
+        identity: Option<Identity>,
+        place: Option<Place>,
+        request: impl Future<Output = T>,
+    ) -> T {
+        let place = Mutex::new(place);
+        REQUEST.scope(Requester { identity, place }, request).await
+    }
+
+    /// Marks a session as used, if it is its sender's.
+    pub(super) fn use_by(
+        self: &Arc<Self>,
+        id: &str,
+        identity: Option<&Identity>,
+        purpose: Use,
+    ) -> Option<InUse> {
+        let id: SessionId = id.into();
+        let mut map = self.owned();
+        let owned = map
+            .get_mut(&id)
+            .filter(|owned| owned.owner.as_ref() == identity)?;
+        *owned.users(purpose) += 1;
+        Some(InUse {
+            id,
+            purpose,
+            sessions: Arc::clone(self),
+        })
+    }
+
+    /// Ends the sessions that nobody used for long. Returns when the next may be due.
+    pub(super) async fn end_idle(&self) -> Duration {
+        let now = Instant::now();
+        let longest = self.bounds.load().idle;
+        let idle = |owned: &Owned| owned.is_idle() && now.duration_since(owned.last_used) >= longest;
+        let ended: Vec<SessionId> = {
+            let owned = self.owned();
+            let ended = owned.iter().filter(|(_, owned)| idle(owned));
+            ended.map(|(id, _)| id.clone()).collect()
+        };
+        for id in ended {
+            tracing::debug!(session = &*id, "an idle session ends");
+            if let Err(err) = self.close(&id).await {
+                tracing::debug!(%err, "an idle session was over already");
+            }
+        }
+        (longest / 4).clamp(Duration::from_millis(100), Duration::from_secs(15))
+    }
+
+    /// Ends the sessions whose token is none any more.
+    pub(super) async fn end_revoked(&self) {
+        let is_revoked = |owned: &Owned| {
+            let revoked = owned.place.as_ref().and_then(|place| place.revoked.as_ref());
+            revoked.is_some_and(CancellationToken::is_cancelled)
+        };
+        let ended: Vec<SessionId> = {
+            let owned = self.owned();
+            let ended = owned.iter().filter(|(_, owned)| is_revoked(owned));
+            ended.map(|(id, _)| id.clone()).collect()
+        };
+        for id in ended {
+            tracing::info!(session = &*id, "a session ends because its token is gone");
+            if let Err(err) = self.close(&id).await {
+                tracing::debug!(%err, "a session whose token is gone was over already");
+            }
+        }
+    }
+
+    /// Gives up the calls of a session that nobody uses for so long. The session itself stays.
+    async fn await_comeback(&self, id: &SessionId, timeout: Duration) {
+        tokio::time::sleep(timeout).await;
+        if let Some(owned) = self.owned().get_mut(id)
+            && owned.is_idle()
+            && owned.last_used.elapsed() >= timeout
+        {
+            tracing::debug!(
+                session = &**id,
+                "nobody came back to a session; its calls are given up"
+            );
+            std::mem::take(&mut owned.given_up).cancel();
+        }
+    }
+
+    async fn close(&self, id: &SessionId) -> Result<(), LocalSessionManagerError> {
+        self.owned().remove(id);
+        self.local.close_session(id).await
+    }
+
+    /// Whether a session exists for who asks.
+    fn exists(&self, id: &SessionId) -> bool {
+        self.owned().get(id).is_some_and(|owned| {
+            REQUEST
+                .try_with(|request| request.identity == owned.owner)
+                .unwrap_or(true)
+        })
+    }
+
+    fn owned(&self) -> MutexGuard<'_, HashMap<SessionId, Owned>> {
+        lock(&self.owned)
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = LocalSessionManagerError;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        let (id, transport) = self.local.create_session().await?;
+        let taken = REQUEST.try_with(|request| (request.identity.clone(), lock(&request.place).take()));
+        let (owner, place) = taken.unwrap_or_default();
+        let owned = Owned {
+            owner,
+            calls: 0,
+            streams: 0,
+            last_used: Instant::now(),
+            place,
+            given_up: CancellationToken::new(),
+        };
+        self.owned().insert(id.clone(), owned);
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.local.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        Ok(self.exists(id) && self.local.has_session(id).await?)
+    }
+
+    /// Ends a session. Somebody else's is as good as none.
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        if !self.exists(id) {
+            return Ok(());
+        }
+        self.close(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.local.create_stream(id, message).await
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        self.local.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.local.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.local.resume(id, last_event_id).await
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Begins a session of somebody, if there is a place.
+    async fn begin(sessions: &Sessions, name: &str) -> Option<SessionId> {
+        let place = sessions.place(&Share::named(name)).await?;
+        let begun = Sessions::serving(None, Some(place), sessions.create_session()).await;
+        let (id, transport) = begun.unwrap();
+        drop(transport);
+        Some(id)
+    }
+
+    #[tokio::test]
+    async fn calls_that_a_client_left_behind_are_given_up_unless_it_comes_back() {
+        let sessions = Arc::new(Sessions::new(2, Duration::from_secs(60)));
+        let id = begin(&sessions, "a").await.unwrap();
+        let call = sessions.use_by(&id, None, Use::Call).unwrap();
+        let given_up = call.given_up();
+        drop(call);
+        let listens = sessions.use_by(&id, None, Use::Stream).unwrap();
+        sessions.await_comeback(&id, Duration::ZERO).await;
+        assert!(!given_up.is_cancelled(), "it listens still");
+        drop(listens);
+        sessions.await_comeback(&id, Duration::ZERO).await;
+        assert!(given_up.is_cancelled(), "nobody is there");
+        let next = sessions.use_by(&id, None, Use::Call).unwrap().given_up();
+        assert!(!next.is_cancelled(), "who comes later begins anew");
+        sessions.close_session(&id).await.unwrap();
+        assert!(next.is_cancelled(), "the session is over");
+    }
+
+    fn counts(sessions: &Sessions) -> [usize; 3] {
+        let places = lock(&sessions.places);
+        ["a", "b", "c"].map(|name| places.get(&Share::named(name)).copied().unwrap_or_default())
+    }
+
+    #[tokio::test]
+    async fn a_newcomer_gets_a_place_of_the_one_that_has_most() {
+        let sessions = Arc::new(Sessions::new(6, Duration::from_secs(60)));
+        for _ in 0..6 {
+            assert!(begin(&sessions, "a").await.is_some());
+        }
+        assert!(
+            begin(&sessions, "a").await.is_none(),
+            "nobody makes room for itself"
+        );
+        for _ in 0..9 {
+            begin(&sessions, "b").await;
+            begin(&sessions, "a").await;
+        }
+        assert_eq!(
+            counts(&sessions),
+            [3, 3, 0],
+            "they come to have the same, and stay so"
+        );
+        assert!(begin(&sessions, "c").await.is_some());
+        assert!(begin(&sessions, "c").await.is_some());
+        assert!(begin(&sessions, "c").await.is_none());
+        assert_eq!(counts(&sessions), [2, 2, 2]);
+        assert_eq!(sessions.owned().len(), 6);
+    }
+
+    #[tokio::test]
+    async fn an_identity_with_one_session_is_pushed_out_by_nobody() {
+        let sessions = Arc::new(Sessions::new(4, Duration::from_secs(60)));
+        let his = begin(&sessions, "b").await.unwrap();
+        for _ in 0..3 {
+            assert!(begin(&sessions, "a").await.is_some());
+        }
+        // His was idle for longest, and hers are more: only those make room.
+        for name in ["a", "c", "a", "d", "a", "e", "a", "c"] {
+            begin(&sessions, name).await;
+            assert!(sessions.owned().contains_key(&his), "{name}");
+        }
+        assert_eq!(counts(&sessions), [1, 1, 1], "one each, and one of d");
+    }
+
+    #[tokio::test]
+    async fn the_session_that_was_idle_for_longest_goes_and_one_that_works_stays() {
+        let sessions = Arc::new(Sessions::new(3, Duration::from_secs(60)));
+        let works = begin(&sessions, "a").await.unwrap();
+        let listens = begin(&sessions, "a").await.unwrap();
+        let idle = begin(&sessions, "a").await.unwrap();
+        let _call = sessions.use_by(&works, None, Use::Call).unwrap();
+        let _stream = sessions.use_by(&listens, None, Use::Stream).unwrap();
+        let left = |sessions: &Sessions| {
+            let owned = sessions.owned();
+            [&works, &listens, &idle].map(|id| owned.contains_key(id))
+        };
+        assert!(begin(&sessions, "b").await.is_some());
+        assert_eq!(left(&sessions), [true, true, false]);
+        assert!(begin(&sessions, "c").await.is_some());
+        assert_eq!(left(&sessions), [true, false, false]);
+        assert!(begin(&sessions, "d").await.is_none());
+        assert_eq!(left(&sessions), [true, false, false]);
+    }
+
+    #[tokio::test]
+    async fn sessions_that_all_work_are_no_way_to_keep_others_out() {
+        let sessions = Arc::new(Sessions::new(4, Duration::from_secs(60)));
+        let mut calls = Vec::new();
+        for _ in 0..4 {
+            let id = begin(&sessions, "a").await.unwrap();
+            calls.push(sessions.use_by(&id, None, Use::Call).unwrap());
+        }
+        assert!(begin(&sessions, "b").await.is_some());
+        assert!(begin(&sessions, "b").await.is_some());
+        assert_eq!(counts(&sessions), [2, 2, 0]);
+    }
+}

@@ -1,0 +1,40 @@
+//! MCP: the gate as a server over stdio and HTTP.
+
+mod asking;
+pub mod auth;
+mod brief;
+mod errand;
+mod handler;
+pub mod http;
+mod lines;
+mod listing;
+mod listings;
+mod logs;
+mod opening;
+mod questions;
+mod replies;
+mod resources;
+mod seen;
+mod stdio;
+mod subscriptions;
+pub mod wire;
+
+pub use handler::Handler;
+pub use http::{HttpError, Serving, serve as serve_http};
+pub use listing::{Listing, Schemas};
+pub use listings::Listings;
+pub use stdio::serve as serve_stdio;
+
+/// Resolves when the process is asked to stop. Signals are noticed from this call on, and not only once the future is
+/// polled.
+fn stop_signals() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,232 @@
+//! Tools as clients see them, made once.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rmcp::model::{Prompt, PromptArgument, Tool, ToolAnnotations};
+use serde_json::Value;
+use tollgate_components::packs::{Catalog, ToolSpec};
+use tollgate_core::effect::Effect;
+use tollgate_gate::core_tools::RELAY;
+
+use super::brief;
+
+/// Tools of one page.
+const PAGE: usize = 50;
+/// Longest instructions, in bytes: clients show them to the model in every session.
+const MAX_INSTRUCTIONS: usize = 1_600;
+
+/// The detail of schemas in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schemas {
+    /// In short: names, types, and what those do not tell.
+    Brief,
+    /// As packs wrote them.
+    Whole,
+}
+
+/// The listed tools, by name, and what a client is told at the start.
+#[derive(PartialEq)]
+pub struct Listing {
+    tools: Vec<Tool>,
+    prompts: Vec<Prompt>,
+    instructions: String,
+}
+
+/// A cursor that this listing did not give.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownCursor;
+
+impl Listing {
+    /// What a catalog lists.
+    pub fn new(catalog: &Catalog, schemas: Schemas) -> Listing {
+        Listing {
+            tools: catalog
+                .listed()
+                .map(|tool| match tool.spec.name.as_str() {
+                    RELAY => relay_definition(&tool.spec, catalog, schemas),
+                    _ => definition(&tool.spec, schemas),
+                })
+                .collect(),
+            prompts: catalog
+                .prompts()
+                .map(|prompt| prompt_definition(&prompt.spec))
+                .collect(),
+            instructions: instructions(catalog),
+        }
+    }
+
+    /// All listed tools.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// All prompts.
+    pub fn prompts(&self) -> &[Prompt] {
+        &self.prompts
+    }
+
+    /// What a client is told at the start.
+    pub fn instructions(&self) -> &str {
+        &self.instructions
+    }
+
+    /// A page after a cursor, and the cursor of the next.
+    pub fn page(&self, cursor: Option<&str>) -> Result<(Vec<Tool>, Option<String>), UnknownCursor> {
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let last = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| UnknownCursor)?;
+                let at = self.tools.iter().position(|tool| tool.name.as_bytes() == last);
+                at.ok_or(UnknownCursor)? + 1
+            }
+        };
+        let rest = &self.tools[start..];
+        let page = &rest[..rest.len().min(PAGE)];
+        let next = (rest.len() > PAGE)
+            .then(|| {
+                page.last()
+                    .map(|tool| URL_SAFE_NO_PAD.encode(tool.name.as_bytes()))
+            })
+            .flatten();
+        Ok((page.to_vec(), next))
+    }
+}
+
+/// A tool's definition on the wire.
+fn definition(spec: &ToolSpec, schemas: Schemas) -> Tool {
+    let (input, output) = match schemas {
+        Schemas::Brief => (
+            brief::input(&spec.name, &spec.input_schema),
+            brief::output(&spec.output_schema),
+        ),
+        Schemas::Whole => (spec.input_schema.clone(), spec.output_schema.clone()),
+    };
+    let annotations = ToolAnnotations::from_raw(
+        None,
+        Some(spec.effect == Effect::Read),
+        Some(spec.destructive),
+        Some(spec.idempotent),
+        Some(spec.open_world),
+    );
+    Tool::new(spec.name.clone(), spec.description.clone(), Arc::new(input))
+        .with_title(spec.title.clone())
+        .with_raw_output_schema(Arc::new(output))
+        .with_annotations(annotations)
+}
+
+/// The definition of the tool that calls others: it may do whatever one of them may.
+fn relay_definition(spec: &ToolSpec, catalog: &Catalog, schemas: Schemas) -> Tool {
+    let any = |may: fn(&ToolSpec) -> bool| catalog.all().any(|tool| may(&tool.spec));
+    let annotations = ToolAnnotations::from_raw(
+        None,
+        Some(!any(|spec| spec.effect != Effect::Read)),
+        Some(any(|spec| spec.destructive)),
+        Some(!any(|spec| !spec.idempotent)),
+        Some(any(|spec| spec.open_world)),
+    );
+    definition(spec, schemas).with_annotations(annotations)
+}
+
+/// A prompt's definition on the wire.
+fn prompt_definition(spec: &ToolSpec) -> Prompt {
+    let required = spec.input_schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+    let properties = spec.input_schema.get("properties").and_then(Value::as_object);
+    let arguments = properties.into_iter().flatten().map(|(name, property)| {
+        let description = property.get("description").and_then(Value::as_str);
+        PromptArgument::new(name)
+            .with_description(description.unwrap_or_default())
+            .with_required(is_required(name))
+    });
+    Prompt::new(&spec.name, Some(&spec.description), Some(arguments.collect())).with_title(&spec.title)
+}
+
+/// What matters in every call, and of each pack as much as there is room for.
+fn instructions(catalog: &Catalog) -> String {
+    let mut text = String::from(
+        "Each call is one transaction with a row in a ledger. A refusal is a result with an `error`: `blockers` lists every \
+         reason at once, `next_call` can be called as it is, and nothing was changed. An envelope bounds work: \
+         envelope_open sets limits for mutations, test runs and time, your calls count in it until envelope_close, and \
+         when it closes by itself, stop and report.",
+    );
+    let has_envelopes = catalog.find("envelope_open").is_some();
+    if !has_envelopes {
+        text.truncate(text.find(" An envelope").unwrap_or(text.len()));
+    }
+    let unlisted = catalog.all().count() - catalog.listed().count();
+    if unlisted > 0 {
+        text.push_str(&format!(
+            " {unlisted} more tools are not listed: tool_search finds them and has each pack's guide (`pack`), tool_describe \
+             shows arguments, tool_call calls them and takes a `next_call` as it is."
+        ));
+    }
+    let guides: Vec<(&str, &str)> = catalog
+        .packs()
+        .iter()
+        .map(|pack| (pack.manifest.name.as_str(), pack.manifest.instructions.trim()))
+        .filter(|(_, guide)| !guide.is_empty())
+        .collect();
+    let mut left = MAX_INSTRUCTIONS.saturating_sub(text.len());
+    for (place, (name, guide)) in guides.iter().enumerate() {
+        // What one pack does not need, the next ones have.
+        let share = left / (guides.len() - place);
+        let head = format!("\n\n{name}: ");
+        let guide = sentences(guide, share.saturating_sub(head.len()));
+        if !guide.is_empty() {
+            text.push_str(&head);
+            text.push_str(guide);
+            left = left.saturating_sub(head.len() + guide.len());
+        }
+    }
+    text
+}
+
+/// As many whole sentences as have room.
+fn sentences(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let cut = tollgate_core::text::cut(text, bytes);
+    let end = [". ", ".\n", "; "].iter().filter_map(|end| cut.rfind(end)).max();
+    end.map_or("", |end| cut[..=end].trim_end_matches([';', ' ']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guide_ends_with_a_sentence() {
+        let guide = "First this. Then that; and more. The end.";
+        assert_eq!(sentences(guide, 100), guide);
+        assert_eq!(sentences(guide, 35), "First this. Then that; and more.");
+        assert_eq!(sentences(guide, 30), "First this. Then that");
+        assert_eq!(sentences(guide, 5), "");
+    }
+
+    #[test]
+    fn pages_follow_each_other_without_gap_or_repeat() {
+        let tools: Vec<Tool> = (0..120)
+            .map(|number| Tool::new(format!("tool_{number:03}"), "A tool", Arc::default()))
+            .collect();
+        let listing = Listing {
+            tools: tools.clone(),
+            prompts: Vec::new(),
+            instructions: String::new(),
+        };
+        let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let (page, next) = listing.page(cursor.as_deref()).unwrap();
+            seen.extend(page);
+            pages += 1;
+            match next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!((seen, pages), (tools, 3));
+        assert_eq!(listing.page(Some("nonsense")), Err(UnknownCursor));
+    }
+}

@@ -1,0 +1,51 @@
+//! The start of a session over two pipes: messages that come before it, and answers that say what to send first.
+
+use rmcp::RoleServer;
+use rmcp::model::{ClientRequest, ErrorCode, ErrorData, GetMeta as _, JsonRpcMessage, ProtocolVersion};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+
+/// Keys by which a request says of itself what a session would say for it.
+const OWN_KEYS: &str = "io.modelcontextprotocol/";
+
+/// A message of a client that has not begun a session.
+pub(super) enum Opening {
+    /// Begins the session, or needs none.
+    Begins,
+    /// May come before.
+    Before,
+    /// Answers nothing and tells nothing yet.
+    Ignored,
+    /// Needs a session.
+    Refused(Box<TxJsonRpcMessage<RoleServer>>),
+}
+
+impl Opening {
+    pub(super) fn of(message: &RxJsonRpcMessage<RoleServer>) -> Opening {
+        let JsonRpcMessage::Request(sent) = message else {
+            return Opening::Ignored;
+        };
+        let refused = |code, text: String| {
+            let refusal = ErrorData::new(code, text, None);
+            Opening::Refused(Box::new(JsonRpcMessage::error(refusal, Some(sent.id.clone()))))
+        };
+        let meta = sent.request.get_meta();
+        match &sent.request {
+            ClientRequest::InitializeRequest(_) => Opening::Begins,
+            ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => Opening::Before,
+            ClientRequest::CustomRequest(request) if request.method == "initialize" => refused(
+                ErrorCode::INVALID_PARAMS,
+                "initialize needs params with protocolVersion, capabilities, and clientInfo with name and version"
+                    .to_owned(),
+            ),
+            _ if meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty() => Opening::Begins,
+            _ if meta.keys().any(|key| key.starts_with(OWN_KEYS)) => Opening::Before,
+            request => refused(
+                ErrorCode::INVALID_REQUEST,
+                format!(
+                    "send initialize first; {} needs a session, and none has begun",
+                    tollgate_core::text::clean(tollgate_core::text::cut(request.method(), 100))
+                ),
+            ),
+        }
+    }
+}

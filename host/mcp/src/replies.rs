@@ -1,0 +1,137 @@
+//! Outcomes of the gate as MCP's results.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use rmcp::model::{
+    CallToolResult, ContentBlock, ErrorData, GetPromptResponse, GetPromptResult, MetaObject, PromptMessage,
+    ResourceContents, Role,
+};
+use serde_json::{Value, json};
+use tollgate_gate::{Outcome, Reply};
+use tollgate_sdk::{Content, ToolError};
+
+use super::handler::Structured;
+
+/// Longest text of a result, in bytes. The structured result beside it is whole.
+const MAX_TEXT: usize = 40 << 10;
+
+/// The result of a tool.
+pub(super) fn result(outcome: Outcome, structured: Structured) -> CallToolResult {
+    let meta = meta(&outcome);
+    let mut result = match outcome.result {
+        Ok(reply) => success(reply, structured),
+        Err(err) => failure(&err),
+    };
+    result.meta = Some(meta);
+    result
+}
+
+/// What a prompt says. MCP has no place for a refusal in the result of a prompt, so that it becomes an
+/// error of the protocol, with everything a tool's refusal has.
+pub(super) fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
+    let meta = meta(&outcome);
+    match outcome.result {
+        Ok(reply) => {
+            let text = ContentBlock::text(reply.text.unwrap_or(reply.json));
+            let blocks = reply.content.iter().map(block).chain([text]);
+            let messages = blocks.map(|block| PromptMessage::new(Role::User, block));
+            let mut result = GetPromptResult::new(messages.collect());
+            result.meta = Some(meta);
+            Ok(result.into())
+        }
+        Err(err) => Err(ErrorData::invalid_params(
+            err.to_string(),
+            Some(json!({ "error": err })),
+        )),
+    }
+}
+
+/// What every reply says beside its result: which operation it was, what is left, what it repeated.
+pub(super) fn meta(outcome: &Outcome) -> MetaObject {
+    let mut meta = MetaObject::new();
+    let mut add = |key: &str, value: Value| meta.0.insert(format!("tollgate/{key}"), value);
+    add("op_id", outcome.op_id.as_str().into());
+    add(
+        "duration_ms",
+        u64::try_from(outcome.duration.as_millis())
+            .unwrap_or(u64::MAX)
+            .into(),
+    );
+    if let Some(envelope) = &outcome.envelope_id {
+        add("envelope_id", envelope.as_str().into());
+    }
+    if let Some(standing) = &outcome.standing {
+        let counter = |used: i64, limit: Option<i64>| match limit {
+            Some(limit) => json!({"used": used, "limit": limit, "left": (limit - used).max(0)}),
+            None => json!({"used": used}),
+        };
+        let mut budget = json!({
+            "mutations": counter(standing.mutations, standing.limits.max_mutations),
+            "test_runs": counter(standing.test_runs, standing.limits.max_test_runs),
+        });
+        for (name, named) in &outcome.budgets {
+            budget[name.as_str()] = json!({"used": named.used, "limit": named.limit, "left": named.left()});
+        }
+        add("budget", budget);
+    }
+    if let Some(mutation) = &outcome.mutation {
+        let mut note = json!({"fingerprint": mutation.fingerprint, "changed": mutation.changed});
+        match mutation.repeated {
+            Some(1) => note["no_op"] = true.into(),
+            Some(period) => note["oscillation"] = json!({"period": period}),
+            None => {}
+        }
+        add("mutation", note);
+    }
+    if !outcome.stale.is_empty() {
+        add("stale", json!({ "reasons": outcome.stale }));
+    }
+    if let Some(why) = &outcome.not_kept {
+        add("not_kept", json!({ "error": why }));
+    }
+    meta
+}
+
+fn success(reply: Reply, structured: Structured) -> CallToolResult {
+    let structured = match structured {
+        Structured::Json => Value::Object(reply.structured()),
+        Structured::Text => Value::String(reply.json.clone()),
+    };
+    let text = reply.text.unwrap_or(reply.json);
+    let text = ContentBlock::text(shortened(text));
+    let blocks = std::iter::once(text).chain(reply.content.iter().map(block));
+    let mut result = CallToolResult::success(blocks.collect());
+    result.structured_content = Some(structured);
+    result
+}
+
+/// A piece of content on the wire.
+fn block(content: &Content) -> ContentBlock {
+    match content {
+        Content::Text(text) => ContentBlock::text(shortened(text.clone())),
+        Content::Image(media) => ContentBlock::image(BASE64_STANDARD.encode(&media.data), &media.mime_type),
+        Content::Audio(media) => ContentBlock::audio(BASE64_STANDARD.encode(&media.data), &media.mime_type),
+        Content::Resource { uri, mime_type, text } => {
+            ContentBlock::resource(ResourceContents::text(text, uri).with_mime_type(mime_type))
+        }
+    }
+}
+
+fn failure(err: &ToolError) -> CallToolResult {
+    let body = json!({ "error": err });
+    let mut result = CallToolResult::error(vec![ContentBlock::text(shortened(body.to_string()))]);
+    result.structured_content = Some(body);
+    result
+}
+
+fn shortened(text: String) -> String {
+    if text.len() <= MAX_TEXT {
+        return text;
+    }
+    let mark = format!(
+        "\n[cut: {} of {} bytes; the structured result is whole]",
+        MAX_TEXT,
+        text.len()
+    );
+    format!("{}{mark}", tollgate_core::text::cut(&text, MAX_TEXT - mark.len()))
+}

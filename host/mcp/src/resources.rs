@@ -1,0 +1,244 @@
+//! Resources: what tools that read reply, under addresses, and completion of what stands in them.
+//!
+//! Reading one is a call of its tool through the gate, so that whatever holds for the tool holds for it.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CompleteRequestParams, CompletionInfo, ErrorData, InputResponses, ReadResourceResponse,
+    ReadResourceResult, Reference, Resource as Listed, ResourceContents, ResourceTemplate,
+};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value, json};
+use tollgate_components::packs::{Catalog, Resource, ValueSource, Values};
+use tollgate_gate::Reply;
+use tollgate_sdk::ToolError;
+
+use super::errand::{Errand, Kind, Turn};
+use super::handler::Handler;
+
+/// Most resources of one kind that are listed.
+const LISTED: usize = 20;
+/// Longest text of a question, in bytes.
+const MAX_VALUE: usize = 200;
+
+/// The templates of a catalog. What has no variable is listed as it is.
+pub(super) fn templates(catalog: &Catalog) -> Vec<ResourceTemplate> {
+    let with_names = catalog
+        .resources()
+        .iter()
+        .filter(|resource| resource.template().contains('{'));
+    let templates = with_names.map(|resource| {
+        let template = ResourceTemplate::new(resource.template(), &resource.name)
+            .with_title(&resource.title)
+            .with_description(&resource.description);
+        match &resource.mime_type {
+            Some(kind) => template.with_mime_type(kind),
+            None => template,
+        }
+    });
+    templates.collect()
+}
+
+impl Handler {
+    /// The latest of each kind that is listed.
+    pub(super) async fn resources(&self, context: &RequestContext<RoleServer>) -> Vec<Listed> {
+        self.gate.introduced().await;
+        let catalog = self.gate.catalog();
+        let mut all = Vec::new();
+        for resource in catalog.resources().iter().filter(|resource| resource.listed) {
+            let variables: Vec<&str> = resource.variables().collect();
+            match variables.as_slice() {
+                [] => all.push(listed(resource, "")),
+                [variable] => {
+                    let values = self.values(context, &resource.pack, variable).await;
+                    let latest = values.iter().take(LISTED);
+                    all.extend(latest.map(|value| listed(resource, value)));
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// What is at an address.
+    pub(super) async fn resource(
+        &self,
+        address: &str,
+        context: &RequestContext<RoleServer>,
+        answered: (Option<InputResponses>, Option<String>),
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.gate.introduced().await;
+        let catalog = self.gate.catalog();
+        let found = catalog
+            .resources()
+            .iter()
+            .find_map(|resource| Some((resource, resource.arguments(address)?)));
+        let Some((resource, arguments)) = found else {
+            return Err(nothing_at(address));
+        };
+        let errand = Errand {
+            kind: Kind::Tool,
+            name: &resource.tool,
+            arguments: arguments.clone(),
+        };
+        let outcome = match self.do_errand(context, errand, answered).await? {
+            Turn::Done(outcome) => outcome,
+            Turn::Required(required) => return Ok(required.into()),
+        };
+        let reply = outcome.result.map_err(|refusal| refused(&refusal, address))?;
+        let contents = contents(resource, &arguments, address, reply);
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    /// What could stand in an argument of a prompt or of an address.
+    pub(super) async fn completion(
+        &self,
+        request: &CompleteRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CompletionInfo, ErrorData> {
+        self.gate.introduced().await;
+        let catalog = self.gate.catalog();
+        let pack = match &request.r#ref {
+            Reference::Prompt(prompt) => catalog
+                .find_prompt(&prompt.name)
+                .map(|prompt| prompt.pack_name().to_owned()),
+            Reference::Resource(reference) => catalog
+                .resources()
+                .iter()
+                .find(|resource| resource.template() == reference.uri)
+                .map(|resource| resource.pack.clone()),
+            _ => None,
+        };
+        let Some(pack) = pack else {
+            return Err(ErrorData::invalid_params(
+                "there is no such prompt or template",
+                None,
+            ));
+        };
+        let typed = tollgate_core::text::cut(&request.argument.value, MAX_VALUE).to_lowercase();
+        let mut values = self.values(context, &pack, &request.argument.name).await;
+        values.retain(|value| value.to_lowercase().contains(&typed));
+        // What begins like this is likelier meant than what merely contains it.
+        values.sort_by_key(|value| !value.to_lowercase().starts_with(&typed));
+        let total = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        let has_more = values.len() > CompletionInfo::MAX_VALUES;
+        values.truncate(CompletionInfo::MAX_VALUES);
+        CompletionInfo::with_pagination(values, Some(total), has_more)
+            .map_err(|err| ErrorData::internal_error(err, None))
+    }
+
+    /// What can stand in an argument of a pack's tools, the latest first.
+    async fn values(&self, context: &RequestContext<RoleServer>, pack: &str, argument: &str) -> Vec<String> {
+        match self.gate.catalog().values(pack, argument) {
+            None => Vec::new(),
+            Some(Values::Words(words)) => words.clone(),
+            Some(Values::Listed(source)) => {
+                let reply = self
+                    .look_up(context, pack, &source.tool, source.arguments.clone())
+                    .await;
+                // Nothing to offer is no failure of what the user is about.
+                reply.map_or_else(Vec::new, |reply| listed_values(&reply.structured(), source))
+            }
+        }
+    }
+}
+
+/// What who asks for an address is told that nothing has.
+pub(super) fn nothing_at(address: &str) -> ErrorData {
+    let shown = tollgate_core::text::clean(tollgate_core::text::cut(address, MAX_VALUE));
+    let why = format!("there is nothing at {shown}; see the resource templates");
+    ErrorData::resource_not_found(why, Some(json!({ "uri": address })))
+}
+
+/// The values in a reply, each once.
+fn listed_values(reply: &Map<String, Value>, source: &ValueSource) -> Vec<String> {
+    let items = reply.get(&source.items).and_then(Value::as_array);
+    let mut values: Vec<String> = Vec::new();
+    for item in items.into_iter().flatten() {
+        let of_item = match item.get(&source.value) {
+            Some(Value::Array(several)) => several.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
+        };
+        for value in of_item.iter().filter_map(Value::as_str) {
+            // What nobody sees all of is nothing to choose.
+            if !tollgate_core::text::hides(value) && !values.iter().any(|known| known == value) {
+                values.push(value.to_owned());
+            }
+        }
+    }
+    values
+}
+
+fn listed(resource: &Resource, value: &str) -> Listed {
+    let (name, title) = if value.is_empty() {
+        (resource.name.clone(), resource.title.clone())
+    } else {
+        let value = tollgate_core::text::clean(value);
+        let title = format!("{}: {value}", resource.title);
+        (value, title)
+    };
+    let listed = Listed::new(resource.address(value), name)
+        .with_title(title)
+        .with_description(&resource.description);
+    match &resource.mime_type {
+        Some(kind) => listed.with_mime_type(kind),
+        None => listed,
+    }
+}
+
+/// A reply as content, with the address of what follows it, if anything does.
+fn contents(
+    resource: &Resource,
+    asked: &Map<String, Value>,
+    address: &str,
+    reply: Reply,
+) -> ResourceContents {
+    let structured = reply.structured();
+    let is_base64 = structured.get("encoding").and_then(Value::as_str) == Some("base64");
+    let member = resource
+        .content
+        .as_ref()
+        .and_then(|name| structured.get(name))
+        .and_then(Value::as_str);
+    let contents = match (member, &resource.mime_type) {
+        (Some(bytes), _) if is_base64 => {
+            let kind = resource
+                .mime_type
+                .as_deref()
+                .unwrap_or("application/octet-stream");
+            ResourceContents::blob(bytes, address).with_mime_type(kind)
+        }
+        (Some(text), kind) => {
+            ResourceContents::text(text, address).with_mime_type(kind.as_deref().unwrap_or("text/plain"))
+        }
+        (None, Some(kind)) if kind != "application/json" => {
+            ResourceContents::text(reply.text.unwrap_or(reply.json), address).with_mime_type(kind)
+        }
+        (None, _) => ResourceContents::text(reply.json, address).with_mime_type("application/json"),
+    };
+    let next = structured.iter().find_map(|(name, value)| {
+        let name = name.strip_prefix("next_")?;
+        resource.continued(asked, name, value)
+    });
+    match next {
+        Some(next) => {
+            let meta = Map::from_iter([("tollgate/next_uri".to_owned(), json!(next))]);
+            contents.with_meta(rmcp::model::MetaObject(meta))
+        }
+        None => contents,
+    }
+}
+
+/// A refusal. Results of reads have no place for one.
+fn refused(refusal: &ToolError, address: &str) -> ErrorData {
+    let data = Some(json!({ "error": refusal, "uri": address }));
+    let code = refusal.code.as_str();
+    let is_missing =
+        code.starts_with("UNKNOWN_") || code.ends_with("_NOT_FOUND") || code.ends_with("_EXPIRED");
+    if is_missing {
+        ErrorData::resource_not_found(refusal.to_string(), data)
+    } else {
+        ErrorData::invalid_params(refusal.to_string(), data)
+    }
+}

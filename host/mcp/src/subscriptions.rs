@@ -1,0 +1,179 @@
+//! Word of resources that may have changed, to clients that subscribed to them.
+//!
+//! A resource is the reply of a tool that reads. It may have changed when a call of its pack that writes or runs went
+//! well, and those of the host itself when any did. What other processes on the data directory do is not noticed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
+use rmcp::service::{Peer, SubscriptionContext};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tollgate_gate::Gate;
+use tollgate_gate::core_tools::PACK as CORE;
+
+use super::resources;
+
+/// Most addresses of one client.
+pub(super) const MAX_ADDRESSES: usize = 100;
+/// How long more changes are waited for before a client hears of them.
+const PACE: Duration = Duration::from_millis(250);
+
+/// What a session subscribed to, and who tells it.
+#[derive(Default)]
+pub(super) struct Subscriptions {
+    addresses: Arc<Addresses>,
+    telling: Mutex<Option<DropGuard>>,
+}
+
+/// Addresses, each with the pack it belongs to.
+#[derive(Default)]
+struct Addresses(Mutex<BTreeMap<String, String>>);
+
+impl Addresses {
+    fn map(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self, by: &Writers) -> Vec<String> {
+        let map = self.map();
+        let changed = map.iter().filter(|(_, owner)| by.touch(owner));
+        changed.map(|(address, _)| address.clone()).collect()
+    }
+}
+
+impl Subscriptions {
+    /// Adds an address. From the first on, the session is told.
+    pub(super) fn add(&self, gate: &Gate, peer: Peer<RoleServer>, address: String) -> Result<(), ErrorData> {
+        let Some(owner) = owner(gate, &address) else {
+            return Err(resources::nothing_at(&address));
+        };
+        let mut map = self.addresses.map();
+        if map.len() >= MAX_ADDRESSES && !map.contains_key(&address) {
+            let why = format!("a session subscribes to at most {MAX_ADDRESSES} resources");
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        map.insert(address, owner);
+        drop(map);
+        let mut telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        telling.get_or_insert_with(|| {
+            let over = CancellationToken::new();
+            let addresses = Arc::clone(&self.addresses);
+            let told = tell_session(gate.changes(), addresses, peer);
+            tokio::spawn(over.clone().run_until_cancelled_owned(told));
+            over.drop_guard()
+        });
+        Ok(())
+    }
+
+    /// Takes an address away again.
+    pub(super) fn remove(&self, address: &str) {
+        self.addresses.map().remove(address);
+    }
+}
+
+/// The pack that a resource belongs to, if there is something at the address.
+pub(super) fn owner(gate: &Gate, address: &str) -> Option<String> {
+    let catalog = gate.catalog();
+    let mut resources = catalog.resources().iter();
+    let resource = resources.find(|resource| resource.arguments(address).is_some())?;
+    Some(resource.pack.clone())
+}
+
+/// Tells a client of the newer era what changed of what it subscribed to. Ends with the subscription.
+pub(super) async fn tell(gate: &Gate, subscription: &SubscriptionContext) {
+    let addresses = subscription.accepted().resource_subscriptions.iter().flatten();
+    let owned = addresses.filter_map(|address| Some((address.clone(), owner(gate, address)?)));
+    let addresses = Addresses(Mutex::new(owned.collect()));
+    if addresses.map().is_empty() {
+        return std::future::pending().await;
+    }
+    let mut changes = gate.changes();
+    while let Some(writers) = next(&mut changes).await {
+        for address in addresses.changed(&writers) {
+            // One that cannot be told is gone, or will be cancelled in a moment.
+            let _ = subscription.sink().notify_resource_updated(address).await;
+        }
+    }
+}
+
+async fn tell_session(mut changes: Receiver<Arc<str>>, addresses: Arc<Addresses>, peer: Peer<RoleServer>) {
+    while let Some(writers) = next(&mut changes).await {
+        for address in addresses.changed(&writers) {
+            let word = ResourceUpdatedNotificationParam::new(address);
+            if let Err(err) = peer.notify_resource_updated(word).await {
+                tracing::debug!(%err, "a client was not told that a resource changed");
+                return;
+            }
+        }
+    }
+}
+
+/// The packs that wrote, as far as that is known.
+#[derive(Debug, PartialEq, Eq)]
+enum Writers {
+    These(BTreeSet<Arc<str>>),
+    /// So many that they were not counted.
+    Anybody,
+}
+
+impl Writers {
+    fn touch(&self, owner: &str) -> bool {
+        match self {
+            Writers::These(packs) => owner == CORE || packs.contains(owner),
+            Writers::Anybody => true,
+        }
+    }
+}
+
+/// Who wrote next, with those who followed at once. `None` if nobody will any more.
+async fn next(changes: &mut Receiver<Arc<str>>) -> Option<Writers> {
+    let first = changes.recv().await;
+    if matches!(first, Err(RecvError::Closed)) {
+        return None;
+    }
+    tokio::time::sleep(PACE).await;
+    let Ok(first) = first else {
+        *changes = changes.resubscribe();
+        return Some(Writers::Anybody);
+    };
+    let mut packs = BTreeSet::from([first]);
+    loop {
+        match changes.try_recv() {
+            Ok(pack) => drop(packs.insert(pack)),
+            Err(tokio::sync::broadcast::error::TryRecvError::Lagged(_)) => {
+                *changes = changes.resubscribe();
+                return Some(Writers::Anybody);
+            }
+            Err(_) => return Some(Writers::These(packs)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::broadcast;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn writers_are_told_together_and_none_is_missed() {
+        let (sender, mut changes) = broadcast::channel(4);
+        for pack in ["tasks", "gsd", "tasks"] {
+            sender.send(Arc::from(pack)).unwrap();
+        }
+        let writers = next(&mut changes).await.unwrap();
+        assert!(writers.touch("tasks") && writers.touch("gsd") && writers.touch(CORE));
+        assert!(!writers.touch("conductor"));
+        for _ in 0..9 {
+            sender.send(Arc::from("tasks")).unwrap();
+        }
+        assert_eq!(next(&mut changes).await, Some(Writers::Anybody));
+        drop(sender);
+        assert_eq!(next(&mut changes).await, None);
+    }
+}

@@ -1,0 +1,23 @@
+//! The WebAssembly side: one engine, what a call's store holds, and its limits.
+//!
+//! Every call gets a store and an instance that no other had. Whatever a guest does to itself ends with the call.
+
+pub mod additions;
+pub mod bindings;
+mod engine;
+pub mod granted;
+mod limits;
+mod output;
+pub mod permit;
+pub mod process;
+pub mod progress;
+pub mod sitting;
+pub mod state;
+pub mod view;
+mod waiting;
+pub mod workspaces;
+
+pub use engine::{Room, Sandbox, SandboxError};
+pub use limits::{Exceeded, Limits};
+pub use state::CallState;
+pub use tollgate_engine::config as engine_config;

@@ -1,0 +1,348 @@
+//! What a call tells its client meanwhile: how far it is, and what its component logs, at a bounded rate. Of a call whose
+//! result somebody judges, the client hears how far it is in percent, and no word of its component's before that.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tollgate_core::text;
+
+use crate::process::{Sink, Stream};
+
+/// Least time between two notes.
+const PACE: Duration = Duration::from_millis(250);
+/// Least time between two notes about a program that runs.
+const NARRATION: Duration = Duration::from_secs(1);
+/// Longest message, in bytes.
+const MAX_MESSAGE: usize = 200;
+/// Notes that wait to be sent before more are dropped.
+const WAITING: usize = 8;
+/// Most lines of a log that one call sends.
+const MAX_LINES: u32 = 100;
+/// Most lines of one call in the operator's log, and most bytes of them.
+const MAX_LOGGED: u32 = 1_000;
+const MAX_LOGGED_BYTES: usize = 256 << 10;
+
+/// One note for a client. `done` grows from note to note.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Note {
+    /// How much is done.
+    pub done: f64,
+    /// Of how much, if that is known.
+    pub total: Option<f64>,
+    /// What is going on.
+    pub message: String,
+}
+
+/// How much a line of a log matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// For who looks for a fault.
+    Debug,
+    /// Good to know.
+    Info,
+    /// Perhaps a fault.
+    Warning,
+    /// A fault.
+    Error,
+}
+
+/// One line of a component's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Whose it is.
+    pub pack: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// Something for the client of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Word {
+    /// How far the call is.
+    Note(Note),
+    /// What its component logs.
+    Line(Line),
+}
+
+/// What a client wants to hear while a call runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// How far it is.
+    pub notes: bool,
+    /// What its component logs that matters at least this much.
+    pub lines: Option<Severity>,
+}
+
+/// Where a call's notes and lines go. By default nobody listens.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    listener: Option<mpsc::Sender<Word>>,
+    wanted: Wanted,
+    lines: u32,
+    /// Somebody judges the result first.
+    is_judged: bool,
+    /// Lines that wait for that.
+    held_back: Vec<Line>,
+    last: Option<Instant>,
+    done: u64,
+    total: Option<u64>,
+    /// Notes since `done` last grew.
+    repeats: u32,
+    logged: u32,
+    logged_bytes: usize,
+    left_out: u64,
+}
+
+impl Progress {
+    /// A call's progress, and what its client wants to hear of it.
+    pub fn listened(wanted: Wanted) -> (Progress, mpsc::Receiver<Word>) {
+        let (sender, words) = mpsc::channel(WAITING);
+        let progress = Progress {
+            listener: (wanted != Wanted::default()).then_some(sender),
+            wanted,
+            ..Progress::default()
+        };
+        (progress, words)
+    }
+
+    /// Passes on what the call's component logs, if its client wants to know.
+    pub fn log(&mut self, severity: Severity, pack: &str, text: &str) {
+        let Some(listener) = &self.listener else { return };
+        if self.wanted.lines.is_none_or(|least| severity < least) || self.lines >= MAX_LINES {
+            return;
+        }
+        let line = Line {
+            severity,
+            pack: pack.to_owned(),
+            text: text.to_owned(),
+        };
+        if self.is_judged {
+            self.held_back.push(line);
+            self.lines += 1;
+            return;
+        }
+        // A client that does not take its lines misses some. The operator's log has more.
+        if listener.try_send(Word::Line(line)).is_ok() {
+            self.lines += 1;
+        }
+    }
+
+    /// Whether a line of so many bytes still goes to the operator's log, which is counted.
+    pub fn is_logged(&mut self, bytes: usize) -> bool {
+        let is_room = self.logged < MAX_LOGGED && self.logged_bytes + bytes <= MAX_LOGGED_BYTES;
+        if is_room {
+            self.logged += 1;
+            self.logged_bytes += bytes;
+        } else {
+            self.left_out += 1;
+        }
+        is_room
+    }
+
+    /// How many lines the operator's log has not.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Keeps the component's words to itself from now on: somebody judges the result first.
+    pub fn hold_back(&mut self) {
+        self.is_judged = true;
+    }
+
+    /// The lines that were held back.
+    pub fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.held_back)
+    }
+
+    /// Tells how far the call is, unless it told that just now.
+    pub fn tell(&mut self, done: u64, total: Option<u64>, message: &str) {
+        let (done, total, message) = if self.is_judged {
+            let (done, total) = percent(done, total);
+            (done, total, "")
+        } else {
+            (done, total, message)
+        };
+        self.total = total;
+        if done > self.done {
+            self.done = done;
+            self.repeats = 0;
+        }
+        self.note(PACE, message);
+    }
+
+    /// Sends a note, if the last one was long enough ago. Clients want each note to be further than
+    /// the one before: those that are not go half of what is left of a unit.
+    fn note(&mut self, pace: Duration, message: &str) {
+        let Some(listener) = self.listener.as_ref().filter(|_| self.wanted.notes) else {
+            return;
+        };
+        if self.last.is_some_and(|last| last.elapsed() < pace) {
+            return;
+        }
+        let part = 1.0 - 0.5_f64.powi(i32::try_from(self.repeats).unwrap_or(i32::MAX).min(40));
+        #[allow(clippy::cast_precision_loss, reason = "a count that is shown")]
+        let note = Note {
+            done: self.done as f64 + part,
+            total: self.total.map(|total| total as f64),
+            message: text::clean(text::cut(message, MAX_MESSAGE)),
+        };
+        // A client that does not take its notes misses some.
+        if listener.try_send(Word::Note(note)).is_ok() {
+            self.last = Some(Instant::now());
+            self.repeats = self.repeats.saturating_add(1);
+        }
+    }
+}
+
+/// Numbers that say how far a call is and nothing else.
+fn percent(done: u64, total: Option<u64>) -> (u64, Option<u64>) {
+    match total {
+        Some(total) if total > 0 => {
+            let percent = u128::from(done.min(total)) * 100 / u128::from(total);
+            (u64::try_from(percent).unwrap_or(100), Some(100))
+        }
+        _ => (0, None),
+    }
+}
+
+/// Tells of a running program: for how long, and the last line it printed.
+pub struct Narrator<'a> {
+    progress: &'a mut Progress,
+    program: &'a str,
+    started: Instant,
+    line: Vec<u8>,
+    last_line: String,
+}
+
+impl<'a> Narrator<'a> {
+    /// Tells of a program that starts now.
+    pub fn new(progress: &'a mut Progress, program: &'a str) -> Narrator<'a> {
+        Narrator {
+            progress,
+            program,
+            started: Instant::now(),
+            line: Vec::new(),
+            last_line: String::new(),
+        }
+    }
+}
+
+impl Sink for Narrator<'_> {
+    fn bytes(&mut self, _stream: Stream, bytes: &[u8]) {
+        if !self.progress.wanted.notes {
+            return;
+        }
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = MAX_MESSAGE - self.line.len();
+            self.line.extend(piece.iter().take(room));
+            if piece.ends_with(b"\n") {
+                let line = String::from_utf8_lossy(&self.line).trim().to_owned();
+                self.line.clear();
+                if !line.is_empty() {
+                    self.last_line = line;
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.started.elapsed() < NARRATION || !self.progress.wanted.notes {
+            return;
+        }
+        let seconds = self.started.elapsed().as_secs();
+        let message = if self.progress.is_judged {
+            format!("{}, {seconds} s", self.program)
+        } else {
+            format!("{}, {seconds} s: {}", self.program, self.last_line)
+        };
+        self.progress.note(NARRATION, &message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_grow_even_if_the_count_does_not() {
+        let wanted = Wanted {
+            notes: true,
+            lines: None,
+        };
+        let (mut progress, mut words) = Progress::listened(wanted);
+        for done in [1, 1, 0, 2, 2] {
+            progress.last = None;
+            progress.tell(done, Some(4), "one\ntwo");
+        }
+        // Too soon after the last.
+        progress.tell(3, Some(4), "dropped");
+        progress.log(Severity::Error, "pack", "not wanted");
+        let mut seen = Vec::new();
+        while let Ok(word) = words.try_recv() {
+            let Word::Note(note) = word else {
+                panic!("{word:?}")
+            };
+            seen.push(note.done);
+        }
+        assert_eq!(seen, [1.0, 1.5, 1.75, 2.0, 2.5]);
+    }
+
+    #[test]
+    fn a_call_fills_no_log() {
+        let mut progress = Progress::default();
+        assert_eq!((0..5_000).filter(|_| progress.is_logged(10)).count(), 1_000);
+        assert_eq!(progress.left_out(), 4_000);
+        let mut progress = Progress::default();
+        assert_eq!((0..5_000).filter(|_| progress.is_logged(4 << 10)).count(), 64);
+        // One that fits is not lost to one that did not.
+        assert!(!progress.is_logged(1) && progress.left_out() == 4_937);
+    }
+
+    #[test]
+    fn a_call_that_is_judged_tells_percent_and_no_words() {
+        let wanted = Wanted {
+            notes: true,
+            lines: Some(Severity::Info),
+        };
+        let (mut progress, mut words) = Progress::listened(wanted);
+        progress.hold_back();
+        for (done, total) in [(0x6768_705f, Some(u64::MAX)), (u64::MAX, Some(3)), (9, None)] {
+            progress.last = None;
+            progress.tell(done, total, "a secret");
+        }
+        progress.log(Severity::Info, "pack", "another");
+        let mut seen = Vec::new();
+        while let Ok(word) = words.try_recv() {
+            let Word::Note(note) = word else {
+                panic!("{word:?}")
+            };
+            assert_eq!(note.message, "");
+            seen.push((note.done, note.total));
+        }
+        assert_eq!(seen, [(0.0, Some(100.0)), (100.0, Some(100.0)), (100.5, None)]);
+        let lines: Vec<String> = progress.take_lines().into_iter().map(|line| line.text).collect();
+        assert_eq!(lines, ["another"]);
+    }
+
+    #[test]
+    fn lines_are_those_that_matter_and_not_too_many() {
+        let wanted = Wanted {
+            notes: false,
+            lines: Some(Severity::Warning),
+        };
+        let (mut progress, mut words) = Progress::listened(wanted);
+        progress.tell(1, None, "not wanted");
+        progress.log(Severity::Info, "pack", "too little");
+        let mut heard = 0;
+        for _ in 0..2 * MAX_LINES {
+            progress.log(Severity::Error, "pack", "a fault");
+            while let Ok(Word::Line(line)) = words.try_recv() {
+                assert_eq!((line.severity, line.text.as_str()), (Severity::Error, "a fault"));
+                heard += 1;
+            }
+        }
+        assert_eq!(heard, MAX_LINES);
+    }
+}

@@ -1,0 +1,301 @@
+//! What was judged of one request so far: the calls before the one that is judged, and what those calls take that
+//! counts once.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tollgate_store::storage::{Operation, OperationFilter, StoredOperation};
+
+use crate::permit::{BadPermit, MAX_KEY, MAX_KEYS, Permit, Slot, Terms};
+
+/// What was judged of one request so far. Clones are about the same request.
+#[derive(Clone)]
+pub struct Sitting {
+    /// The operation to be, as the whole.
+    operation: Arc<StoredOperation>,
+    so_far: Arc<Mutex<SoFar>>,
+}
+
+#[derive(Default)]
+struct SoFar {
+    /// The calls that were judged, the last of which is being judged.
+    calls: Vec<StoredOperation>,
+    taken: Vec<Permit>,
+    /// What the policy that is asked takes, if it lets the call through.
+    wanted: Vec<(String, Terms)>,
+}
+
+impl Sitting {
+    /// Nothing was judged yet of an operation.
+    pub fn of(operation: &Operation) -> Sitting {
+        Sitting::over(StoredOperation {
+            op_id: operation.op_id.clone(),
+            envelope_id: operation.envelope_id.clone(),
+            timestamp: operation.timestamp.clone(),
+            actor: operation.actor.clone(),
+            connection: operation.connection.clone(),
+            ..StoredOperation::default()
+        })
+    }
+
+    /// Nothing was judged yet of what would be this operation.
+    pub fn over(operation: StoredOperation) -> Sitting {
+        Sitting {
+            operation: Arc::new(StoredOperation {
+                success: Some(true),
+                ..operation
+            }),
+            so_far: Arc::default(),
+        }
+    }
+
+    /// Goes on to the next call of the request.
+    pub fn begin(&self, pack: &str, tool: &str, effect: &str) {
+        self.so_far().calls.push(StoredOperation {
+            pack: pack.to_owned(),
+            tool: tool.to_owned(),
+            effect: effect.to_owned(),
+            ..(*self.operation).clone()
+        });
+    }
+
+    /// Says which arguments the call has in the end.
+    pub fn end(&self, args_hash: &str) {
+        if let Some(call) = self.so_far().calls.last_mut() {
+            args_hash.clone_into(&mut call.args_hash);
+        }
+    }
+
+    /// A policy is asked. What it took before without letting the call through is forgotten.
+    pub fn ask(&self) {
+        self.so_far().wanted.clear();
+    }
+
+    /// A policy did not deny the call: what it took for it is the call's. `needed_by` is its name where it is enforced.
+    pub fn keep(&self, policy: &str, needed_by: Option<&str>) {
+        let mut so_far = self.so_far();
+        let place = so_far.calls.len();
+        for (key, terms) in std::mem::take(&mut so_far.wanted) {
+            // A slot is one call's, so another call of the request takes another of the same key.
+            let same = so_far.taken.iter_mut().find(|permit| {
+                permit.policy == policy
+                    && permit.key == key
+                    && permit.terms.is_slot() == terms.is_slot()
+                    && (permit.place == place || !terms.is_slot())
+            });
+            let Some(permit) = same else {
+                so_far.taken.push(Permit {
+                    policy: policy.to_owned(),
+                    key,
+                    terms,
+                    needed_by: needed_by.map(str::to_owned),
+                    place,
+                });
+                continue;
+            };
+            if let (Terms::Once { until_ms }, Terms::Once { until_ms: until }) = (&mut permit.terms, &terms) {
+                *until_ms = (*until_ms).max(*until);
+            }
+            if permit.needed_by.is_none() {
+                permit.needed_by = needed_by.map(str::to_owned);
+            }
+        }
+    }
+
+    /// All that the request takes.
+    pub fn permits(&self) -> Vec<Permit> {
+        self.so_far().taken.clone()
+    }
+
+    /// Takes a key for the call that is judged. Whether no other call of the same request has it. Two places in the
+    /// chain may take the same for the same call.
+    pub fn take(&self, policy: &str, key: &str, until_ms: i64) -> Result<bool, BadPermit> {
+        if key.is_empty() || key.len() > MAX_KEY {
+            return Err(BadPermit::Key(key.len()));
+        }
+        let mut so_far = self.so_far();
+        let place = so_far.calls.len();
+        let is_free = so_far.taken.iter().all(|permit| {
+            permit.policy != policy || permit.key != key || permit.place == place || permit.terms.is_slot()
+        });
+        if is_free {
+            so_far.want(key, Terms::Once { until_ms })?;
+        }
+        Ok(is_free)
+    }
+
+    /// Takes a slot for the call that is judged. How many other calls of the same request have one of the key.
+    pub fn take_slot(&self, policy: &str, key: &str, slot: Slot) -> Result<usize, BadPermit> {
+        slot.check(key)?;
+        let mut so_far = self.so_far();
+        let place = so_far.calls.len();
+        let others = so_far.taken.iter().filter(|permit| {
+            permit.policy == policy && permit.key == key && permit.place != place && permit.terms.is_slot()
+        });
+        let others = others.count();
+        so_far.want(key, Terms::Slot(slot))?;
+        Ok(others)
+    }
+
+    /// The calls that were judged before the one that is judged, which fit a filter. The oldest first.
+    pub fn earlier(&self, filter: &OperationFilter) -> Vec<StoredOperation> {
+        let so_far = self.so_far();
+        let before = so_far.calls.len().saturating_sub(1);
+        let calls = so_far.calls.iter().take(before);
+        calls.filter(|call| filter.fits(call)).cloned().collect()
+    }
+
+    fn so_far(&self) -> MutexGuard<'_, SoFar> {
+        self.so_far.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SoFar {
+    fn want(&mut self, key: &str, terms: Terms) -> Result<(), BadPermit> {
+        if self.wanted.len() >= MAX_KEYS {
+            return Err(BadPermit::TooMany);
+        }
+        self.wanted.push((key.to_owned(), terms));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permit::{MAX_SLOT_KEY, MAX_SLOTS};
+
+    fn sitting() -> Sitting {
+        let sitting = Sitting {
+            operation: Arc::default(),
+            so_far: Arc::default(),
+        };
+        sitting.begin("tasks", "tasks_batch", "write");
+        sitting
+    }
+
+    /// Asks a policy that takes a key and lets the call through.
+    fn takes(sitting: &Sitting, policy: &str, key: &str) -> bool {
+        sitting.ask();
+        let is_free = sitting.take(policy, key, 1).unwrap();
+        if is_free {
+            sitting.keep(policy, Some(policy));
+        }
+        is_free
+    }
+
+    #[test]
+    fn a_key_is_for_one_call_of_a_request() {
+        let sitting = sitting();
+        assert!(takes(&sitting, "approval", "k"));
+        // The same component at another place in the chain, about the same call.
+        assert!(takes(&sitting, "approval", "k"));
+        assert!(takes(&sitting, "other", "k"));
+        sitting.begin("tasks", "tasks_note", "write");
+        assert!(!takes(&sitting, "approval", "k"));
+        assert!(takes(&sitting, "approval", "another"));
+        let permits = sitting.permits();
+        let keys: Vec<&str> = permits.iter().map(|permit| permit.key.as_str()).collect();
+        assert_eq!(keys, ["k", "k", "another"]);
+    }
+
+    #[test]
+    fn what_a_policy_took_that_did_not_let_the_call_through_is_nobodys() {
+        let sitting = sitting();
+        assert!(sitting.take("approval", "k", 1).unwrap());
+        sitting.ask();
+        sitting.keep("approval", Some("approval"));
+        assert_eq!(sitting.permits(), []);
+        sitting.begin("tasks", "tasks_note", "write");
+        assert!(takes(&sitting, "approval", "k"));
+    }
+
+    fn slot(slots: u32) -> Slot {
+        Slot {
+            slots,
+            held_ms: 1_000,
+            kept_by_failed: false,
+            reads_by_host: false,
+            code: "FULL".to_owned(),
+            reason: "it is full".to_owned(),
+            remediation: None,
+        }
+    }
+
+    #[test]
+    fn calls_of_a_request_take_a_slot_each() {
+        let sitting = sitting();
+        let mut others = Vec::new();
+        for policy in ["rate", "rate", "other"] {
+            sitting.ask();
+            others.push(sitting.take_slot(policy, "k", slot(9)).unwrap());
+            sitting.keep(policy, Some(policy));
+        }
+        // The same component at another place in the chain shares the slot of the same call.
+        assert_eq!(others, [0, 0, 0]);
+        sitting.begin("tasks", "tasks_note", "write");
+        sitting.ask();
+        assert_eq!(sitting.take_slot("rate", "k", slot(9)).unwrap(), 1);
+        sitting.keep("rate", None);
+        let of = |policy: &str| {
+            let permits = sitting.permits();
+            let named = permits.iter().filter(|permit| permit.policy == policy);
+            named.map(|permit| permit.needed_by.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("rate"), [Some("rate".to_owned()), None]);
+        assert_eq!(of("other").len(), 1);
+        // Keys of slots are others than those that are taken once.
+        sitting.ask();
+        assert!(sitting.take("rate", "k", 1).unwrap());
+    }
+
+    #[test]
+    fn slots_are_bounded() {
+        let sitting = sitting();
+        let long = "k".repeat(MAX_SLOT_KEY + 1);
+        let bad = |key: &str, slot: Slot| sitting.take_slot("p", key, slot).unwrap_err();
+        assert!(matches!(bad("", slot(1)), BadPermit::SlotKey(0)));
+        assert!(matches!(bad(&long, slot(1)), BadPermit::SlotKey(_)));
+        assert!(matches!(bad("k", slot(0)), BadPermit::Slots(0)));
+        assert!(matches!(bad("k", slot(MAX_SLOTS + 1)), BadPermit::Slots(_)));
+        for held_ms in [i64::MIN, 0, i64::MAX] {
+            let slot = Slot { held_ms, ..slot(1) };
+            assert!(matches!(bad("k", slot), BadPermit::Held(_)));
+        }
+    }
+
+    #[test]
+    fn keys_are_bounded() {
+        let sitting = sitting();
+        for bad in [String::new(), "k".repeat(MAX_KEY + 1)] {
+            assert!(matches!(sitting.take("p", &bad, 1), Err(BadPermit::Key(_))));
+        }
+        for number in 0..MAX_KEYS {
+            assert!(sitting.take("p", &number.to_string(), 1).unwrap());
+        }
+        assert!(matches!(sitting.take("p", "more", 1), Err(BadPermit::TooMany)));
+    }
+
+    #[test]
+    fn the_calls_before_are_seen_and_the_one_that_is_judged_is_not() {
+        let sitting = sitting();
+        sitting.end("1");
+        sitting.begin("tasks", "tasks_note", "write");
+        let tools = |filter: &OperationFilter| -> Vec<String> {
+            let found = sitting.earlier(filter);
+            found.into_iter().map(|call| call.tool).collect()
+        };
+        assert_eq!(tools(&OperationFilter::default()), ["tasks_batch"]);
+        sitting.end("2");
+        sitting.begin("tasks", "tasks_note", "write");
+        let by_hash = OperationFilter {
+            args_hash: Some("2".to_owned()),
+            ..OperationFilter::default()
+        };
+        assert_eq!(tools(&by_hash), ["tasks_note"]);
+        let failed = OperationFilter {
+            success: Some(false),
+            ..OperationFilter::default()
+        };
+        assert_eq!(tools(&failed), [] as [String; 0]);
+    }
+}

@@ -1,0 +1,297 @@
+//! What the store of one call holds.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::clock::Clock;
+use tollgate_core::deadline::Deadline;
+use tollgate_core::effect::Effect;
+use tollgate_store::artifacts::CallArtifacts;
+use tollgate_store::liveness::Host;
+use tollgate_store::storage::{Namespace, Session};
+use wasmtime::component::ResourceTable;
+use wasmtime::{Store, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use super::engine::Sandbox;
+use super::limits::{self, Exceeded, Limiter, Limits};
+use super::output::Output;
+use crate::additions::Additions;
+use crate::granted::Granted;
+use crate::process::Launcher;
+use crate::progress::Progress;
+use crate::sitting::Sitting;
+use crate::view::ahead::Ahead;
+use crate::workspaces::{Access, HeldBack};
+
+/// One call: whose it is, its session on the database, and its limits.
+pub struct CallState {
+    /// The tables it may reach.
+    pub namespace: Namespace,
+    /// Which call it is.
+    pub facts: Facts,
+    /// The worker's session, lent for the call.
+    pub session: Box<Session>,
+    /// When it must end.
+    pub deadline: Deadline,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// Whether statements run inside the call's own transaction or want one of their own.
+    pub transactions: Transactions,
+    /// How long a transaction of its own may take.
+    pub transaction_time: Duration,
+    /// What it added to its operation's record.
+    pub additions: Additions,
+    /// Units of named budgets that a `write` call has set aside.
+    pub held: BTreeMap<String, i64>,
+    /// What its tool may do.
+    pub effect: Effect,
+    /// The workspaces and programs it may use.
+    pub access: Arc<Access>,
+    /// Starts its programs.
+    pub launcher: Arc<Launcher>,
+    /// Tells its client how far it is.
+    pub progress: Progress,
+    /// What it wants written after its commit.
+    pub held_back: Vec<HeldBack>,
+    /// What it said it will look at.
+    pub ahead: Ahead,
+    /// What it keeps of logs and the like.
+    pub artifacts: CallArtifacts,
+    /// The resources it holds.
+    pub table: ResourceTable,
+    wasi: WasiCtx,
+    limiter: Limiter,
+    output: Output,
+}
+
+/// Which call it is, and what its component may use of ledger and budgets. The default is a component
+/// that describes itself.
+#[derive(Clone, Default)]
+pub struct Facts {
+    /// The operation's id.
+    pub op_id: String,
+    /// The envelope around it.
+    pub envelope_id: Option<String>,
+    /// What its component may use.
+    pub granted: Arc<Granted>,
+    /// This host process, which knows who else is alive.
+    pub host: Option<Arc<Host>>,
+    /// It judges the call. What it says is recorded as a verdict, and nothing beside.
+    pub is_policy: bool,
+    /// What was judged of the request before, if it judges a call before that runs.
+    pub sitting: Option<Sitting>,
+}
+
+impl Facts {
+    /// This host process's id.
+    pub fn host_id(&self) -> &str {
+        self.host.as_ref().map_or("", |host| host.id())
+    }
+}
+
+/// How a call's statements relate to transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transactions {
+    /// The whole call is one; the gate began it.
+    WholeCall,
+    /// The guest begins and commits; none is open now.
+    None,
+    /// The guest has one open.
+    Open,
+}
+
+/// What a call may do, and with what.
+pub struct Setup {
+    /// The tables it may reach.
+    pub namespace: Namespace,
+    /// When it must end.
+    pub deadline: Deadline,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// How its statements relate to transactions.
+    pub transactions: Transactions,
+    /// Which call it is.
+    pub facts: Facts,
+    /// What its tool may do.
+    pub effect: Effect,
+    /// The workspaces and programs it may use.
+    pub access: Arc<Access>,
+    /// Starts its programs.
+    pub launcher: Arc<Launcher>,
+    /// Tells its client how far it is.
+    pub progress: Progress,
+    /// What it keeps of logs and the like.
+    pub artifacts: CallArtifacts,
+}
+
+impl CallState {
+    /// The state of a call that is about to start.
+    pub fn new(setup: Setup, session: Box<Session>, limits: &Limits) -> CallState {
+        let (wasi, output) = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
+            let output = Output::default();
+            (wasi(&output), output)
+        });
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits::HANDLES);
+        CallState {
+            facts: setup.facts,
+            additions: Additions::default(),
+            held: BTreeMap::new(),
+            namespace: setup.namespace,
+            session,
+            deadline: setup.deadline,
+            clock: setup.clock,
+            transactions: setup.transactions,
+            transaction_time: limits.write,
+            effect: setup.effect,
+            access: setup.access,
+            launcher: setup.launcher,
+            progress: setup.progress,
+            held_back: Vec::new(),
+            ahead: Ahead::default(),
+            artifacts: setup.artifacts,
+            table,
+            wasi,
+            limiter: Limiter::new(limits),
+            output,
+        }
+    }
+
+    /// A store over this state, armed with its limits and its deadline.
+    pub fn into_store(self, sandbox: &Sandbox) -> Store<CallState> {
+        let mut store = Store::new(sandbox.engine(), self);
+        store.limiter(|state| &mut state.limiter);
+        arm(&mut store);
+        store
+    }
+
+    /// Makes a store whose instance was made before its call that of the call. Returns what stood in for
+    /// the call's session until now.
+    pub fn lend(
+        store: &mut Store<CallState>,
+        facts: Facts,
+        deadline: Deadline,
+        session: Box<Session>,
+    ) -> Box<Session> {
+        let state = store.data_mut();
+        state.facts = facts;
+        state.deadline = deadline;
+        let stand_in = std::mem::replace(&mut state.session, session);
+        arm(store);
+        stand_in
+    }
+
+    /// The same for a call that has more of its own than a judgement has. What belongs to its component is the same.
+    pub fn lend_whole(store: &mut Store<CallState>, setup: Setup, session: Box<Session>) -> Box<Session> {
+        let state = store.data_mut();
+        state.transactions = setup.transactions;
+        state.effect = setup.effect;
+        state.progress = setup.progress;
+        state.artifacts = setup.artifacts;
+        CallState::lend(store, setup.facts, setup.deadline, session)
+    }
+
+    /// Ends the call of such a store, as [`finish`](CallState::finish) does, and leaves the stand-in in it. Whatever else
+    /// was the call's goes now, not when the store does.
+    pub fn give_back(&mut self, stand_in: Box<Session>) -> Box<Session> {
+        self.tell_output();
+        self.facts = Facts::default();
+        self.additions = Additions::default();
+        self.progress = Progress::default();
+        self.artifacts = CallArtifacts::default();
+        self.held_back = Vec::new();
+        self.ahead = Ahead::default();
+        self.table = ResourceTable::new();
+        let session = std::mem::replace(&mut self.session, stand_in);
+        session.leave();
+        session
+    }
+
+    /// The limit the guest ran into, if that is why it trapped.
+    pub fn exceeded(&self) -> Option<Exceeded> {
+        self.limiter.exceeded
+    }
+
+    /// Ends the call: logs what the guest printed, and gives the worker its session back, out of the
+    /// component's namespace.
+    pub fn finish(self, succeeded: bool) -> Box<Session> {
+        self.tell_output();
+        if succeeded {
+            SPARE.with_borrow_mut(|spare| {
+                if spare.len() < MAX_SPARE {
+                    spare.push((self.wasi, self.output));
+                }
+            });
+        }
+        self.session.leave();
+        // The guest did not end it. The write lock goes before anything else is done with the call.
+        if self.transactions == Transactions::Open && self.session.in_transaction() {
+            let _ = self.session.rollback();
+        }
+        self.session
+    }
+
+    /// Logs what the guest printed.
+    fn tell_output(&self) {
+        let output = self.output.take();
+        if !output.is_empty() {
+            let text = tollgate_core::text::clean(&String::from_utf8_lossy(&output));
+            tracing::debug!(pack = self.namespace.pack(), output = text, "a component printed");
+        }
+        let left_out = self.progress.left_out();
+        if left_out > 0 {
+            tracing::warn!(
+                pack = self.namespace.pack(),
+                "{left_out} more lines of one call were left out"
+            );
+        }
+    }
+}
+
+/// Arms a store with its limits and its deadline, from now on.
+fn arm(store: &mut Store<CallState>) {
+    let deadline = store.data().deadline.clone();
+    store.set_hostcall_fuel(limits::HOSTCALL_FUEL);
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| {
+        Ok(if deadline.is_over() {
+            UpdateDeadline::Interrupt
+        } else {
+            UpdateDeadline::Continue(1)
+        })
+    });
+}
+
+/// Most of WASI's host sides that a thread keeps.
+const MAX_SPARE: usize = 16;
+
+thread_local! {
+    /// WASI's host sides of the last calls on this thread. They hold nothing of the guest's: no files, no
+    /// network, an emptied output, and the host's own source of randomness, which is what costs time
+    /// to make.
+    static SPARE: RefCell<Vec<(WasiCtx, Output)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// WASI as a component gets it: no arguments, environment, directories or network.
+fn wasi(output: &Output) -> WasiCtx {
+    WasiCtxBuilder::new()
+        .stdout(output.clone())
+        .stderr(output.clone())
+        .max_random_size(limits::RANDOM)
+        .allow_tcp(false)
+        .allow_udp(false)
+        .allow_ip_name_lookup(false)
+        .build()
+}

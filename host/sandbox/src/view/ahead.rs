@@ -1,0 +1,439 @@
+//! Looking ahead in workspaces: a thread lists and reads what a component said it will ask for, while the
+//! component works on what it has.
+//!
+//! Nobody waits for the thread to begin. What it has not looked at when it is asked for, the component's own
+//! thread looks at itself, so that a hint can make a call faster and never slower by more than the hint. Only
+//! a listing that the thread is in the middle of is waited for: to look at a hundred files twice takes longer.
+//! Who waits looks at what comes next meanwhile, so that both are at work until everything was seen.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tollgate_core::deadline::Deadline;
+use tollgate_sdk::{FileEntry, Listing, WorkspaceError};
+
+use crate::workspaces::Workspace;
+
+/// Most requests that are kept in mind.
+const MAX_EXPECTED: usize = 10_000;
+/// Bytes of answers nobody asked for yet, above which the thread rests.
+const MAX_HELD: usize = 8 << 20;
+/// How many requests the thread leaves to the component, which is about to make them.
+const LEAD: usize = 2;
+/// Among how many of the next requests one is looked for.
+const REACH: usize = 16;
+/// Longest time that a listing is waited for which the thread is in the middle of. It would not be there
+/// sooner if it was begun again.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often who waits looks at its call's deadline.
+const TICK: Duration = Duration::from_millis(5);
+
+/// A request that will come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Upcoming {
+    /// A listing from the beginning, of at most so many entries.
+    List(String, u32),
+    /// The same, unless the directory's fingerprint is what is known.
+    ListUnless(String, Option<u64>, u32),
+    /// A file's beginning, of at most so many bytes.
+    Read(String, u32),
+}
+
+impl Upcoming {
+    fn is_listing(&self) -> bool {
+        !matches!(self, Upcoming::Read(..))
+    }
+}
+
+/// What a look gave.
+enum Seen {
+    Listed(Result<Vec<FileEntry>, WorkspaceError>),
+    ListedUnless(Result<Option<Listing>, WorkspaceError>),
+    Read(Result<Vec<u8>, WorkspaceError>),
+}
+
+impl Seen {
+    /// Looks, and gives up once `go_on` says no.
+    fn of(workspace: &Workspace, what: &Upcoming, go_on: &dyn Fn() -> bool) -> Seen {
+        let tree = &workspace.tree;
+        match what {
+            Upcoming::List(path, limit) => Seen::Listed(tree.list_while(path, None, *limit, go_on)),
+            Upcoming::ListUnless(path, known, limit) => {
+                Seen::ListedUnless(tree.list_unless_while(path, *known, *limit, go_on))
+            }
+            Upcoming::Read(path, limit) => Seen::Read(tree.read(path, 0, *limit)),
+        }
+    }
+
+    /// About how many bytes it holds.
+    fn size(&self) -> usize {
+        let listed = |entries: &[FileEntry]| {
+            let sizes = entries
+                .iter()
+                .map(|entry| size_of::<FileEntry>() + entry.path.len());
+            sizes.sum()
+        };
+        match self {
+            Seen::Listed(Ok(entries)) => listed(entries),
+            Seen::ListedUnless(Ok(Some(listing))) => listed(&listing.entries),
+            Seen::Read(Ok(content)) => content.len(),
+            Seen::Listed(Err(_)) | Seen::ListedUnless(Ok(None) | Err(_)) | Seen::Read(Err(_)) => 0,
+        }
+    }
+}
+
+/// The hints of one call. Its thread starts with the first of them and ends with the call.
+#[derive(Default)]
+pub struct Ahead(Option<Arc<Shared>>);
+
+#[derive(Default)]
+struct Shared {
+    plan: Mutex<Plan>,
+    changed: Condvar,
+    /// A listing is there that is waited for.
+    listed: Condvar,
+    /// The call is over, or files may have changed: nobody asks for what is looked at.
+    is_over: AtomicBool,
+}
+
+#[derive(Default)]
+struct Plan {
+    expected: VecDeque<Expected>,
+    /// How far the thread is in it. It shares a lock with the component, so that it does not search there.
+    reached: usize,
+    /// How many were taken from its front, less those that were put there.
+    passed: i64,
+    /// The number of the next request that is added.
+    number: u64,
+    /// Bytes of what was seen and not asked for yet.
+    held: usize,
+    /// The thread rests because that is too much.
+    is_full: bool,
+    rests: bool,
+    /// The component waits for a listing.
+    waits: bool,
+}
+
+struct Expected {
+    number: u64,
+    workspace: Arc<Workspace>,
+    what: Upcoming,
+    state: State,
+}
+
+enum State {
+    Open,
+    Looking,
+    Seen(Seen),
+}
+
+impl Ahead {
+    /// Keeps requests in mind that will come before those that are left.
+    pub fn expect(&mut self, workspace: &Arc<Workspace>, next: impl DoubleEndedIterator<Item = Upcoming>) {
+        let shared = match &self.0 {
+            Some(shared) => shared,
+            None => match start() {
+                Ok(shared) => self.0.insert(shared),
+                Err(err) => {
+                    tracing::warn!(%err, "no thread to look ahead in workspaces");
+                    return;
+                }
+            },
+        };
+        let mut plan = shared.plan();
+        for what in next.rev() {
+            plan.add(workspace, what);
+        }
+        shared.wake(&mut plan);
+    }
+
+    /// A listing from its beginning, which may have been expected.
+    pub fn list(
+        &self,
+        workspace: &Arc<Workspace>,
+        directory: String,
+        limit: u32,
+        deadline: &Deadline,
+    ) -> Result<Vec<FileEntry>, WorkspaceError> {
+        let what = Upcoming::List(directory, limit);
+        match self.see(workspace, &what, deadline) {
+            Seen::Listed(entries) => entries,
+            Seen::ListedUnless(_) | Seen::Read(_) => Err(WorkspaceError::Internal),
+        }
+    }
+
+    /// A listing unless the directory is as it was, which may have been expected.
+    pub fn list_unless(
+        &self,
+        workspace: &Arc<Workspace>,
+        directory: String,
+        known: Option<u64>,
+        limit: u32,
+        deadline: &Deadline,
+    ) -> Result<Option<Listing>, WorkspaceError> {
+        let what = Upcoming::ListUnless(directory, known, limit);
+        match self.see(workspace, &what, deadline) {
+            Seen::ListedUnless(listing) => listing,
+            Seen::Listed(_) | Seen::Read(_) => Err(WorkspaceError::Internal),
+        }
+    }
+
+    /// A file's beginning, which may have been expected.
+    pub fn read(
+        &self,
+        workspace: &Arc<Workspace>,
+        path: String,
+        limit: u32,
+        deadline: &Deadline,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        let what = Upcoming::Read(path, limit);
+        match self.see(workspace, &what, deadline) {
+            Seen::Read(content) => content,
+            Seen::Listed(_) | Seen::ListedUnless(_) => Err(WorkspaceError::Internal),
+        }
+    }
+
+    fn see(&self, workspace: &Arc<Workspace>, what: &Upcoming, deadline: &Deadline) -> Seen {
+        self.take(workspace, what, deadline)
+            .unwrap_or_else(|| Seen::of(workspace, what, &|| !deadline.is_over()))
+    }
+
+    /// What was seen of a request that is now made, if it was expected about here and looked at. It and
+    /// what was expected before it are forgotten.
+    fn take(&self, workspace: &Arc<Workspace>, what: &Upcoming, deadline: &Deadline) -> Option<Seen> {
+        let shared = self.0.as_ref()?;
+        let mut plan = shared.plan();
+        let is_it =
+            |expected: &Expected| expected.what == *what && Arc::ptr_eq(&expected.workspace, workspace);
+        let place = plan.expected.iter().take(REACH).position(is_it)?;
+        for _ in 0..place {
+            plan.pass();
+        }
+        if what.is_listing() {
+            plan = shared.wait(plan, deadline);
+        }
+        let seen = plan.pass();
+        if plan.is_full && plan.held < MAX_HELD / 2 {
+            plan.is_full = false;
+            shared.wake(&mut plan);
+        }
+        seen
+    }
+
+    /// Forgets all hints, because files may change.
+    pub fn forget(&mut self) {
+        self.0.take().inspect(|shared| shared.end());
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+impl Plan {
+    /// Puts a request before all others. The last one goes if they are too many.
+    fn add(&mut self, workspace: &Arc<Workspace>, what: Upcoming) {
+        self.expected.push_front(Expected {
+            number: self.number,
+            workspace: Arc::clone(workspace),
+            what,
+            state: State::Open,
+        });
+        self.number += 1;
+        self.passed -= 1;
+        self.reached = 0;
+        if self.expected.len() > MAX_EXPECTED {
+            let last = self.expected.pop_back();
+            self.release(last);
+        }
+    }
+
+    /// Whether the thread is in the middle of the first request.
+    fn is_looking(&self) -> bool {
+        let first = self.expected.front();
+        first.is_some_and(|first| matches!(first.state, State::Looking))
+    }
+
+    /// Gives up the first request, and what was seen of it.
+    fn pass(&mut self) -> Option<Seen> {
+        let first = self.expected.pop_front();
+        self.passed += 1;
+        self.reached = self.reached.saturating_sub(1);
+        self.release(first)
+    }
+
+    fn release(&mut self, expected: Option<Expected>) -> Option<Seen> {
+        let State::Seen(seen) = expected?.state else {
+            return None;
+        };
+        self.held -= seen.size();
+        Some(seen)
+    }
+
+    /// The next request to look at, and where to find it again: not one that the component is about to make
+    /// itself, if there are others.
+    fn next(&mut self) -> Option<Work> {
+        self.is_full = self.held >= MAX_HELD;
+        if self.is_full {
+            return None;
+        }
+        let further = self.open_from(LEAD);
+        let at = further.or_else(|| {
+            let first = self.expected.iter().take(LEAD);
+            first.into_iter().position(Expected::is_open)
+        })?;
+        self.begin(at)
+    }
+
+    /// The next listing to look at while another one is waited for.
+    fn next_listing(&mut self) -> Option<Work> {
+        if self.held >= MAX_HELD {
+            return None;
+        }
+        let at = self.open_from(1)?;
+        let is_listing = self.expected.get(at).is_some_and(|next| next.what.is_listing());
+        is_listing.then(|| self.begin(at))?
+    }
+
+    /// The first request that nobody looked at, behind `first` and where the thread is.
+    fn open_from(&self, first: usize) -> Option<usize> {
+        let from = self.reached.max(first);
+        let further = self.expected.iter().skip(from).position(Expected::is_open)?;
+        Some(from + further)
+    }
+
+    fn begin(&mut self, at: usize) -> Option<Work> {
+        self.reached = self.reached.max(at + 1);
+        let passed = self.passed;
+        let expected = self.expected.get_mut(at)?;
+        expected.state = State::Looking;
+        Some(Work {
+            workspace: Arc::clone(&expected.workspace),
+            what: expected.what.clone(),
+            place: Place {
+                number: expected.number,
+                key: i64::try_from(at).ok()? + passed,
+            },
+        })
+    }
+
+    /// Keeps what was seen, unless it was asked for meanwhile.
+    fn keep(&mut self, place: &Place, seen: Seen) {
+        let at = usize::try_from(place.key - self.passed).ok();
+        if let Some(expected) = at.and_then(|at| self.expected.get_mut(at))
+            && expected.number == place.number
+        {
+            self.held += seen.size();
+            expected.state = State::Seen(seen);
+        }
+    }
+}
+
+impl Expected {
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Open)
+    }
+}
+
+/// A request to look at.
+struct Work {
+    workspace: Arc<Workspace>,
+    what: Upcoming,
+    place: Place,
+}
+
+impl Work {
+    fn done(&self, go_on: &dyn Fn() -> bool) -> Seen {
+        Seen::of(&self.workspace, &self.what, go_on)
+    }
+}
+
+/// Which request it is, and where: its index and what was passed before add up to the same at any time.
+struct Place {
+    number: u64,
+    key: i64,
+}
+
+impl Shared {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self, plan: &mut Plan) {
+        if std::mem::take(&mut plan.rests) {
+            self.changed.notify_one();
+        }
+    }
+
+    fn end(&self) {
+        let mut plan = self.plan();
+        self.is_over.store(true, Ordering::Relaxed);
+        self.wake(&mut plan);
+    }
+
+    /// Waits for the first request if the thread is in the middle of it, and looks at others meanwhile.
+    fn wait<'a>(&'a self, mut plan: MutexGuard<'a, Plan>, deadline: &Deadline) -> MutexGuard<'a, Plan> {
+        while plan.is_looking() && !deadline.is_over() {
+            let Some(work) = plan.next_listing() else {
+                return self.wait_idly(plan, deadline);
+            };
+            drop(plan);
+            plan = self.keep(&work.place, work.done(&|| !deadline.is_over()));
+        }
+        plan
+    }
+
+    /// Waits for the first request when there is nothing else to look at.
+    fn wait_idly<'a>(&'a self, mut plan: MutexGuard<'a, Plan>, deadline: &Deadline) -> MutexGuard<'a, Plan> {
+        let until = Instant::now() + PATIENCE;
+        plan.waits = true;
+        while plan.is_looking() && !deadline.is_over() && Instant::now() < until {
+            let waited = self.listed.wait_timeout(plan, TICK);
+            plan = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        plan.waits = false;
+        plan
+    }
+
+    fn keep(&self, place: &Place, seen: Seen) -> MutexGuard<'_, Plan> {
+        let mut plan = self.plan();
+        plan.keep(place, seen);
+        if plan.waits {
+            self.listed.notify_one();
+        }
+        plan
+    }
+
+    /// What the thread does.
+    fn look(&self) {
+        let mut plan = self.plan();
+        let go_on = || !self.is_over.load(Ordering::Relaxed);
+        while go_on() {
+            let Some(work) = plan.next() else {
+                plan.rests = true;
+                plan = self.changed.wait(plan).unwrap_or_else(PoisonError::into_inner);
+                plan.rests = false;
+                continue;
+            };
+            drop(plan);
+            plan = self.keep(&work.place, work.done(&go_on));
+        }
+    }
+}
+
+fn start() -> std::io::Result<Arc<Shared>> {
+    let shared = Arc::new(Shared::default());
+    let its = Arc::clone(&shared);
+    std::thread::Builder::new()
+        .name("read-ahead".to_owned())
+        .spawn(move || its.look())?;
+    Ok(shared)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests write files of their own")]
+mod tests;

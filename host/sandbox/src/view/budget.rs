@@ -1,0 +1,306 @@
+//! `budget`: the envelope of the call, and units of its named budgets.
+//!
+//! A `write` call holds the write lock, so what it sets aside is known to it alone and what it books is
+//! part of its transaction. A `run` call holds no lock: what it sets aside is a row, so that other
+//! calls and hosts see it, and so that it comes back when the call or its host ends.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+use tollgate_core::budget::{Budget, Exhausted, booked};
+use tollgate_core::clock::Clock;
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::State;
+use tollgate_core::text;
+use tollgate_store::storage::{self, Session};
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+
+use crate::CallState;
+use crate::bindings::tollgate::host::budget::{self, Counter, Envelope};
+use crate::state::{Facts, Transactions};
+
+/// Units that a call holds.
+pub struct Reservation {
+    name: String,
+    units: i64,
+    /// Its row, in a `run` call.
+    id: Option<String>,
+}
+
+/// Why a reservation failed.
+#[derive(Debug, Error)]
+pub enum BudgetError {
+    /// There is no open envelope around the call.
+    #[error("the call belongs to no open envelope")]
+    NoEnvelope,
+    /// Not configured or not granted.
+    #[error("there is no budget `{0}`")]
+    Unknown(String),
+    /// Not enough is left.
+    #[error("budget `{0}` is exhausted")]
+    Exhausted(String, Budget),
+    /// A `read` tool cannot reserve.
+    #[error("a `read` tool cannot reserve")]
+    ReadOnly,
+    /// A `run` tool's storage transaction is open.
+    #[error("a transaction is open")]
+    TransactionOpen,
+    /// The host's own storage failed.
+    #[error("storage failed")]
+    Storage(#[from] rusqlite::Error),
+    /// The call holds too many resources.
+    #[error("too many resources")]
+    Table(#[from] wasmtime::component::ResourceTableError),
+}
+
+struct View<'a> {
+    facts: &'a Facts,
+    effect: Effect,
+    session: &'a Session,
+    clock: &'a dyn Clock,
+    transactions: Transactions,
+    /// What a `write` call has set aside, by budget.
+    held: &'a mut BTreeMap<String, i64>,
+    table: &'a mut ResourceTable,
+}
+
+impl budget::Host for View<'_> {
+    fn current(&mut self) -> wasmtime::Result<Option<Envelope>> {
+        let Some(id) = &self.facts.envelope_id else {
+            return Ok(None);
+        };
+        let standing = self.session.as_host(|| self.session.standing(id))?;
+        let budgets = self.session.as_host(|| self.session.budgets(id, None))?;
+        Ok(standing.map(|standing| {
+            let own = [
+                ("mutations", standing.mutations, standing.limits.max_mutations),
+                ("test_runs", standing.test_runs, standing.limits.max_test_runs),
+            ];
+            let own = own.map(|(name, used, limit)| Counter {
+                name: name.to_owned(),
+                used: unsigned(used),
+                limit: limit.map(unsigned),
+            });
+            let named = budgets.into_iter().map(|(name, budget)| {
+                let budget = self.with_held(&name, budget);
+                counter(name, budget)
+            });
+            let open_sec = standing.open_sec(self.clock.boot_ms());
+            let left = |limit: i64| unsigned(limit.saturating_sub(open_sec));
+            Envelope {
+                id: id.clone(),
+                counters: own.into_iter().chain(named).collect(),
+                remaining_seconds: standing.limits.max_duration_sec.map(left),
+            }
+        }))
+    }
+
+    fn reserve(&mut self, name: String, amount: u64) -> Result<Resource<Reservation>, BudgetError> {
+        if !self.facts.granted.may_reserve(&name) {
+            return Err(BudgetError::Unknown(name));
+        }
+        let Some(envelope) = &self.facts.envelope_id else {
+            return Err(BudgetError::NoEnvelope);
+        };
+        match (self.effect, self.transactions) {
+            (Effect::Read, _) => Err(BudgetError::ReadOnly),
+            (Effect::Run, Transactions::Open) => Err(BudgetError::TransactionOpen),
+            (Effect::Run, _) => self.reserve_in_row(envelope, name, amount),
+            (Effect::Write, _) => {
+                self.in_call(|| self.reservable(envelope, &name, amount))?;
+                let units = signed(amount);
+                let resource = self.table.push(Reservation {
+                    name: name.clone(),
+                    units,
+                    id: None,
+                })?;
+                *self.held.entry(name).or_default() += units;
+                Ok(resource)
+            }
+        }
+    }
+
+    fn convert_error(&mut self, err: BudgetError) -> wasmtime::Result<budget::Error> {
+        Ok(match err {
+            BudgetError::NoEnvelope => budget::Error::NoEnvelope,
+            BudgetError::Unknown(name) => budget::Error::Unknown(text::clean(text::cut(&name, 64))),
+            BudgetError::Exhausted(name, budget) => budget::Error::Exhausted(counter(name, budget)),
+            BudgetError::ReadOnly => budget::Error::ReadOnly,
+            BudgetError::TransactionOpen => budget::Error::TransactionOpen,
+            BudgetError::Storage(err) => {
+                tracing::error!(op_id = self.facts.op_id, %err, "a component's budget could not be used");
+                budget::Error::Internal
+            }
+            BudgetError::Table(err) => return Err(err.into()),
+        })
+    }
+}
+
+impl budget::HostReservation for View<'_> {
+    fn commit(&mut self, this: Resource<Reservation>, used: u64) -> Result<(), BudgetError> {
+        let reservation = self.table.delete(this)?;
+        let Some(envelope) = &self.facts.envelope_id else {
+            return Err(BudgetError::NoEnvelope);
+        };
+        let units = booked(reservation.units, used);
+        let name = reservation.name.as_str();
+        match &reservation.id {
+            None => {
+                self.release_held(&reservation);
+                self.in_call(|| Ok(self.session.book(envelope, name, units)?))?;
+            }
+            Some(id) => self.in_transaction(|| {
+                // Its row goes with the envelope, or with a host that was taken for dead.
+                if !self.session.give_back(id)? {
+                    return Err(BudgetError::NoEnvelope);
+                }
+                Ok(self.session.book(envelope, name, units)?)
+            })?,
+        }
+        if used > unsigned(reservation.units) {
+            let budget = self.session.as_host(|| self.session.budget(envelope, name))?;
+            let budget = budget.ok_or(BudgetError::NoEnvelope)?;
+            return Err(BudgetError::Exhausted(reservation.name, budget));
+        }
+        Ok(())
+    }
+
+    fn drop(&mut self, this: Resource<Reservation>) -> wasmtime::Result<()> {
+        let reservation = self.table.delete(this)?;
+        match &reservation.id {
+            None => self.release_held(&reservation),
+            // What cannot be given back now is given back at the end of the call.
+            Some(id) => {
+                if let Err(err) = self.in_transaction(|| Ok(self.session.give_back(id)?)) {
+                    tracing::warn!(op_id = self.facts.op_id, %err, "a reservation stays until the end of its call");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl View<'_> {
+    /// Whether so many units can be set aside, inside the transaction that does it.
+    fn reservable(&self, envelope: &str, name: &str, amount: u64) -> Result<(), BudgetError> {
+        let standing = self.session.standing(envelope)?;
+        if standing.is_none_or(|standing| standing.state != State::Open) {
+            return Err(BudgetError::NoEnvelope);
+        }
+        let unknown = || BudgetError::Unknown(name.to_owned());
+        let budget = self.session.budget(envelope, name)?.ok_or_else(unknown)?;
+        let Err(Exhausted(_)) = self.with_held(name, budget).reserve(amount) else {
+            return Ok(());
+        };
+        // Some of it may be held by hosts that are gone.
+        for host in self.session.hosts_of_reservations(Some((envelope, name)))? {
+            if self.facts.host.as_ref().is_some_and(|own| !own.is_alive(&host)) {
+                self.session.give_back_of_host(&host)?;
+            }
+        }
+        let budget = self.session.budget(envelope, name)?.ok_or_else(unknown)?;
+        self.with_held(name, budget)
+            .reserve(amount)
+            .map(drop)
+            .map_err(|Exhausted(budget)| BudgetError::Exhausted(name.to_owned(), budget))
+    }
+
+    fn reserve_in_row(
+        &mut self,
+        envelope: &str,
+        name: String,
+        amount: u64,
+    ) -> Result<Resource<Reservation>, BudgetError> {
+        let row = storage::Reservation {
+            id: self.clock.new_id("rsv"),
+            envelope_id: envelope.to_owned(),
+            units: signed(amount),
+            op_id: self.facts.op_id.clone(),
+            host_id: self.facts.host_id().to_owned(),
+            name,
+        };
+        self.in_transaction(|| {
+            self.reservable(envelope, &row.name, amount)?;
+            Ok(self.session.set_aside(&row)?)
+        })?;
+        Ok(self.table.push(Reservation {
+            name: row.name,
+            units: row.units,
+            id: Some(row.id),
+        })?)
+    }
+
+    /// Runs `body` inside the `write` call's own transaction, which SQLite may have given up.
+    fn in_call<T>(&self, body: impl FnOnce() -> Result<T, BudgetError>) -> Result<T, BudgetError> {
+        if !self.session.in_transaction() {
+            return Err(rusqlite::Error::InvalidQuery.into());
+        }
+        self.session.as_host(body)
+    }
+
+    /// Runs `body` in the `run` call's open transaction, or else in a short one of its own.
+    fn in_transaction<T>(&self, body: impl FnOnce() -> Result<T, BudgetError>) -> Result<T, BudgetError> {
+        if self.transactions == Transactions::Open {
+            return self.in_call(body);
+        }
+        self.session.as_host(|| {
+            self.session.begin_write()?;
+            let result = body().and_then(|value| {
+                self.session.commit()?;
+                Ok(value)
+            });
+            if self.session.in_transaction() {
+                self.session.rollback()?;
+            }
+            result
+        })
+    }
+
+    fn with_held(&self, name: &str, budget: Budget) -> Budget {
+        let held = self.held.get(name).copied().unwrap_or_default();
+        Budget {
+            reserved: budget.reserved.saturating_add(held),
+            ..budget
+        }
+    }
+
+    fn release_held(&mut self, reservation: &Reservation) {
+        if let Some(held) = self.held.get_mut(&reservation.name) {
+            *held -= reservation.units;
+        }
+    }
+}
+
+fn counter(name: String, budget: Budget) -> Counter {
+    Counter {
+        name,
+        used: unsigned(budget.used.saturating_add(budget.reserved)),
+        limit: Some(unsigned(budget.limit)),
+    }
+}
+
+fn unsigned(units: i64) -> u64 {
+    u64::try_from(units).unwrap_or_default()
+}
+
+fn signed(units: u64) -> i64 {
+    i64::try_from(units).unwrap_or(i64::MAX)
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    budget::add_to_linker::<_, HasView>(linker, |state| View {
+        facts: &state.facts,
+        effect: state.effect,
+        session: &state.session,
+        clock: &*state.clock,
+        transactions: state.transactions,
+        held: &mut state.held,
+        table: &mut state.table,
+    })
+}

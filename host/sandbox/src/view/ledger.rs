@@ -1,0 +1,239 @@
+//! `ledger`: adding to the current operation's record, and looking at past ones.
+
+use thiserror::Error;
+use tollgate_core::clock::Clock;
+use tollgate_core::effect::Effect;
+use tollgate_sdk::Timestamp;
+use tollgate_store::storage::{Namespace, OperationFilter, Session, Slots, StoredOperation};
+use wasmtime::component::{HasData, Linker};
+
+use crate::CallState;
+use crate::additions::{Additions, BadEvent};
+use crate::bindings::tollgate::host::component;
+use crate::bindings::tollgate::host::ledger::{self, Event, Filter, Operation, Slot as WireSlot};
+use crate::permit::{BadPermit, Slot};
+use crate::state::Facts;
+
+/// Most operations of one answer.
+const MAX_LIMIT: u32 = 200;
+/// How many of the newest operations are looked at when no index leads to the wanted ones.
+const NEWEST: i64 = 10_000;
+
+/// Why a request of a component failed.
+#[derive(Debug, Error)]
+pub enum LedgerError {
+    /// It was not granted queries, or is a policy that would append.
+    #[error("that was not granted")]
+    Denied,
+    /// Its event is not recorded.
+    #[error(transparent)]
+    Event(#[from] BadEvent),
+    /// A key that is none.
+    #[error(transparent)]
+    Permit(#[from] BadPermit),
+    /// The host's own storage failed.
+    #[error("storage failed")]
+    Storage(#[from] rusqlite::Error),
+}
+
+struct View<'a> {
+    facts: &'a Facts,
+    session: &'a Session,
+    additions: &'a mut Additions,
+    namespace: &'a Namespace,
+    clock: &'a dyn Clock,
+}
+
+impl ledger::Host for View<'_> {
+    fn append(&mut self, event: Event) -> Result<(), LedgerError> {
+        if self.facts.is_policy {
+            return Err(LedgerError::Denied);
+        }
+        Ok(self.additions.add(event)?)
+    }
+
+    fn query(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
+        self.find(filter, self.facts.is_policy)
+    }
+
+    fn query_whole(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
+        self.find(filter, false)
+    }
+
+    fn take_once(&mut self, key: String, until: i64) -> Result<bool, LedgerError> {
+        let Some(sitting) = &self.facts.sitting else {
+            return Err(LedgerError::Denied);
+        };
+        let policy = self.namespace.pack();
+        if !sitting.take(policy, &key, until)? {
+            return Ok(false);
+        }
+        let now_ms = self.clock.now_ms();
+        let session = self.session;
+        Ok(session.as_host(|| session.is_permit_free(policy, &key, now_ms))?)
+    }
+
+    fn take_slot(&mut self, wanted: WireSlot) -> Result<Option<u64>, LedgerError> {
+        let Some(sitting) = &self.facts.sitting else {
+            return Err(LedgerError::Denied);
+        };
+        let policy = self.namespace.pack();
+        let (key, slot) = wanted_slot(wanted);
+        let slots = Slots {
+            policy,
+            key: &key,
+            slots: slot.slots,
+            held_ms: slot.held_ms,
+        };
+        let others = sitting.take_slot(policy, &key, slot)?;
+        let now_ms = self.clock.now_ms();
+        let session = self.session;
+        let wait_ms = session.as_host(|| session.slots_wait(slots, others, now_ms))?;
+        Ok(wait_ms.map(|wait_ms| u64::try_from(wait_ms).unwrap_or_default().max(1)))
+    }
+
+    fn convert_error(&mut self, err: LedgerError) -> wasmtime::Result<ledger::Error> {
+        Ok(match err {
+            LedgerError::Denied => ledger::Error::Denied,
+            LedgerError::Event(err @ BadEvent::TooLarge { .. }) => ledger::Error::TooLarge(err.to_string()),
+            LedgerError::Event(err @ BadEvent::Invalid(_)) => ledger::Error::Invalid(err.to_string()),
+            LedgerError::Permit(err) => ledger::Error::Invalid(err.to_string()),
+            LedgerError::Storage(err) => {
+                tracing::error!(op_id = self.facts.op_id, %err, "a component's query of the ledger failed");
+                ledger::Error::Internal
+            }
+        })
+    }
+}
+
+impl View<'_> {
+    fn find(&self, filter: Filter, with_members: bool) -> Result<Vec<Operation>, LedgerError> {
+        if !self.facts.granted.ledger_query {
+            return Err(LedgerError::Denied);
+        }
+        let limit = filter.limit.clamp(1, MAX_LIMIT);
+        let found = self.session.as_host(|| {
+            let filter = bounded(filter, self.session)?;
+            if with_members {
+                self.judged(&filter, limit)
+            } else {
+                self.session.operations(&filter, limit)
+            }
+        })?;
+        Ok(found.into_iter().map(operation).collect())
+    }
+
+    /// What a policy sees: calls inside calls as well, and those of the request that were judged before.
+    fn judged(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
+        let mut earlier = match &self.facts.sitting {
+            Some(sitting) => sitting.earlier(filter),
+            None => Vec::new(),
+        };
+        let mut found = self.session.judged_operations(filter, limit)?;
+        if earlier.is_empty() {
+            return Ok(found);
+        }
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if filter.newest_first {
+            earlier.reverse();
+            earlier.append(&mut found);
+            earlier.truncate(limit);
+            return Ok(earlier);
+        }
+        found.append(&mut earlier);
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+/// What a component asks for, starting late enough that the answer does not depend on the size of
+/// the ledger.
+fn bounded(filter: Filter, session: &Session) -> rusqlite::Result<OperationFilter> {
+    let mut after = filter
+        .after
+        .map_or(0, |after| i64::try_from(after).unwrap_or(i64::MAX));
+    if filter.envelope_id.is_none() && filter.failure_fingerprint.is_none() {
+        after = after.max(session.head()?.seq.saturating_sub(NEWEST));
+    }
+    let since = filter.since.map(|ms| Timestamp::from_ms(ms).to_string());
+    if let Some(since) = &since {
+        after = after.max(session.place_before(since)?);
+    }
+    Ok(OperationFilter {
+        envelope_id: filter.envelope_id,
+        pack: filter.pack,
+        tool: filter.tool,
+        success: filter.success,
+        failure_fingerprint: filter.failure_fingerprint,
+        effect: filter.effect.map(|effect| effect_of(effect).as_str().to_owned()),
+        connection: filter.connection,
+        actor: filter.actor,
+        args_hash: filter.args_hash,
+        after: Some(after),
+        since,
+        newest_first: filter.newest_first,
+        ..OperationFilter::default()
+    })
+}
+
+/// A slot as a component says it, with its key.
+fn wanted_slot(wanted: WireSlot) -> (String, Slot) {
+    let slot = Slot {
+        slots: wanted.slots,
+        held_ms: i64::try_from(wanted.milliseconds).unwrap_or(i64::MAX),
+        kept_by_failed: wanted.kept_by_failed,
+        reads_by_host: wanted.reads_by_host,
+        code: wanted.code,
+        reason: wanted.reason,
+        remediation: wanted.remediation,
+    };
+    (wanted.key, slot)
+}
+
+fn effect_of(effect: component::Effect) -> Effect {
+    match effect {
+        component::Effect::Read => Effect::Read,
+        component::Effect::Write => Effect::Write,
+        component::Effect::Run => Effect::Run,
+    }
+}
+
+fn operation(stored: StoredOperation) -> Operation {
+    Operation {
+        seq: u64::try_from(stored.seq).unwrap_or_default(),
+        op_id: stored.op_id,
+        envelope_id: stored.envelope_id,
+        pack: stored.pack,
+        tool: stored.tool,
+        at: Timestamp::parse(&stored.timestamp).map_or(0, Timestamp::as_ms),
+        success: stored.success,
+        error_code: stored.error_code,
+        failure_fingerprint: stored.failure_fingerprint,
+        mutation_fingerprint: stored.mutation_fingerprint,
+        effect: match stored.effect.as_str() {
+            "write" => component::Effect::Write,
+            "run" => component::Effect::Run,
+            _ => component::Effect::Read,
+        },
+        actor: stored.actor,
+        connection: stored.connection,
+        args_hash: stored.args_hash,
+        result_hash: stored.result_hash,
+    }
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    ledger::add_to_linker::<_, HasView>(linker, |state| View {
+        facts: &state.facts,
+        session: &state.session,
+        additions: &mut state.additions,
+        namespace: &state.namespace,
+        clock: &*state.clock,
+    })
+}

@@ -1,0 +1,204 @@
+//! `process`: programs that the operator allowed, in `run` tools.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use tollgate_core::deadline::Deadline;
+use tollgate_core::effect::Effect;
+use tollgate_core::text;
+use tollgate_sdk::permit::{self, Permitted, Refused};
+use tollgate_sdk::{Command as Wanted, Ending, Outcome, ProcessError};
+use tollgate_store::artifacts::{ArtifactKind, ArtifactWriter, CallArtifacts};
+use wasmtime::component::{HasData, Linker};
+
+use crate::CallState;
+use crate::bindings::tollgate::host::process::{self, Command, Ending as WireEnding, Error};
+use crate::process::{Job, Launcher, Sink, Stream};
+use crate::progress::{Narrator, Progress};
+use crate::state::Transactions;
+use crate::view::ahead::Ahead;
+use crate::view::git;
+use crate::workspaces::Access;
+
+/// What a program leaves of its call's time, so that the reply can tell of it.
+const RESERVE: Duration = Duration::from_millis(500);
+
+/// Longest list of words in a refusal, in bytes.
+const MAX_LINE: usize = 300;
+
+struct View<'a> {
+    access: &'a Access,
+    launcher: &'a Launcher,
+    effect: Effect,
+    transactions: Transactions,
+    deadline: &'a Deadline,
+    progress: &'a mut Progress,
+    artifacts: &'a CallArtifacts,
+    ahead: &'a mut Ahead,
+}
+
+impl View<'_> {
+    fn start(&mut self, workspace: &str, wanted: Wanted) -> Result<Outcome, ProcessError> {
+        let reach = self
+            .access
+            .workspace(workspace)
+            .map_err(|_| ProcessError::UnknownWorkspace(workspace.escape_debug().to_string()))?;
+        if self.effect != Effect::Run {
+            return Err(ProcessError::Denied(
+                "only `run` tools start processes".to_owned(),
+            ));
+        }
+        let permitted = permit::command(&reach.info, self.access.programs(), &wanted)
+            .map_err(|refused| ProcessError::Denied(denied(workspace, &wanted, refused)))?;
+        if self.transactions == Transactions::Open {
+            return Err(ProcessError::TransactionOpen);
+        }
+        let git = match &permitted {
+            Permitted::Program(_) => None,
+            Permitted::Git(git) => match git::prepare(&reach.workspace, git, self.launcher, self.deadline)? {
+                Ok(prepared) => Some((prepared, git)),
+                Err(outcome) => return Ok(outcome),
+            },
+        };
+        let left = self.deadline.remaining();
+        let job = Job {
+            dir: reach.workspace.tree.dir(),
+            variables: git
+                .as_ref()
+                .map(|(git, _)| git.variables.clone())
+                .unwrap_or_default(),
+            alone: git.as_ref().is_some_and(|(git, _)| git.alone),
+            argv: match (&git, &permitted) {
+                (Some((git, _)), _) => git.argv.clone(),
+                (None, Permitted::Program(argv)) => argv.clone(),
+                (None, Permitted::Git(git)) => git.arguments.clone(),
+            },
+            stdin: wanted.stdin,
+            timeout: wanted.timeout.min(left.saturating_sub(RESERVE.min(left / 10))),
+            output_limit: wanted.output_limit,
+        };
+        let mut watcher = Watcher {
+            narrator: Narrator::new(self.progress, &wanted.program),
+            log: self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
+        };
+        let outcome = self.launcher.run(job, self.deadline, &mut watcher);
+        let kept = git.map_or(Ok(()), |(prepared, git)| prepared.finish(git));
+        // A program may change any file.
+        self.ahead.forget();
+        let outcome = outcome?;
+        kept?;
+        Ok(Outcome {
+            artifact_id: watcher.keep(),
+            ..outcome
+        })
+    }
+}
+
+/// Tells the client that a program runs, and keeps what it prints.
+struct Watcher<'a> {
+    narrator: Narrator<'a>,
+    log: Option<ArtifactWriter>,
+}
+
+impl Sink for Watcher<'_> {
+    fn bytes(&mut self, stream: Stream, bytes: &[u8]) {
+        self.narrator.bytes(stream, bytes);
+        if let Some(log) = &mut self.log
+            && let Err(err) = log.write_all(bytes)
+        {
+            self.log = no_log(err);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.narrator.tick();
+    }
+}
+
+impl Watcher<'_> {
+    /// The artifact that the log became.
+    fn keep(self) -> Option<String> {
+        self.log?.keep().map_or_else(no_log, Some)
+    }
+}
+
+/// A log that cannot be kept is no reason not to run a program.
+fn no_log<T>(err: std::io::Error) -> Option<T> {
+    tracing::warn!(%err, "a program's output is not kept");
+    None
+}
+
+/// A refusal with the line that would allow the program.
+fn denied(workspace: &str, wanted: &Wanted, refused: Refused) -> String {
+    match refused {
+        Refused::Program => {
+            let argv = std::iter::once(&wanted.program).chain(&wanted.arguments);
+            let argv: Vec<String> = argv.map(|word| format!("{word:?}")).collect();
+            let argv = argv.join(", ");
+            format!(
+                "`{}` is no program the pack was granted, nor, with these arguments, a test of `{workspace}`; to \
+                 register it as a test, add `tests.NAME = [{}]` to [workspaces.{workspace}]",
+                wanted.program.escape_debug(),
+                text::clean(text::cut(&argv, MAX_LINE)),
+            )
+        }
+        Refused::Git(why) => why,
+    }
+}
+
+impl process::Host for View<'_> {
+    fn run(&mut self, command: Command) -> Result<process::Outcome, ProcessError> {
+        let wanted = Wanted {
+            program: command.program,
+            arguments: command.arguments,
+            stdin: command.stdin,
+            timeout: Duration::from_millis(command.timeout_ms.into()),
+            output_limit: command.output_limit,
+        };
+        let outcome = self.start(&command.workspace, wanted)?;
+        Ok(process::Outcome {
+            ending: match outcome.ending {
+                Ending::Exited(code) => WireEnding::Exited(code),
+                Ending::Signalled(signal) => WireEnding::Signalled(signal),
+                Ending::TimedOut => WireEnding::TimedOut,
+            },
+            duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+            stdout: outcome.stdout.bytes,
+            stderr: outcome.stderr.bytes,
+            stdout_total: outcome.stdout.total,
+            stderr_total: outcome.stderr.total,
+            artifact_id: outcome.artifact_id,
+        })
+    }
+
+    fn convert_error(&mut self, err: ProcessError) -> wasmtime::Result<Error> {
+        Ok(match err {
+            ProcessError::Denied(why) => Error::Denied(why),
+            ProcessError::UnknownWorkspace(name) => Error::UnknownWorkspace(name),
+            ProcessError::Invalid(why) => Error::Invalid(why),
+            ProcessError::NotStarted(why) => Error::NotStarted(why),
+            ProcessError::TransactionOpen => Error::TransactionOpen,
+            ProcessError::Cancelled => Error::Cancelled,
+            ProcessError::Internal => Error::Internal,
+        })
+    }
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    process::add_to_linker::<_, HasView>(linker, |state| View {
+        access: &state.access,
+        launcher: &state.launcher,
+        effect: state.effect,
+        transactions: state.transactions,
+        deadline: &state.deadline,
+        progress: &mut state.progress,
+        artifacts: &state.artifacts,
+        ahead: &mut state.ahead,
+    })
+}

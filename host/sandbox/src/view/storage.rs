@@ -1,0 +1,210 @@
+//! `storage`: SQL over the component's own tables.
+
+use std::time::Duration;
+
+use tollgate_core::deadline::Deadline;
+use tollgate_store::storage::{Namespace, Session, SqlError, Statement, Value};
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+
+use crate::CallState;
+use crate::bindings::tollgate::host::storage::{self, Error, Statement as WireStatement, Value as WireValue};
+use crate::state::Transactions;
+
+/// A transaction of a `run` tool. What it stands for is in the call's state.
+pub struct Transaction(());
+
+struct View<'a> {
+    namespace: &'a Namespace,
+    session: &'a Session,
+    transactions: &'a mut Transactions,
+    /// The call's end. While a transaction is open it is the transaction's.
+    deadline: &'a Deadline,
+    transaction_time: Duration,
+    table: &'a mut ResourceTable,
+}
+
+impl View<'_> {
+    /// A statement outside `transaction` wants the call's own transaction around it.
+    fn whole_call(&self) -> Result<(), SqlError> {
+        match self.transactions {
+            Transactions::WholeCall => Ok(()),
+            Transactions::None | Transactions::Open => Err(SqlError::TransactionState(
+                "a `run` tool reaches storage through a transaction".to_owned(),
+            )),
+        }
+    }
+}
+
+impl View<'_> {
+    fn rows(&self, sql: &str, params: Vec<WireValue>) -> Result<Vec<Vec<WireValue>>, SqlError> {
+        let rows = self.session.query(self.namespace, sql, &values(params))?;
+        let wire = |row: Vec<Value>| row.into_iter().map(WireValue::from).collect();
+        Ok(rows.into_iter().map(wire).collect())
+    }
+}
+
+fn values(params: Vec<WireValue>) -> Vec<Value> {
+    params.into_iter().map(Value::from).collect()
+}
+
+impl From<WireValue> for Value {
+    fn from(value: WireValue) -> Value {
+        match value {
+            WireValue::Null => Value::Null,
+            WireValue::Integer(number) => Value::Integer(number),
+            WireValue::Real(number) => Value::Real(number),
+            WireValue::Text(text) => Value::Text(text),
+            WireValue::Blob(bytes) => Value::Blob(bytes),
+        }
+    }
+}
+
+impl From<Value> for WireValue {
+    fn from(value: Value) -> WireValue {
+        match value {
+            Value::Null => WireValue::Null,
+            Value::Integer(number) => WireValue::Integer(number),
+            Value::Real(number) => WireValue::Real(number),
+            Value::Text(text) => WireValue::Text(text),
+            Value::Blob(bytes) => WireValue::Blob(bytes),
+        }
+    }
+}
+
+impl From<WireStatement> for Statement {
+    fn from(statement: WireStatement) -> Statement {
+        Statement {
+            sql: statement.sql,
+            params: values(statement.params),
+        }
+    }
+}
+
+impl storage::Host for View<'_> {
+    fn query(&mut self, sql: String, params: Vec<WireValue>) -> Result<Vec<Vec<WireValue>>, SqlError> {
+        self.whole_call()?;
+        self.rows(&sql, params)
+    }
+
+    fn execute(&mut self, sql: String, params: Vec<WireValue>) -> Result<u64, SqlError> {
+        self.whole_call()?;
+        self.session.execute(self.namespace, &sql, &values(params))
+    }
+
+    fn batch(&mut self, statements: Vec<WireStatement>) -> Result<Vec<u64>, SqlError> {
+        self.whole_call()?;
+        let statements: Vec<_> = statements.into_iter().map(Statement::from).collect();
+        self.session.batch(self.namespace, &statements)
+    }
+
+    fn convert_error(&mut self, err: SqlError) -> wasmtime::Result<Error> {
+        Ok(match err {
+            SqlError::Refused(why) => Error::Refused(why),
+            SqlError::Constraint(why) => Error::Constraint(why),
+            SqlError::ReadOnly => Error::ReadOnly,
+            SqlError::TooLarge(why) => Error::TooLarge(why),
+            SqlError::Full => Error::Full,
+            SqlError::Interrupted => Error::Interrupted,
+            SqlError::Memory => Error::TooLarge(err.to_string()),
+            SqlError::TransactionState(why) => Error::TransactionState(why),
+            SqlError::Internal(err) => {
+                tracing::error!(pack = self.namespace.pack(), %err, "a component's statement failed");
+                Error::Internal
+            }
+        })
+    }
+}
+
+impl storage::HostTransaction for View<'_> {
+    fn begin(&mut self) -> Result<Resource<Transaction>, SqlError> {
+        match self.transactions {
+            Transactions::None => {}
+            Transactions::WholeCall => {
+                return Err(SqlError::TransactionState(
+                    "the call is a transaction already".to_owned(),
+                ));
+            }
+            Transactions::Open => {
+                return Err(SqlError::TransactionState(
+                    "a transaction is open already".to_owned(),
+                ));
+            }
+        }
+        let handle = self
+            .table
+            .push(Transaction(()))
+            .map_err(|_| SqlError::TooLarge("the call holds as many resources as it may".to_owned()))?;
+        let begun = self
+            .session
+            .as_host(|| self.session.begin_write_before(self.deadline));
+        if let Err(err) = begun {
+            self.table.delete(handle).ok();
+            return Err(match self.deadline.is_over() {
+                true => SqlError::Interrupted,
+                false => err.into(),
+            });
+        }
+        // All who write wait for it, so it lasts no longer than a `write` call. A guest that does anything else
+        // then is stopped wherever it is: in its own code, in SQL, asleep, or waiting for a program.
+        self.deadline.narrow(self.transaction_time);
+        *self.transactions = Transactions::Open;
+        Ok(handle)
+    }
+
+    fn query(
+        &mut self,
+        _this: Resource<Transaction>,
+        sql: String,
+        params: Vec<WireValue>,
+    ) -> Result<Vec<Vec<WireValue>>, SqlError> {
+        self.rows(&sql, params)
+    }
+
+    fn execute(
+        &mut self,
+        _this: Resource<Transaction>,
+        sql: String,
+        params: Vec<WireValue>,
+    ) -> Result<u64, SqlError> {
+        self.session.execute(self.namespace, &sql, &values(params))
+    }
+
+    fn commit(&mut self, this: Resource<Transaction>) -> Result<(), SqlError> {
+        self.table
+            .delete(this)
+            .map_err(|_| SqlError::TransactionState("the transaction is over".to_owned()))?;
+        *self.transactions = Transactions::None;
+        let committed = self.session.as_host(|| self.session.commit());
+        self.deadline.widen();
+        Ok(committed?)
+    }
+
+    fn drop(&mut self, this: Resource<Transaction>) -> wasmtime::Result<()> {
+        self.table.delete(this)?;
+        *self.transactions = Transactions::None;
+        if self.session.in_transaction() {
+            self.session.as_host(|| self.session.rollback())?;
+        } else {
+            self.session.end_turn();
+        }
+        self.deadline.widen();
+        Ok(())
+    }
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    storage::add_to_linker::<_, HasView>(linker, |state| View {
+        namespace: &state.namespace,
+        session: &state.session,
+        transactions: &mut state.transactions,
+        deadline: &state.deadline,
+        transaction_time: state.transaction_time,
+        table: &mut state.table,
+    })
+}

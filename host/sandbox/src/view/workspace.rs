@@ -1,0 +1,244 @@
+//! `workspace`: files below the directories that the operator registered.
+
+use tollgate_core::deadline::Deadline;
+use tollgate_core::effect::Effect;
+use tollgate_sdk::tree::FileWrite;
+use tollgate_sdk::{FileEntry, FileKind, GitAccess, WorkspaceError, WorkspaceInfo};
+use wasmtime::Trap;
+use wasmtime::component::{HasData, Linker};
+
+use crate::CallState;
+use crate::bindings::tollgate::host::component;
+use crate::bindings::tollgate::host::workspace::{
+    self, Description, Entry, Error, Kind, Listing as WireListing, TestCommand, Upcoming as WireUpcoming,
+};
+use crate::view::ahead::{Ahead, Upcoming};
+use crate::workspaces::{Access, HeldBack};
+
+/// Most bytes that one call may want written after its commit.
+const MAX_HELD_BACK: usize = 16 << 20;
+/// Most files of it.
+const MAX_FILES: usize = 1_000;
+
+struct View<'a> {
+    access: &'a Access,
+    effect: Effect,
+    held_back: &'a mut Vec<HeldBack>,
+    ahead: &'a mut Ahead,
+    deadline: &'a Deadline,
+}
+
+impl View<'_> {
+    /// Checks a write at once and carries it out, or holds it back until the call's commit.
+    fn change(&mut self, name: &str, path: &str, content: &[u8], append: bool) -> Result<(), WorkspaceError> {
+        let reach = self.access.workspace(name)?;
+        let change = FileWrite::new(path, content, append)?;
+        if self.effect == Effect::Read {
+            return Err(WorkspaceError::Denied("this tool only reads".to_owned()));
+        }
+        if !reach.info.may_write(&change.path) {
+            let offered = &reach.workspace.info;
+            let asked = self.access.asks_to_write();
+            return Err(WorkspaceError::Denied(not_allowed(&change.path, offered, asked)));
+        }
+        if self.effect == Effect::Run {
+            self.ahead.forget();
+            return reach.workspace.tree.apply(&change);
+        }
+        let held: usize = self.held_back.iter().map(|held| held.change.content.len()).sum();
+        if held + content.len() > MAX_HELD_BACK || self.held_back.len() == MAX_FILES {
+            return Err(WorkspaceError::TooLarge(format!(
+                "one call writes at most {MAX_FILES} files and {MAX_HELD_BACK} bytes"
+            )));
+        }
+        self.held_back.push(HeldBack {
+            workspace: reach.workspace.clone(),
+            change,
+        });
+        Ok(())
+    }
+}
+
+/// A refusal with the line that would allow the write, if one would.
+fn not_allowed(path: &str, offered: &WorkspaceInfo, asked: &[String]) -> String {
+    let asks = |prefix: &&String| {
+        let only = WorkspaceInfo {
+            write_prefixes: vec![(*prefix).clone()],
+            ..WorkspaceInfo::default()
+        };
+        only.may_write(path)
+    };
+    let shown = path.escape_debug();
+    let Some(prefix) = asked.iter().find(asks) else {
+        return format!("`{shown}` is not below what the pack asks to write in its manifest");
+    };
+    // Who asks for everything needs no more than the place of this file.
+    let least = match (prefix.trim_start_matches("./"), path.split_once('/')) {
+        ("" | ".", Some((folder, _))) => format!("{folder}/"),
+        ("" | ".", None) => path.to_owned(),
+        (prefix, _) => prefix.to_owned(),
+    };
+    // A prefix that means a file is put right instead of kept beside the folder.
+    let kept = offered.write_prefixes.iter();
+    let kept = kept.filter(|prefix| format!("{prefix}/") != least);
+    let all = kept.chain([&least]);
+    let all: Vec<String> = all.map(|prefix| format!("{prefix:?}")).collect();
+    format!(
+        "`{shown}` may not be written; to allow it, set `write = [{}]` in [workspaces.{}]",
+        all.join(", "),
+        offered.name
+    )
+}
+
+impl workspace::Host for View<'_> {
+    fn names(&mut self) -> wasmtime::Result<Vec<String>> {
+        Ok(self.access.names())
+    }
+
+    fn describe(&mut self, name: String) -> Result<Description, WorkspaceError> {
+        let info = &self.access.workspace(&name)?.info;
+        Ok(Description {
+            name: info.name.clone(),
+            write_prefixes: info.write_prefixes.clone(),
+            git: info.git.map(|access| match access {
+                GitAccess::Read => component::GitAccess::Read,
+                GitAccess::Write => component::GitAccess::Write,
+            }),
+            tests: info
+                .tests
+                .iter()
+                .map(|test| TestCommand {
+                    name: test.name.clone(),
+                    argv: test.argv.clone(),
+                })
+                .collect(),
+        })
+    }
+
+    fn list(
+        &mut self,
+        name: String,
+        directory: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
+        let reach = self.access.workspace(&name)?;
+        let entries = match after {
+            None => self
+                .ahead
+                .list(&reach.workspace, directory, limit, self.deadline)?,
+            after => {
+                let go_on = || !self.deadline.is_over();
+                let tree = &reach.workspace.tree;
+                tree.list_while(&directory, after.as_deref(), limit, &go_on)?
+            }
+        };
+        Ok(entries.into_iter().map(entry).collect())
+    }
+
+    fn list_unless(
+        &mut self,
+        name: String,
+        directory: String,
+        known: Option<u64>,
+        limit: u32,
+    ) -> Result<Option<WireListing>, WorkspaceError> {
+        let reach = self.access.workspace(&name)?;
+        let listed = self
+            .ahead
+            .list_unless(&reach.workspace, directory, known, limit, self.deadline)?;
+        Ok(listed.map(|listing| WireListing {
+            entries: listing.entries.into_iter().map(entry).collect(),
+            fingerprint: listing.fingerprint,
+        }))
+    }
+
+    fn stat(&mut self, name: String, path: String) -> Result<Entry, WorkspaceError> {
+        let reach = self.access.workspace(&name)?;
+        reach.workspace.tree.stat(&path).map(entry)
+    }
+
+    fn read(
+        &mut self,
+        name: String,
+        path: String,
+        offset: u64,
+        limit: u32,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        let reach = self.access.workspace(&name)?;
+        match offset {
+            0 => self.ahead.read(&reach.workspace, path, limit, self.deadline),
+            _ => reach.workspace.tree.read(&path, offset, limit),
+        }
+    }
+
+    fn read_ahead(&mut self, name: String, next: Vec<WireUpcoming>) -> wasmtime::Result<()> {
+        // What cannot be reached is refused when it is asked for.
+        if let Ok(reach) = self.access.workspace(&name) {
+            let next = next.into_iter().map(|upcoming| match upcoming {
+                WireUpcoming::List((directory, limit)) => Upcoming::List(directory, limit),
+                WireUpcoming::ListUnless((directory, known, limit)) => {
+                    Upcoming::ListUnless(directory, known, limit)
+                }
+                WireUpcoming::Read((path, limit)) => Upcoming::Read(path, limit),
+            });
+            self.ahead.expect(&reach.workspace, next);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, name: String, path: String, content: Vec<u8>) -> Result<(), WorkspaceError> {
+        self.change(&name, &path, &content, false)
+    }
+
+    fn append(&mut self, name: String, path: String, content: Vec<u8>) -> Result<(), WorkspaceError> {
+        self.change(&name, &path, &content, true)
+    }
+
+    fn convert_error(&mut self, err: WorkspaceError) -> wasmtime::Result<Error> {
+        // A look that was given up is no news to a guest whose time is up.
+        if self.deadline.is_over() {
+            return Err(Trap::Interrupt.into());
+        }
+        Ok(match err {
+            WorkspaceError::Unknown(name) => Error::UnknownWorkspace(name),
+            WorkspaceError::Denied(why) => Error::Denied(why),
+            WorkspaceError::NotFound(path) => Error::NotFound(path),
+            WorkspaceError::WrongKind(why) => Error::WrongKind(why),
+            WorkspaceError::TooLarge(why) => Error::TooLarge(why),
+            WorkspaceError::Unwritable(why) => Error::Unwritable(why),
+            WorkspaceError::Internal => Error::Internal,
+        })
+    }
+}
+
+fn entry(entry: FileEntry) -> Entry {
+    Entry {
+        path: entry.path,
+        kind: match entry.kind {
+            FileKind::File => Kind::File,
+            FileKind::Directory => Kind::Directory,
+            FileKind::Symlink => Kind::Symlink,
+            FileKind::Other => Kind::Other,
+            FileKind::Unnameable => Kind::Unnameable,
+        },
+        size: entry.size,
+        modified: entry.modified_ms,
+    }
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    workspace::add_to_linker::<_, HasView>(linker, |state| View {
+        access: &state.access,
+        effect: state.effect,
+        held_back: &mut state.held_back,
+        ahead: &mut state.ahead,
+        deadline: &state.deadline,
+    })
+}

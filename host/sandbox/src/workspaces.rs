@@ -1,0 +1,217 @@
+//! The directories the operator registered, opened once, and what each component may do in them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use tollgate_core::git_head::{self, Repository};
+use tollgate_sdk::permit::{Asked, GitTerms};
+use tollgate_sdk::tree::{FileWrite, Tree};
+use tollgate_sdk::{WorkspaceError, WorkspaceInfo};
+
+/// A registered directory.
+#[derive(Debug)]
+pub struct Workspace {
+    /// What the operator lets components do in it.
+    pub info: WorkspaceInfo,
+    /// The directory.
+    pub tree: Tree,
+    /// What the operator says of its repository.
+    pub git: GitTerms,
+    /// Held by the git that writes.
+    pub git_writes: Mutex<()>,
+    /// The repository it belongs to, if that was there at the start.
+    repository: Option<Repository>,
+}
+
+/// A directory as the operator registers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What components may do in it.
+    pub info: WorkspaceInfo,
+    /// Which repository git may use in it.
+    pub git: GitTerms,
+}
+
+impl Workspace {
+    /// Opens a directory: the one time that its path is looked up.
+    fn open(registration: Registration, umask: u32) -> Result<Workspace, String> {
+        let Registration { path, info, git } = registration;
+        let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|err| {
+            format!(
+                "workspace `{}`: {} cannot be opened: {err}",
+                info.name,
+                path.display()
+            )
+        })?;
+        Ok(Workspace {
+            info,
+            tree: Tree::new(dir, umask),
+            repository: Repository::discover(&path, git.repository.as_deref()),
+            git,
+            git_writes: Mutex::new(()),
+        })
+    }
+
+    /// The commit its work tree is at.
+    pub fn git_head(&self) -> Option<String> {
+        self.info.git?;
+        git_head::head_below(self.tree.dir()).or_else(|| self.repository.as_ref()?.head())
+    }
+}
+
+/// All registered directories, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Workspaces(BTreeMap<String, Arc<Workspace>>);
+
+impl Workspaces {
+    /// Opens what the operator registered. The error names every directory that cannot be opened, and
+    /// every one that would show packs the host's own data.
+    pub fn open(
+        registrations: impl IntoIterator<Item = Registration>,
+        umask: u32,
+        data_dir: &Path,
+    ) -> Result<Workspaces, Vec<String>> {
+        let (mut opened, mut problems) = (BTreeMap::new(), Vec::new());
+        for registration in registrations {
+            if overlap(&registration.path, data_dir) {
+                problems.push(format!(
+                    "workspace `{}`: {} and the data directory {} are one inside the other, and packs would \
+                     reach what is not theirs; move one of them",
+                    registration.info.name,
+                    registration.path.display(),
+                    data_dir.display()
+                ));
+                continue;
+            }
+            match Workspace::open(registration, umask) {
+                Ok(workspace) => {
+                    opened.insert(workspace.info.name.clone(), Arc::new(workspace));
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() {
+            Ok(Workspaces(opened))
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Their names, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// One of them.
+    pub fn get(&self, name: &str) -> Option<&Arc<Workspace>> {
+        self.0.get(name)
+    }
+}
+
+/// Whether one directory is the other or below it. Of one that is not made yet, its place counts.
+pub fn overlap(one: &Path, other: &Path) -> bool {
+    let (one, other) = (resolved(one), resolved(other));
+    one.starts_with(&other) || other.starts_with(&one)
+}
+
+fn resolved(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let exists = path
+        .ancestors()
+        .find_map(|place| Some((place, place.canonicalize().ok()?)));
+    match exists {
+        Some((place, real)) => real.join(path.strip_prefix(place).unwrap_or(Path::new(""))),
+        None => path,
+    }
+}
+
+/// What one component may touch: what it asked for, was granted, and the workspaces allow.
+#[derive(Debug, Default)]
+pub struct Access {
+    workspaces: BTreeMap<String, Reach>,
+    programs: Vec<String>,
+    /// Prefixes below which it asks to write, whether that is allowed or not.
+    asks_to_write: Vec<String>,
+}
+
+/// One workspace as one component has it.
+#[derive(Debug, Clone)]
+pub struct Reach {
+    /// What the component may do.
+    pub info: WorkspaceInfo,
+    /// Where.
+    pub workspace: Arc<Workspace>,
+}
+
+impl Access {
+    /// What a component asked for, of the workspaces it was granted.
+    pub fn new(workspaces: &Workspaces, asked: &Asked, granted: impl Fn(&str) -> bool) -> Access {
+        let reach = |workspace: &Arc<Workspace>| Reach {
+            info: asked.within(&workspace.info),
+            workspace: Arc::clone(workspace),
+        };
+        Access {
+            workspaces: workspaces
+                .0
+                .iter()
+                .filter(|(name, _)| asked.reads(name) && granted(name))
+                .map(|(name, workspace)| (name.clone(), reach(workspace)))
+                .collect(),
+            programs: asked.programs.clone(),
+            asks_to_write: asked.write.clone(),
+        }
+    }
+
+    /// The names of the workspaces, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.workspaces.keys().cloned().collect()
+    }
+
+    /// One workspace, if the component may use it.
+    pub fn workspace(&self, name: &str) -> Result<&Reach, WorkspaceError> {
+        self.workspaces.get(name).ok_or_else(|| {
+            WorkspaceError::Unknown(tollgate_core::text::clean(tollgate_core::text::cut(name, 100)))
+        })
+    }
+
+    /// Prefixes below which the component asks to write, whether that is allowed or not.
+    pub fn asks_to_write(&self) -> &[String] {
+        &self.asks_to_write
+    }
+
+    /// Programs the component may run with any arguments.
+    pub fn programs(&self) -> &[String] {
+        &self.programs
+    }
+}
+
+/// A write that waits for its call's commit.
+#[derive(Debug, Clone)]
+pub struct HeldBack {
+    /// Where.
+    pub workspace: Arc<Workspace>,
+    /// What.
+    pub change: FileWrite,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_overlap_whatever_they_are_called() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("home")).unwrap();
+        std::os::unix::fs::symlink("home", place.path().join("link")).unwrap();
+        let at = |path: &str| place.path().join(path);
+        assert!(overlap(&at("home"), &at("link/not/yet")));
+        assert!(overlap(&at("link/not/yet"), &at("home")));
+        assert!(overlap(&at("home"), &at("link")));
+        assert!(!overlap(&at("home"), &at("homes")));
+    }
+}

@@ -1,0 +1,209 @@
+//! Taking away what is over: expired, too much, or named by no row.
+
+use tollgate_sdk::Timestamp;
+
+use super::store::{ArtifactStore, UNFINISHED};
+use crate::storage::Session;
+
+/// How old a file without a row must be, so that it is not one whose row is about to be committed.
+const ORPHAN_MS: i64 = 3_600_000;
+/// The same for a file that is still being written: longer than any call may take.
+const UNFINISHED_MS: i64 = 25 * 3_600_000;
+/// Rows changed at once.
+const BATCH: u32 = 500;
+
+/// What stays known of artifacts that are gone.
+#[derive(Debug, Clone, Copy)]
+pub struct Kept<'a> {
+    /// Now, in milliseconds since 1970 UTC.
+    pub now_ms: i64,
+    /// Rows that expired before this time go as well, RFC 3339.
+    pub rows_since: &'a str,
+}
+
+/// Takes away what is over. `commit` runs a change of the database in a transaction, and says whether to
+/// go on.
+pub fn collect(
+    store: &ArtifactStore,
+    session: &Session,
+    kept: Kept<'_>,
+    mut commit: impl FnMut(Box<dyn Fn(&Session) -> rusqlite::Result<()> + Send>) -> bool,
+) -> anyhow::Result<()> {
+    let now = Timestamp::from_ms(kept.now_ms).to_string();
+    let most = i64::try_from(store.settings().max_mib << 20).unwrap_or(i64::MAX);
+    loop {
+        let over = session.artifacts_over(&now, most, BATCH)?;
+        if over.is_empty() {
+            break;
+        }
+        let ids: Vec<String> = over.iter().map(|(id, _)| id.clone()).collect();
+        if !commit(Box::new(move |session| session.mark_collected(&ids))) {
+            return Ok(());
+        }
+        for (_, hash) in &over {
+            if !session.is_artifact_live(hash)? {
+                store.remove(hash, |_| true)?;
+            }
+        }
+    }
+    let since = kept.rows_since.to_owned();
+    while session.has_artifacts_before(&since)? {
+        let since = since.clone();
+        if !commit(Box::new(move |session| session.forget_artifacts(&since, BATCH))) {
+            return Ok(());
+        }
+    }
+    sweep(store, session)?;
+    Ok(store.look()?)
+}
+
+/// Takes away files that no row names.
+fn sweep(store: &ArtifactStore, session: &Session) -> anyhow::Result<()> {
+    for name in store.names()? {
+        let patience = if name.starts_with(UNFINISHED) {
+            UNFINISHED_MS
+        } else if session.is_artifact_live(&name)? {
+            continue;
+        } else {
+            ORPHAN_MS
+        };
+        store.remove(&name, |age_ms| age_ms > patience)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tollgate_core::clock::SystemClock;
+    use tollgate_core::hash::sha256_hex;
+
+    use super::super::{Artifact, ArtifactKind, ArtifactSettings};
+    use super::*;
+    use crate::data_dir::DataDir;
+    use crate::storage::{Database, fixture};
+
+    const DAY_MS: i64 = 86_400_000;
+    const NOW: i64 = 1_000 * DAY_MS;
+
+    struct Stage {
+        _place: tempfile::TempDir,
+        store: ArtifactStore,
+        session: Session,
+    }
+
+    fn stage(most: u64) -> Stage {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        let settings = ArtifactSettings {
+            enabled: true,
+            max_mib: most,
+            ..ArtifactSettings::default()
+        };
+        let store = ArtifactStore::open(&data, settings, Arc::new(SystemClock)).unwrap();
+        let session = Database::open(&data.database()).unwrap().write_session().unwrap();
+        Stage {
+            _place: place,
+            store: store.unwrap(),
+            session,
+        }
+    }
+
+    impl Stage {
+        /// An operation with an artifact of so many MiB that was made and expires so many days from now.
+        fn keep(&self, number: usize, fill: u8, mib: usize, made: i64, expires: i64) {
+            self.keep_for("", number, fill, mib, (made, expires));
+        }
+
+        /// The same of somebody.
+        fn keep_for(&self, holder: &str, number: usize, fill: u8, mib: usize, (made, expires): (i64, i64)) {
+            let content = vec![fill; mib << 20];
+            self.store.put(&content).unwrap();
+            let time = |days: i64| Timestamp::from_ms(NOW + days * DAY_MS).to_string();
+            let mut operation = fixture::operation(number, None, fixture::YOUNG);
+            operation.artifacts = vec![Artifact {
+                id: format!("art_{number}"),
+                hash: sha256_hex(&content),
+                kind: ArtifactKind::Log,
+                holder: holder.to_owned(),
+                size: i64::try_from(content.len()).unwrap(),
+                total_size: 0,
+                created_at: time(made),
+                expires_at: time(expires),
+            }];
+            self.session.begin_write().unwrap();
+            self.session.record(&operation).unwrap();
+            self.session.commit().unwrap();
+        }
+
+        /// Which artifacts are left, and how many files.
+        fn collect(&self) -> (Vec<String>, usize) {
+            let kept = Kept {
+                now_ms: NOW,
+                rows_since: &Timestamp::from_ms(NOW - 14 * DAY_MS).to_string(),
+            };
+            collect(&self.store, &self.session, kept, |work| {
+                self.session.begin_write().unwrap();
+                work(&self.session).unwrap();
+                self.session.commit().is_ok()
+            })
+            .unwrap();
+            let live = (0..9).map(|number| format!("art_{number}")).filter(|id| {
+                let found = self.session.artifact(id).unwrap();
+                found.is_some_and(|found| !found.collected)
+            });
+            (live.collect(), self.store.names().unwrap().len())
+        }
+    }
+
+    #[test]
+    fn what_expired_goes_but_not_content_that_another_still_names() {
+        let stage = stage(100);
+        stage.keep(0, 1, 1, -5, -1);
+        stage.keep(1, 1, 1, -2, 1);
+        stage.keep(2, 2, 1, -5, -1);
+        stage.keep(3, 3, 1, -20, -15);
+        assert_eq!(stage.collect(), (vec!["art_1".to_owned()], 1));
+        assert!(stage.session.artifact("art_2").unwrap().unwrap().collected);
+        assert_eq!(stage.session.artifact("art_3").unwrap(), None, "it went long ago");
+    }
+
+    #[test]
+    fn the_oldest_goes_when_room_is_short() {
+        let stage = stage(3);
+        for number in 0..4 {
+            let made = i64::try_from(number).unwrap() - 4;
+            stage.keep(number, u8::try_from(number).unwrap(), 1, made, 1);
+        }
+        let left = ["art_1", "art_2", "art_3"].map(str::to_owned).to_vec();
+        assert_eq!(stage.collect(), (left, 3));
+    }
+
+    #[test]
+    fn what_goes_is_of_the_holder_that_has_the_most() {
+        let stage = stage(4);
+        stage.keep_for("bob", 0, 0, 1, (-9, 1));
+        for number in 1..6 {
+            let made = i64::try_from(number).unwrap() - 7;
+            stage.keep_for("ada", number, u8::try_from(number).unwrap(), 1, (made, 1));
+        }
+        stage.keep_for("bob", 6, 6, 1, (-8, 1));
+        let left = ["art_0", "art_4", "art_5", "art_6"].map(str::to_owned).to_vec();
+        assert_eq!(stage.collect(), (left, 4), "both have the same now");
+    }
+
+    #[test]
+    fn a_file_whose_row_may_still_come_stays() {
+        let stage = stage(100);
+        stage.store.put(b"its row comes with the commit").unwrap();
+        assert_eq!(stage.collect(), (Vec::new(), 1));
+        stage
+            .store
+            .remove(&sha256_hex(b"its row comes with the commit"), |age| {
+                age < ORPHAN_MS
+            })
+            .unwrap();
+        assert_eq!(stage.collect(), (Vec::new(), 0));
+    }
+}

@@ -1,0 +1,147 @@
+//! What components give to be kept: held in memory until the call's row is committed, so that nobody waits
+//! for a disk in the writer and a call that is taken back leaves nothing.
+
+use std::sync::PoisonError;
+
+use tollgate_sdk::ArtifactError;
+use tollgate_sdk::artifacts::Allowance;
+
+use super::{ArtifactKind, CallArtifacts};
+
+/// What one call was given.
+#[derive(Default)]
+pub(super) struct Given {
+    allowance: Allowance,
+    /// By the id that each got.
+    contents: Vec<(String, Vec<u8>)>,
+}
+
+impl CallArtifacts {
+    /// Takes content from a component, within its limits, and names it. `None` if the operator wants none of
+    /// its kind.
+    pub fn give(&self, kind: ArtifactKind, content: Vec<u8>) -> Result<Option<String>, ArtifactError> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = self.store.as_ref().filter(|store| store.settings().wants(kind));
+        let most = store.map_or(u64::MAX, |store| store.settings().max_artifact_mib << 20);
+        given
+            .allowance
+            .take(content.len(), usize::try_from(most).unwrap_or(usize::MAX))?;
+        let Some(store) = store else {
+            return Ok(None);
+        };
+        let artifact = store.describe(kind, &content, &self.call.share);
+        if !self.promise(store, &artifact) {
+            return Ok(None);
+        }
+        let id = artifact.id.clone();
+        given.contents.push((id.clone(), content));
+        self.call.kept().push(artifact);
+        Ok(Some(id))
+    }
+
+    /// Whether content waits to be stored.
+    pub fn has_given(&self) -> bool {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        !given.contents.is_empty()
+    }
+
+    /// Stores what was given.
+    pub fn store_given(&self) {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let contents = std::mem::take(&mut given.contents);
+        drop(given);
+        for (_, content) in contents {
+            self.store(&content);
+        }
+    }
+
+    /// Shows what was given and waits to be stored.
+    pub fn each_given(&self, mut show: impl FnMut(&[u8])) {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.contents.iter().for_each(|(_, content)| show(content));
+    }
+
+    /// Forgets what was given. What the host itself kept of the call's programs stays.
+    pub fn forget_given(&self) {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let contents = std::mem::take(&mut given.contents);
+        drop(given);
+        let taken_back = |id: &str| contents.iter().any(|(given, _)| given == id);
+        self.call.kept().retain(|artifact| !taken_back(&artifact.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tollgate_core::clock::SystemClock;
+
+    use super::super::{ArtifactSettings, ArtifactStore};
+    use super::*;
+    use crate::data_dir::DataDir;
+
+    fn call(settings: ArtifactSettings) -> (tempfile::TempDir, Arc<ArtifactStore>, CallArtifacts) {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(place.path()).unwrap();
+        let store = ArtifactStore::open(&data, settings, Arc::new(SystemClock)).unwrap();
+        let store = Arc::new(store.unwrap());
+        let call = CallArtifacts::new(Some(Arc::clone(&store)), tollgate_core::share::Share::default());
+        (place, store, call)
+    }
+
+    fn settings() -> ArtifactSettings {
+        ArtifactSettings {
+            enabled: true,
+            ..ArtifactSettings::default()
+        }
+    }
+
+    #[test]
+    fn content_reaches_the_disk_when_the_call_is_over() {
+        let (_place, store, call) = call(settings());
+        let id = call.give(ArtifactKind::Log, b"what was seen".to_vec()).unwrap();
+        assert_eq!(store.names().unwrap(), Vec::<String>::new());
+        let [kept] = <[_; 1]>::try_from(call.kept()).unwrap();
+        assert_eq!(Some(&kept.id), id.as_ref());
+        call.store_given();
+        assert_eq!(store.names().unwrap(), std::slice::from_ref(&kept.hash));
+        assert_eq!(
+            store.read(&kept.hash, 5, 100).unwrap(),
+            Some(b"was seen".to_vec())
+        );
+        assert!(!call.has_given());
+    }
+
+    #[test]
+    fn a_call_that_is_taken_back_leaves_nothing_and_begins_anew() {
+        let (_place, store, call) = call(settings());
+        for _ in 0..40 {
+            let _ = call.give(ArtifactKind::Log, vec![0; 1 << 10]);
+        }
+        assert_eq!(call.kept().len(), 32);
+        call.forget();
+        call.store_given();
+        assert_eq!((call.kept(), store.names().unwrap()), (Vec::new(), Vec::new()));
+        assert!(call.give(ArtifactKind::Log, Vec::new()).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_the_operator_does_not_want_is_counted_and_not_kept() {
+        let (_place, _store, call) = call(ArtifactSettings {
+            diffs: false,
+            max_artifact_mib: 0,
+            ..settings()
+        });
+        assert_eq!(call.give(ArtifactKind::Diff, vec![0; 100]), Ok(None));
+        assert!(matches!(
+            call.give(ArtifactKind::Diff, vec![0; 2 << 20]),
+            Err(ArtifactError::TooLarge(_))
+        ));
+        assert!(matches!(
+            call.give(ArtifactKind::Log, vec![0; 100]),
+            Err(ArtifactError::TooLarge(_))
+        ));
+        assert!(call.kept().is_empty());
+    }
+}

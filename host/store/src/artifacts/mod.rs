@@ -1,0 +1,296 @@
+//! Artifacts: content that operations refer to and that is kept for a while, such as a test's whole log.
+//!
+//! Content is in files named by its hash, in `artifacts/` of the data directory, its owner's alone. What an
+//! operation has is in `core_artifacts`, written in the same commit as its row. Files come before their
+//! rows or shortly after, and go when they expire, when room is short, or when no row names them: a missing
+//! file says nothing about the ledger.
+//!
+//! A call gets a [`CallArtifacts`]. Whoever has content of unknown size streams it:
+//!
+//! ```
+//! # use std::io::Write as _;
+//! # use tollgate::artifacts::{ArtifactKind, CallArtifacts};
+//! # fn keep_log(artifacts: &CallArtifacts, output: &mut impl std::io::Read) -> std::io::Result<()> {
+//! if let Some(mut log) = artifacts.create(ArtifactKind::Log)? {
+//!     std::io::copy(output, &mut log)?;
+//!     let id = log.keep()?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod collect;
+mod given;
+mod room;
+mod store;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_core::hash::sha256_hex;
+use tollgate_core::share::Share;
+
+use given::Given;
+
+pub use collect::{Kept, collect};
+pub use store::{ArtifactStore, ArtifactWriter};
+
+/// The `[artifacts]` table.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ArtifactSettings {
+    /// Whether anything is kept.
+    pub enabled: bool,
+    /// For how long.
+    pub ttl_hours: u32,
+    /// How much there may be; the oldest goes first.
+    pub max_mib: u64,
+    /// How much of one artifact is kept.
+    pub max_artifact_mib: u64,
+    /// Output of processes.
+    pub logs: bool,
+    /// Diffs.
+    pub diffs: bool,
+    /// The arguments of every call.
+    pub arguments: bool,
+    /// The results of every call.
+    pub results: bool,
+}
+
+impl Default for ArtifactSettings {
+    fn default() -> ArtifactSettings {
+        ArtifactSettings {
+            enabled: false,
+            ttl_hours: 72,
+            max_mib: 1024,
+            max_artifact_mib: 16,
+            logs: true,
+            diffs: true,
+            arguments: false,
+            results: false,
+        }
+    }
+}
+
+impl ArtifactSettings {
+    /// Whether content of this kind is kept.
+    pub fn wants(&self, kind: ArtifactKind) -> bool {
+        self.enabled
+            && match kind {
+                ArtifactKind::Log => self.logs,
+                ArtifactKind::Diff => self.diffs,
+                ArtifactKind::Arguments => self.arguments,
+                ArtifactKind::Result => self.results,
+            }
+    }
+}
+
+/// What an artifact is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArtifactKind {
+    /// The output of a process.
+    Log,
+    /// A diff.
+    Diff,
+    /// A call's arguments, as canonical JSON.
+    Arguments,
+    /// A call's result or error, as JSON.
+    Result,
+}
+
+impl ArtifactKind {
+    /// As it is stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ArtifactKind::Log => "log",
+            ArtifactKind::Diff => "diff",
+            ArtifactKind::Arguments => "arguments",
+            ArtifactKind::Result => "result",
+        }
+    }
+
+    /// From how it is stored.
+    pub fn parse(text: &str) -> Option<ArtifactKind> {
+        [
+            ArtifactKind::Log,
+            ArtifactKind::Diff,
+            ArtifactKind::Arguments,
+            ArtifactKind::Result,
+        ]
+        .into_iter()
+        .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// One artifact of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// `art_…`
+    pub id: String,
+    /// SHA-256 of what is stored, in hex.
+    pub hash: String,
+    /// What it is.
+    pub kind: ArtifactKind,
+    /// Who shares the room for it.
+    pub holder: String,
+    /// Bytes stored.
+    pub size: i64,
+    /// Bytes there were.
+    pub total_size: i64,
+    /// RFC 3339.
+    pub created_at: String,
+    /// RFC 3339.
+    pub expires_at: String,
+}
+
+/// What an artifact knows of its call.
+#[derive(Clone, Default)]
+struct Call {
+    share: Share,
+    kept: Arc<Mutex<Vec<Artifact>>>,
+    is_short: Arc<AtomicBool>,
+}
+
+impl Call {
+    fn kept(&self) -> MutexGuard<'_, Vec<Artifact>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that there was no room for something.
+    fn refuse(&self) {
+        self.is_short.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Room that was taken for content by its hash. What is not stored in the end gives its room back.
+#[derive(Default)]
+struct Promised {
+    store: Option<Arc<ArtifactStore>>,
+    share: Share,
+    contents: Mutex<HashMap<String, u64>>,
+}
+
+impl Promised {
+    fn contents(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Promised {
+    fn drop(&mut self) {
+        if let Some(store) = &self.store {
+            for bytes in self.contents().values() {
+                store.room.give_back(&self.share, *bytes);
+            }
+        }
+    }
+}
+
+/// What one call keeps.
+#[derive(Clone, Default)]
+pub struct CallArtifacts {
+    store: Option<Arc<ArtifactStore>>,
+    call: Call,
+    given: Arc<Mutex<Given>>,
+    promised: Arc<Promised>,
+}
+
+impl CallArtifacts {
+    /// For a call of a host with this store, if it has one.
+    pub fn new(store: Option<Arc<ArtifactStore>>, share: Share) -> CallArtifacts {
+        CallArtifacts {
+            promised: Arc::new(Promised {
+                store: store.clone(),
+                share: share.clone(),
+                contents: Mutex::default(),
+            }),
+            store,
+            call: Call {
+                share,
+                ..Call::default()
+            },
+            given: Arc::default(),
+        }
+    }
+
+    /// Begins an artifact of unknown size, unless the operator does not want any of its kind. Dropping the
+    /// writer keeps nothing.
+    pub fn create(&self, kind: ArtifactKind) -> std::io::Result<Option<ArtifactWriter>> {
+        match &self.store {
+            Some(store) if store.settings().wants(kind) => {
+                ArtifactWriter::begin(Arc::clone(store), kind, self.call.clone()).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What the call kept so far.
+    pub fn kept(&self) -> Vec<Artifact> {
+        self.call.kept().clone()
+    }
+
+    /// Forgets what the call kept, because it runs again or is taken back.
+    pub fn forget(&self) {
+        self.call.kept().clear();
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Given::default();
+    }
+
+    /// An artifact whose content the host has in memory and will store once the call is over.
+    pub fn announce(&self, kind: ArtifactKind, content: &str) -> Option<Artifact> {
+        let store = self.store.as_ref()?;
+        if !store.settings().wants(kind) {
+            return None;
+        }
+        let artifact = store.describe(kind, content.as_bytes(), &self.call.share);
+        self.promise(store, &artifact).then_some(artifact)
+    }
+
+    /// Whether something of the call was not kept, or not all of it, for want of room.
+    pub fn is_short(&self) -> bool {
+        self.call.is_short.load(Ordering::Relaxed)
+    }
+
+    /// Takes room for content, once for all that is equal. `false` if there is none.
+    fn promise(&self, store: &ArtifactStore, artifact: &Artifact) -> bool {
+        let mut contents = self.promised.contents();
+        if contents.contains_key(&artifact.hash) {
+            return true;
+        }
+        let bytes = u64::try_from(artifact.size).unwrap_or_default();
+        let is_room = store.take_room(&self.call.share, bytes);
+        if is_room {
+            contents.insert(artifact.hash.clone(), bytes);
+        } else {
+            self.call.refuse();
+        }
+        is_room
+    }
+
+    /// Stores what was announced, if there was room for it.
+    pub fn store(&self, content: &[u8]) {
+        let Some(store) = &self.store else {
+            return;
+        };
+        let hash = sha256_hex(store.cut(content));
+        let Some(bytes) = self.promised.contents().remove(&hash) else {
+            return;
+        };
+        match store.put(content) {
+            Ok(()) => store.room.fill(bytes),
+            Err(err) => {
+                store.room.give_back(&self.call.share, bytes);
+                tracing::warn!(%err, "an artifact could not be stored");
+            }
+        }
+    }
+
+    pub fn wants(&self, kind: ArtifactKind) -> bool {
+        self.store
+            .as_ref()
+            .is_some_and(|store| store.settings().wants(kind))
+    }
+}

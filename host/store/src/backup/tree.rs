@@ -1,0 +1,190 @@
+//! Files and folders of a backup on their way: copied with their hashes, private, flushed, and put in place as a whole.
+
+use std::fs::DirBuilder;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fsync, openat};
+use sha2::{Digest as _, Sha256};
+use tollgate_core::hash::hex;
+
+use super::BackupError;
+use super::list::{Entry, List};
+use crate::data_dir::DataDir;
+
+/// Bytes that are copied at once.
+const CHUNK: usize = 1 << 18;
+
+/// A folder that is not whole yet, beside the place where it goes. Dropping it takes it away.
+pub(super) struct Draft {
+    path: PathBuf,
+    dir: Dir,
+    is_placed: bool,
+}
+
+impl Draft {
+    /// A draft of what will be at a path, on the same disk.
+    pub(super) fn beside(target: &Path) -> Result<Draft, BackupError> {
+        let folder = target.parent().unwrap_or(Path::new("/"));
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let path = folder.join(format!(".{name}.unfinished-{}", std::process::id()));
+        #[allow(clippy::disallowed_methods, reason = "the operator names the place")]
+        let made = std::fs::create_dir_all(folder).and_then(|()| DirBuilder::new().mode(0o700).create(&path));
+        made.map_err(BackupError::io(&path))?;
+        let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(BackupError::io(&path))?;
+        Ok(Draft {
+            path,
+            dir,
+            is_placed: false,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Puts it where it goes, as a whole. What is there stays, unless it is an empty folder.
+    pub(super) fn put(mut self, target: &Path) -> Result<(), BackupError> {
+        let failed = || BackupError::io(target);
+        sync(&self.dir).map_err(failed())?;
+        rustix::fs::rename(&self.path, target)
+            .map_err(io::Error::from)
+            .map_err(failed())?;
+        self.is_placed = true;
+        let folder = target.parent().unwrap_or(Path::new("/"));
+        let folder = Dir::open_ambient_dir(folder, ambient_authority()).map_err(BackupError::io(folder))?;
+        sync(&folder).map_err(failed())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            #[allow(clippy::disallowed_methods, reason = "it was made here")]
+            let removed = std::fs::remove_dir_all(&self.path);
+            if let Err(err) = removed {
+                tracing::warn!(%err, path = %self.path.display(), "an unfinished folder stays");
+            }
+        }
+    }
+}
+
+/// Flushes the names in a folder. A folder that is only a place for others cannot be flushed, so it is opened anew.
+fn sync(dir: &Dir) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = openat(dir, ".", flags, Mode::empty())?;
+    Ok(fsync(opened)?)
+}
+
+/// Takes a lock that others may share, and waits for whoever has it alone.
+pub(super) fn share(data: &DataDir, name: &str) -> Result<File, BackupError> {
+    let path = data.path().join(name);
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .create(true)
+        .mode(0o600)
+        .follow(FollowSymlinks::No);
+    let file = data
+        .dir()
+        .open_with(name, &options)
+        .map_err(BackupError::io(&path))?;
+    flock(&file, FlockOperation::LockShared)
+        .map_err(io::Error::from)
+        .map_err(BackupError::io(&path))?;
+    Ok(file)
+}
+
+/// Copies the files of a folder into one of the same name. Files that are not whole yet, locks, and files that go at
+/// this moment are left out.
+pub(super) fn copy(from: &Dir, draft: &Draft, name: &str, list: &mut List) -> io::Result<()> {
+    draft.dir.create_dir_with(name, &private_folder())?;
+    let to = draft.dir.open_dir_nofollow(name)?;
+    for entry in from.entries()? {
+        let entry = entry?;
+        let file = entry.file_name().to_string_lossy().into_owned();
+        if is_passing(&file) || !entry.file_type()?.is_file() {
+            continue;
+        }
+        match copy_file(from, &file, &to, &file) {
+            Ok(copied) => list.add(&format!("{name}/{file}"), copied),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => {}
+            Err(err) => return Err(err),
+        }
+    }
+    sync(&to)
+}
+
+/// True for a file that is there only while a host works.
+fn is_passing(name: &str) -> bool {
+    name == "lock" || name.ends_with(".lock") || name.starts_with("new-") || name.starts_with('.')
+}
+
+/// Copies a file, which only its owner can read then, and says what was copied.
+pub(super) fn copy_file(from: &Dir, name: &str, to: &Dir, as_name: &str) -> io::Result<Entry> {
+    let mut options = OpenOptions::new();
+    options.read(true).follow(FollowSymlinks::No);
+    let mut source = from.open_with(name, &options)?;
+    let mut copy = to.open_with(as_name, &private_file())?;
+    let entry = pass(&mut source, |bytes| copy.write_all(bytes))?;
+    copy.sync_all()?;
+    Ok(entry)
+}
+
+/// Writes a file that only its owner can read.
+pub(super) fn write(to: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut file = to.open_with(name, &private_file())?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Size and hash of a file that was written already.
+pub(super) fn entry(dir: &Dir, name: &str) -> io::Result<Entry> {
+    let mut options = OpenOptions::new();
+    options.read(true).follow(FollowSymlinks::No);
+    let mut file = dir.open_with(name, &options)?;
+    pass(&mut file, |_| Ok(()))
+}
+
+fn pass(source: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Entry> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = source.read(&mut chunk)?;
+        let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else {
+            break;
+        };
+        each(part)?;
+        hash.update(part);
+        bytes += part.len() as u64;
+    }
+    Ok(Entry {
+        bytes,
+        sha256: hex(&hash.finalize()),
+    })
+}
+
+pub(super) fn private_folder() -> cap_std::fs::DirBuilder {
+    use cap_std::fs::DirBuilderExt as _;
+    let mut builder = cap_std::fs::DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .follow(FollowSymlinks::No);
+    options
+}

@@ -1,0 +1,428 @@
+//! A story in words.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tollgate_core::envelope::State;
+
+use super::{Changed, Refused, Repeated, Step, Story};
+use crate::storage::Envelope;
+
+pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
+    let mut text = String::new();
+    opening(&mut text, envelope);
+    limits(&mut text, envelope, boot_ms);
+    summary(&mut text, story);
+    section(&mut text, "What happened", &story.steps, |step| {
+        tell_step(step, envelope)
+    });
+    let told: i64 = story.steps.iter().map(|step| step.count).sum();
+    if told < story.operations {
+        let _ = writeln!(text, "  … and {} more operations", story.operations - told);
+    }
+    section(
+        &mut text,
+        "What was refused or failed, and why",
+        &story.refusals,
+        tell_refused,
+    );
+    section(
+        &mut text,
+        "What failed in the same way again",
+        &story.repeated_failures,
+        |one| tell_repeated(one, "failure"),
+    );
+    section(
+        &mut text,
+        "What was changed in the same way again",
+        &story.repeated_changes,
+        |one| tell_repeated(one, "change"),
+    );
+    section(&mut text, "What was changed", &story.changes, tell_changed);
+    if let Some(note) = &envelope.note {
+        let _ = write!(
+            text,
+            "\nIts owner's last words: {}\n",
+            tollgate_core::text::clean(note)
+        );
+    }
+    text.trim_end().to_owned()
+}
+
+fn opening(text: &mut String, envelope: &Envelope) {
+    let _ = write!(text, "Envelope {}", envelope.id);
+    if let Some(label) = &envelope.label {
+        let _ = write!(text, " \"{}\"", tollgate_core::text::clean(label));
+    }
+    if let Some(workspace) = &envelope.workspace {
+        let _ = write!(text, " in {}", tollgate_core::text::clean(workspace));
+    }
+    let _ = write!(text, "\nOpened {}", envelope.opened_at);
+    let Some(closed_at) = &envelope.closed_at else {
+        text.push_str(", still open.\n");
+        return;
+    };
+    let _ = write!(text, ", closed {closed_at}");
+    if let Some(open) = between(&envelope.opened_at, closed_at) {
+        let _ = write!(text, " after {}", duration(open));
+    }
+    let how = match envelope.standing.state {
+        State::Open => "still open",
+        State::ClosedSuccess => "as a success",
+        State::ClosedFailed => "as failed",
+        State::ClosedInterrupted => "as interrupted",
+    };
+    let _ = write!(text, ", {how}");
+    match envelope.closed_by.as_deref() {
+        None => text.push_str(", by its owner.\n"),
+        Some(by) => {
+            let _ = writeln!(text, ": {}.", reason(by));
+        }
+    }
+    if let (Some(before), Some(after)) = (&envelope.git_head, &envelope.closed_git_head) {
+        let _ = match before == after {
+            true => writeln!(text, "The repository was at {before} before and after."),
+            false => writeln!(
+                text,
+                "The repository was at {before} before, and at {after} after."
+            ),
+        };
+    }
+}
+
+/// Why the host closed it.
+fn reason(closed_by: &str) -> &str {
+    match closed_by {
+        "MUTATION_BUDGET_EXHAUSTED" => "its mutations were used up",
+        "DURATION_EXCEEDED" => "its time was over",
+        "DISCONNECTED" => "its client went away",
+        "HOST_GONE" => "its host process was gone",
+        "HOST_STOPPED" => "its host was stopped",
+        other => other,
+    }
+}
+
+fn limits(text: &mut String, envelope: &Envelope, boot_ms: i64) {
+    let standing = &envelope.standing;
+    let used = |used: i64, limit: Option<i64>, one: &str, many: &str| match limit {
+        Some(limit) => format!("{used} of {limit} {many}"),
+        None if used == 1 => format!("1 {one} (no limit)"),
+        None => format!("{used} {many} (no limit)"),
+    };
+    let mut parts = vec![
+        used(
+            standing.mutations,
+            standing.limits.max_mutations,
+            "mutation",
+            "mutations",
+        ),
+        used(
+            standing.test_runs,
+            standing.limits.max_test_runs,
+            "test run",
+            "test runs",
+        ),
+    ];
+    if let Some(limit) = standing.limits.max_duration_sec {
+        parts.push(if standing.state == State::Open {
+            format!("{} of {limit} s", standing.open_sec(boot_ms))
+        } else {
+            format!("{limit} s at most")
+        });
+    }
+    let _ = writeln!(text, "Limits: {}.", parts.join(", "));
+}
+
+fn summary(text: &mut String, story: &Story) {
+    let _ = write!(
+        text,
+        "{}, which took {} together; {} refused or failed.",
+        counted(story.operations, "operation"),
+        duration(story.busy_ms / 1000.0),
+        match story.failed {
+            0 => "none was".to_owned(),
+            1 => "1 was".to_owned(),
+            many => format!("{many} were"),
+        }
+    );
+    if story.unknown > 0 {
+        let _ = write!(
+            text,
+            " The outcome of {} is unknown: the host ended meanwhile.",
+            story.unknown
+        );
+    }
+    text.push('\n');
+}
+
+fn section<T>(text: &mut String, title: &str, items: &[T], tell: impl Fn(&T) -> String) {
+    if items.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{title}:");
+    for item in items {
+        let _ = writeln!(text, "  {}", tell(item));
+    }
+}
+
+fn tell_step(step: &Step, envelope: &Envelope) -> String {
+    // The day only if it is another than the one on which it began.
+    let is_same_day = step.timestamp.get(..10) == envelope.opened_at.get(..10);
+    let at = step
+        .timestamp
+        .get(if is_same_day { 11..19 } else { 0..19 })
+        .unwrap_or(&step.timestamp);
+    let who = step
+        .actor
+        .iter()
+        .map(|actor| format!(" by {actor}"))
+        .collect::<String>();
+    let times = if step.count > 1 {
+        format!(", {} times", step.count)
+    } else {
+        String::new()
+    };
+    let outcome = if step.outcome == "unknown" {
+        "outcome unknown"
+    } else {
+        &step.outcome
+    };
+    let limit = step
+        .limit
+        .as_ref()
+        .map(|limit| format!(" ({})", reason(limit)))
+        .unwrap_or_default();
+    format!(
+        "{at}  #{:<5} {}{who}{times}: {outcome}{limit}",
+        step.seq, step.tool
+    )
+}
+
+fn tell_refused(refused: &Refused) -> String {
+    let place = if refused.first_seq == refused.last_seq {
+        format!("#{}", refused.first_seq)
+    } else {
+        format!("#{} to #{}", refused.first_seq, refused.last_seq)
+    };
+    let why = explain(&refused.code)
+        .map(|why| format!(" — {why}"))
+        .unwrap_or_default();
+    format!(
+        "{}, {}: {} ({place}){why}",
+        refused.code,
+        times(refused.count),
+        list(&refused.tools)
+    )
+}
+
+/// What a code means, for those that are the host's own.
+fn explain(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "MUTATION_BUDGET_EXHAUSTED" => "all mutations were used; this closed the envelope",
+        "TEST_BUDGET_EXHAUSTED" => "all test runs were used",
+        "DURATION_EXCEEDED" => "the time was over; this closed the envelope",
+        "ENVELOPE_CLOSED" => "the envelope was closed already",
+        "INVALID_ARGUMENTS" | "MALFORMED_ARGUMENTS" => "the arguments did not fit the tool",
+        "DEADLINE_EXCEEDED" => "the call took longer than it may",
+        "CANCELLED" => "the caller gave it up",
+        "GUEST_TRAPPED" | "STACK_OVERFLOW" | "BAD_REPLY" => "the pack failed",
+        "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" => "the pack wanted more memory than it may have",
+        "STORAGE_FULL" => "the disk was full",
+        "STORAGE_BUSY" | "STORAGE_FAILED" | "OUTCOME_UNKNOWN" | "HOST_FAILED" | "HOST_STOPPING" => {
+            "the host could not do it"
+        }
+        _ => return None,
+    })
+}
+
+fn tell_repeated(repeated: &Repeated, what: &str) -> String {
+    let short = repeated.fingerprint.get(..12).unwrap_or(&repeated.fingerprint);
+    let tests = if repeated.failing_tests.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", list(&repeated.failing_tests))
+    };
+    format!(
+        "{what} {short} {} over {}, by {}{tests}",
+        times(repeated.count),
+        counted(repeated.mutations_between, "mutation"),
+        list(&repeated.tools)
+    )
+}
+
+fn tell_changed(changed: &Changed) -> String {
+    format!(
+        "{} by {} ({})",
+        changed.what,
+        counted(changed.calls, "call"),
+        list(&changed.tools)
+    )
+}
+
+fn list(items: &BTreeSet<String>) -> String {
+    let items: Vec<&str> = items.iter().map(String::as_str).collect();
+    tollgate_core::text::clean(&items.join(", "))
+}
+
+fn times(count: i64) -> String {
+    if count == 1 {
+        "once".to_owned()
+    } else {
+        format!("{count} times")
+    }
+}
+
+fn counted(count: i64, what: &str) -> String {
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
+    }
+}
+
+/// Seconds between two times, unless the clock was set back in between.
+fn between(start: &str, end: &str) -> Option<f64> {
+    let parse = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
+    let seconds = (parse(end)? - parse(start)?).as_seconds_f64();
+    (seconds >= 0.0).then_some(seconds)
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        short if short < 1.0 => format!("{:.0} ms", short * 1000.0),
+        some if some < 120.0 => format!("{some:.1} s"),
+        long if long < 7200.0 => format!("{:.0} min", long / 60.0),
+        hours => format!("{:.1} h", hours / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use tollgate_core::envelope::{Limits, Standing};
+
+    use super::super::Teller;
+    use super::*;
+    use crate::storage::StoredOperation;
+
+    fn envelope() -> Envelope {
+        Envelope {
+            id: "env_1".to_owned(),
+            standing: Standing {
+                state: State::ClosedFailed,
+                limits: Limits {
+                    max_mutations: Some(3),
+                    max_test_runs: None,
+                    max_duration_sec: Some(600),
+                },
+                mutations: 3,
+                test_runs: 2,
+                opened_boot_ms: 0,
+            },
+            workspace: Some("notes".to_owned()),
+            label: Some("fix the parser".to_owned()),
+            note: Some("gave up\u{1b}[31m".to_owned()),
+            opened_at: "2026-03-01T23:59:00.000Z".to_owned(),
+            closed_at: Some("2026-03-02T00:05:30.500Z".to_owned()),
+            closed_by: Some("MUTATION_BUDGET_EXHAUSTED".to_owned()),
+            git_head: Some("aaaa".to_owned()),
+            closed_git_head: Some("bbbb".to_owned()),
+            last_mutation_fingerprint: None,
+            last_failure_fingerprint: None,
+            host_id: "h".to_owned(),
+            connection: "c".to_owned(),
+            identity: None,
+        }
+    }
+
+    fn operation(seq: i64, tool: &str, time: &str) -> StoredOperation {
+        StoredOperation {
+            seq,
+            timestamp: time.to_owned(),
+            duration_ms: 1.5,
+            op_type: "mutation".to_owned(),
+            success: Some(true),
+            tool: tool.to_owned(),
+            actor: Some("ada".to_owned()),
+            ..StoredOperation::default()
+        }
+    }
+
+    #[test]
+    fn a_story_reads_like_one() {
+        let (day, night) = ("2026-03-01T23:59:10.000Z", "2026-03-02T00:01:00.000Z");
+        let mut teller = Teller::default();
+        for seq in 1..=2 {
+            teller.hear(&StoredOperation {
+                changed_paths: Some(vec!["src/parser.rs".to_owned()]),
+                mutation_fingerprint: Some("m".repeat(64)),
+                ..operation(seq, "edit", day)
+            });
+        }
+        for seq in [3, 5] {
+            teller.hear(&StoredOperation {
+                op_type: "test_run".to_owned(),
+                success: Some(false),
+                error_code: Some("TESTS_FAILED".to_owned()),
+                failure_fingerprint: Some("f".repeat(64)),
+                failing_tests: Some(vec!["parser::reads".to_owned()]),
+                ..operation(seq, "test_run", night)
+            });
+            teller.hear(&StoredOperation {
+                success: None,
+                actor: None,
+                ..operation(seq + 1, "edit", night)
+            });
+        }
+        teller.hear(&StoredOperation {
+            success: Some(false),
+            error_code: Some("MUTATION_BUDGET_EXHAUSTED".to_owned()),
+            limit_triggered: Some("MUTATION_BUDGET_EXHAUSTED".to_owned()),
+            ..operation(7, "edit", night)
+        });
+        let story = teller.finish();
+        expect![[r#"
+            Envelope env_1 "fix the parser" in notes
+            Opened 2026-03-01T23:59:00.000Z, closed 2026-03-02T00:05:30.500Z after 7 min, as failed: its mutations were used up.
+            The repository was at aaaa before, and at bbbb after.
+            Limits: 3 of 3 mutations, 2 test runs (no limit), 600 s at most.
+            7 operations, which took 10 ms together; 3 were refused or failed. The outcome of 2 is unknown: the host ended meanwhile.
+
+            What happened:
+              23:59:10  #1     edit by ada, 2 times: done
+              2026-03-02T00:01:00  #3     test_run by ada: TESTS_FAILED
+              2026-03-02T00:01:00  #4     edit: outcome unknown
+              2026-03-02T00:01:00  #5     test_run by ada: TESTS_FAILED
+              2026-03-02T00:01:00  #6     edit: outcome unknown
+              2026-03-02T00:01:00  #7     edit by ada: MUTATION_BUDGET_EXHAUSTED (its mutations were used up)
+
+            What was refused or failed, and why:
+              TESTS_FAILED, 2 times: test_run (#3 to #5)
+              MUTATION_BUDGET_EXHAUSTED, once: edit (#7) — all mutations were used; this closed the envelope
+
+            What failed in the same way again:
+              failure ffffffffffff 2 times over 1 mutation, by test_run: parser::reads
+
+            What was changed in the same way again:
+              change mmmmmmmmmmmm 2 times over 1 mutation, by edit
+
+            What was changed:
+              src/parser.rs by 2 calls (edit)
+
+            Its owner's last words: gave up[31m"#]].assert_eq(&story.text(&envelope(), 0));
+    }
+
+    #[test]
+    fn a_long_story_says_how_much_it_leaves_out() {
+        let mut teller = Teller::default();
+        for seq in 0..400 {
+            let tool = if seq % 2 == 0 { "one" } else { "other" };
+            teller.hear(&operation(seq, tool, "2026-03-01T23:59:10.000Z"));
+        }
+        let text = teller.finish().text(&envelope(), 0);
+        assert!(text.contains("… and 250 more operations"), "{text}");
+        assert!(text.len() < 40 << 10);
+    }
+}

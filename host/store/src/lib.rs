@@ -1,0 +1,8 @@
+//! The data directory: the database, the ledger in it, artifacts and backups. No other crate of the host knows SQLite.
+
+pub mod artifacts;
+pub mod backup;
+pub mod data_dir;
+pub mod ledger;
+pub mod liveness;
+pub mod storage;

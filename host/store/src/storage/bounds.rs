@@ -1,0 +1,148 @@
+//! Bounds of a component's migrations: time, memory and room in the database.
+
+use std::time::Duration;
+
+use rusqlite::ErrorCode;
+use tollgate_core::deadline::{Cancel, Deadline};
+
+use super::access::{Bounds, Namespace};
+use super::memory::{self, Denial};
+use super::migrate::MigrationError;
+use super::session::{PAGE, SQL_MEMORY, Session};
+
+/// How long the migrations of one transaction may take. They hold the write lock of all hosts on the directory,
+/// which wait longer than that for it.
+pub(super) const MIGRATION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The end of migrations that begin now.
+pub(super) fn migration_deadline() -> Deadline {
+    Deadline::after(MIGRATION_TIMEOUT, Cancel::default())
+}
+
+/// The bound that a migration ran into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    Time,
+    Memory,
+    Storage,
+}
+
+impl Session {
+    /// Brings a component's tables up to date within its bounds, and books the pages that this takes.
+    pub(super) fn bounded(
+        &self,
+        namespace: &Namespace,
+        deadline: &Deadline,
+        body: impl FnOnce() -> Result<(), MigrationError>,
+    ) -> Result<(), MigrationError> {
+        let bounds = namespace.bounds();
+        let before = self.pages()?;
+        let quota = i64::try_from(bounds.storage / PAGE).unwrap_or(i64::MAX);
+        self.limit_growth(quota.saturating_sub(self.used_pages(namespace)?))?;
+        self.begin_bounds(deadline, bounds.memory.saturating_add(SQL_MEMORY));
+        let (done, denied) = {
+            let _armed = self.bound_memory();
+            let done = body();
+            (done, memory::denied())
+        };
+        self.leave();
+        if let Err(err) = done {
+            return Err(match reached(&err, deadline, denied) {
+                Some(bound) => named(bound, namespace),
+                None => err,
+            });
+        }
+        self.lift_limit()?;
+        let grown = self.pages()? - before;
+        if grown != 0 {
+            self.book_pages(namespace, grown)?;
+        }
+        Ok(())
+    }
+}
+
+fn reached(err: &MigrationError, deadline: &Deadline, denied: Option<Denial>) -> Option<Reached> {
+    if deadline.is_over() {
+        return Some(Reached::Time);
+    }
+    if denied == Some(Denial::Memory) {
+        return Some(Reached::Memory);
+    }
+    let is_full = match err {
+        MigrationError::Record(err) => err.sqlite_error_code() == Some(ErrorCode::DiskFull),
+        MigrationError::Failed { reason, .. } => reason.contains("database or disk is full"),
+        _ => false,
+    };
+    is_full.then_some(Reached::Storage)
+}
+
+fn named(bound: Reached, namespace: &Namespace) -> MigrationError {
+    let pack = namespace.pack().to_owned();
+    let Bounds { storage, memory } = namespace.bounds();
+    match bound {
+        Reached::Time => MigrationError::OutOfTime {
+            pack,
+            seconds: MIGRATION_TIMEOUT.as_secs(),
+        },
+        Reached::Memory => MigrationError::OutOfMemory {
+            pack,
+            mib: memory.saturating_add(SQL_MEMORY) >> 20,
+        },
+        Reached::Storage => MigrationError::OutOfStorage {
+            pack,
+            mib: storage >> 20,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::{MIGRATION_TIMEOUT, Namespace};
+    use crate::storage::Database;
+    use crate::storage::migrate::Step;
+
+    #[test]
+    fn whoever_writes_during_a_long_migration_waits_and_succeeds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.db");
+        let (migrating, writing) = (Database::open(&path).unwrap(), Database::open(&path).unwrap());
+        let steps = [Step {
+            name: "0001_init".to_owned(),
+            sql: "CREATE TABLE shop_items (a BIGINT, b BIGINT, c BIGINT, d BIGINT);
+                  WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                      INSERT INTO shop_items (a, b, c, d) SELECT i, i, i, i FROM n;
+                  CREATE INDEX shop_by_all ON shop_items (d, c, b, a);
+                  WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500000)
+                      INSERT INTO shop_items (a) SELECT max(i) FROM n;"
+                .to_owned(),
+        }];
+        let done = AtomicBool::new(false);
+        let mut longest = Duration::ZERO;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let migrated = migrating.migrate(&Namespace::of_pack("shop"), &steps);
+                done.store(true, Ordering::SeqCst);
+                migrated.unwrap();
+            });
+            let session = writing.write_session().unwrap();
+            while !done.load(Ordering::SeqCst) {
+                let began = Instant::now();
+                session.begin_write().unwrap();
+                session
+                    .db
+                    .execute("UPDATE core_migrations SET reader = reader", [])
+                    .unwrap();
+                session.commit().unwrap();
+                longest = longest.max(began.elapsed());
+            }
+        });
+        assert!(longest > Duration::from_millis(50), "no write met the migration");
+        assert!(
+            longest < MIGRATION_TIMEOUT + Duration::from_secs(2),
+            "{longest:?}"
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! Named budgets of envelopes, and units that `run` calls have set aside.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{OptionalExtension, Row, params};
+use tollgate_core::budget::Budget;
+
+use super::schema::exactly_one;
+use super::session::Session;
+
+/// Units that a `run` call has set aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reservation {
+    /// `rsv_…`
+    pub id: String,
+    /// Whose budget.
+    pub envelope_id: String,
+    /// Which.
+    pub name: String,
+    /// How many units.
+    pub units: i64,
+    /// The call that holds it.
+    pub op_id: String,
+    /// The host that runs the call.
+    pub host_id: String,
+}
+
+fn named(row: &Row<'_>) -> rusqlite::Result<(String, Budget)> {
+    Ok((
+        row.get(0)?,
+        Budget {
+            limit: row.get(1)?,
+            used: row.get(2)?,
+            reserved: row.get(3)?,
+        },
+    ))
+}
+
+impl Session {
+    /// Gives a new envelope its budgets.
+    pub fn open_budgets(&self, envelope: &str, limits: &BTreeMap<String, i64>) -> rusqlite::Result<()> {
+        for (name, limit) in limits {
+            self.db
+                .prepare_cached(
+                    "INSERT INTO core_budgets (envelope_id, name, max_units) VALUES (?1, ?2, ?3)",
+                )?
+                .execute(params![envelope, name, limit])
+                .and_then(exactly_one)?;
+        }
+        Ok(())
+    }
+
+    /// The budgets of an envelope, without what the operation `but` has set aside.
+    pub fn budgets(&self, envelope: &str, but: Option<&str>) -> rusqlite::Result<BTreeMap<String, Budget>> {
+        self.db
+            .prepare_cached(
+                "SELECT name, max_units, used,
+                     (SELECT coalesce(sum(units), 0) FROM core_reservations AS held
+                      WHERE held.envelope_id = core_budgets.envelope_id AND held.name = core_budgets.name
+                        AND held.op_id IS NOT ?2)
+                 FROM core_budgets WHERE envelope_id = ?1",
+            )?
+            .query_map(params![envelope, but], named)?
+            .collect()
+    }
+
+    /// One budget of an envelope.
+    pub fn budget(&self, envelope: &str, name: &str) -> rusqlite::Result<Option<Budget>> {
+        self.db
+            .prepare_cached(
+                "SELECT name, max_units, used,
+                     (SELECT coalesce(sum(units), 0) FROM core_reservations WHERE envelope_id = ?1 AND name = ?2)
+                 FROM core_budgets WHERE envelope_id = ?1 AND name = ?2",
+            )?
+            .query_row([envelope, name], |row| Ok(named(row)?.1))
+            .optional()
+    }
+
+    /// Books units. The table's own check refuses more than the limit.
+    pub fn book(&self, envelope: &str, name: &str, units: i64) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached("UPDATE core_budgets SET used = used + ?3 WHERE envelope_id = ?1 AND name = ?2")?
+            .execute(params![envelope, name, units])
+            .and_then(exactly_one)
+    }
+
+    /// Sets units aside until they are given back.
+    pub fn set_aside(&self, reservation: &Reservation) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO core_reservations (id, envelope_id, name, units, op_id, host_id)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                reservation.id,
+                reservation.envelope_id,
+                reservation.name,
+                reservation.units,
+                reservation.op_id,
+                reservation.host_id,
+            ])
+            .and_then(exactly_one)
+    }
+
+    /// Ends a reservation. Whether it was there.
+    pub fn give_back(&self, id: &str) -> rusqlite::Result<bool> {
+        let ended = self
+            .db
+            .prepare_cached("DELETE FROM core_reservations WHERE id = ?1")?
+            .execute([id])?;
+        Ok(ended == 1)
+    }
+
+    /// Ends what an operation still holds, now that it is over.
+    pub fn give_back_of_operation(&self, op_id: &str) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached("DELETE FROM core_reservations WHERE op_id = ?1")?
+            .execute([op_id])
+            .map(drop)
+    }
+
+    /// Ends what a host that is gone still holds.
+    pub fn give_back_of_host(&self, host_id: &str) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached("DELETE FROM core_reservations WHERE host_id = ?1")?
+            .execute([host_id])
+            .map(drop)
+    }
+
+    /// The hosts that hold something, of one budget or of all.
+    pub fn hosts_of_reservations(&self, of: Option<(&str, &str)>) -> rusqlite::Result<Vec<String>> {
+        let (envelope, name) = of.unzip();
+        self.db
+            .prepare_cached(
+                "SELECT DISTINCT host_id FROM core_reservations
+                 WHERE ?1 IS NULL OR (envelope_id = ?1 AND name = ?2)",
+            )?
+            .query_map(params![envelope, name], |row| row.get(0))?
+            .collect()
+    }
+}

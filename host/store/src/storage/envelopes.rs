@@ -1,0 +1,306 @@
+//! Envelopes and their counters. Admission is decided inside the transaction that counts it, so it is
+//! exact however many calls and hosts race.
+
+use rusqlite::{OptionalExtension, Row, params};
+use tollgate_core::envelope::{Charge, Limits, Refusal, Standing, State};
+use tollgate_core::identity::Identity;
+
+use super::ledger::Operation;
+use super::schema::exactly_one;
+use super::session::Session;
+
+/// One envelope.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Envelope {
+    /// `env_…`
+    pub id: String,
+    /// Its state, limits and counters.
+    pub standing: Standing,
+    /// The workspace it is about.
+    pub workspace: Option<String>,
+    /// The client's own words for it.
+    pub label: Option<String>,
+    /// What its owner said at its end.
+    pub note: Option<String>,
+    /// RFC 3339.
+    pub opened_at: String,
+    /// RFC 3339.
+    pub closed_at: Option<String>,
+    /// Why it was closed, if not by its owner.
+    pub closed_by: Option<String>,
+    /// The Git head of its workspace when it was opened.
+    pub git_head: Option<String>,
+    /// And when it was closed.
+    pub closed_git_head: Option<String>,
+    /// The newest mutation's fingerprint.
+    pub last_mutation_fingerprint: Option<String>,
+    /// The newest failure's fingerprint.
+    pub last_failure_fingerprint: Option<String>,
+    /// The host it was opened on.
+    pub host_id: String,
+    /// The connection it was opened over.
+    pub connection: String,
+    /// Who opened it, if the transport proved it.
+    pub identity: Option<String>,
+}
+
+impl Envelope {
+    /// Whether it exists for a caller: for an identity if it is its own, for who has the machine anyway.
+    pub fn is_visible(&self, caller: Option<&Identity>) -> bool {
+        caller.is_none_or(|caller| self.identity.as_deref() == Some(caller.as_str()))
+    }
+}
+
+const COLUMNS: &str =
+    "id, state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
+    opened_boot_ms, workspace, label, note, opened_at, closed_at, closed_by, git_head, closed_git_head,
+    last_mutation_fingerprint, last_failure_fingerprint, host_id, connection, identity";
+
+fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
+    let state: String = row.get(1)?;
+    Ok(Envelope {
+        id: row.get(0)?,
+        standing: Standing {
+            // The column's CHECK leaves no other text; a damaged file counts as closed.
+            state: State::parse(&state).unwrap_or(State::ClosedInterrupted),
+            limits: Limits {
+                max_mutations: row.get(2)?,
+                max_test_runs: row.get(3)?,
+                max_duration_sec: row.get(4)?,
+            },
+            mutations: row.get(5)?,
+            test_runs: row.get(6)?,
+            opened_boot_ms: row.get(7)?,
+        },
+        workspace: row.get(8)?,
+        label: row.get(9)?,
+        note: row.get(10)?,
+        opened_at: row.get(11)?,
+        closed_at: row.get(12)?,
+        closed_by: row.get(13)?,
+        git_head: row.get(14)?,
+        closed_git_head: row.get(15)?,
+        last_mutation_fingerprint: row.get(16)?,
+        last_failure_fingerprint: row.get(17)?,
+        host_id: row.get(18)?,
+        connection: row.get(19)?,
+        identity: row.get(20)?,
+    })
+}
+
+/// Which envelopes to list.
+#[derive(Debug, Clone, Default)]
+pub struct EnvelopeFilter {
+    /// Only these.
+    pub state: Option<State>,
+    /// Only of this workspace.
+    pub workspace: Option<String>,
+    /// Only those that this identity opened.
+    pub identity: Option<Identity>,
+    /// Only older than this one, as (opened_at, id).
+    pub before: Option<(String, String)>,
+}
+
+/// What became of an admission.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Admission {
+    /// The call counts, and this is the standing with it.
+    Admitted(Standing),
+    /// The call does not count.
+    Refused(Standing, Refusal),
+    /// There is no such envelope.
+    Unknown,
+}
+
+impl Session {
+    /// Stores a new envelope.
+    pub fn open_envelope(&self, envelope: &Envelope) -> rusqlite::Result<()> {
+        let limits = &envelope.standing.limits;
+        self.db
+            .prepare_cached(
+                "INSERT INTO core_envelopes (id, state, workspace, label, opened_at, max_mutations, max_test_runs,
+                     max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            )?
+            .execute(params![
+                envelope.id,
+                envelope.standing.state.as_str(),
+                envelope.workspace,
+                envelope.label,
+                envelope.opened_at,
+                limits.max_mutations,
+                limits.max_test_runs,
+                limits.max_duration_sec,
+                envelope.standing.opened_boot_ms,
+                envelope.git_head,
+                envelope.host_id,
+                envelope.connection,
+                envelope.identity,
+            ])
+            .and_then(exactly_one)
+    }
+
+    /// One envelope.
+    pub fn envelope(&self, id: &str) -> rusqlite::Result<Option<Envelope>> {
+        self.db
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM core_envelopes WHERE id = ?1"))?
+            .query_row([id], envelope)
+            .optional()
+    }
+
+    /// Envelopes, newest first.
+    pub fn envelopes(&self, filter: &EnvelopeFilter, limit: u32) -> rusqlite::Result<Vec<Envelope>> {
+        let (before_at, before_id) = filter.before.clone().unzip();
+        self.db
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM core_envelopes
+                 WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR workspace = ?2)
+                   AND (?6 IS NULL OR identity = ?6)
+                   AND (?3 IS NULL OR opened_at < ?3 OR (opened_at = ?3 AND id < ?4))
+                 ORDER BY opened_at DESC, id DESC LIMIT ?5"
+            ))?
+            .query_map(
+                params![
+                    filter.state.map(State::as_str),
+                    filter.workspace,
+                    before_at,
+                    before_id,
+                    limit,
+                    filter.identity.as_ref().map(Identity::as_str),
+                ],
+                envelope,
+            )?
+            .collect()
+    }
+
+    /// Admits a call to an envelope and counts it, or refuses it and, where the refusal says so,
+    /// closes the envelope. In a transaction of the caller.
+    pub fn admit(&self, id: &str, charge: Charge, boot_ms: i64, now: &str) -> rusqlite::Result<Admission> {
+        let Some(standing) = self.standing(id)? else {
+            return Ok(Admission::Unknown);
+        };
+        match standing.admit(charge, boot_ms) {
+            Ok(next) => {
+                if charge != Charge::Nothing {
+                    self.db
+                        .prepare_cached("UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3 WHERE id = ?1")?
+                        .execute(params![id, next.mutations, next.test_runs])
+                        .and_then(exactly_one)?;
+                }
+                Ok(Admission::Admitted(next))
+            }
+            Err(refusal) => {
+                if refusal.closes() {
+                    let closed =
+                        self.close_envelope(id, State::ClosedFailed, now, Some(refusal.code()), None)?;
+                    exactly_one(usize::from(closed))?;
+                }
+                Ok(Admission::Refused(standing, refusal))
+            }
+        }
+    }
+
+    /// Whether an envelope may be named by a caller. One that nobody opened may.
+    pub fn is_visible(&self, id: &str, caller: Option<&Identity>) -> rusqlite::Result<bool> {
+        match caller {
+            None => Ok(true),
+            Some(_) => Ok(self
+                .envelope(id)?
+                .is_none_or(|envelope| envelope.is_visible(caller))),
+        }
+    }
+
+    /// What admission looks at.
+    pub fn standing(&self, id: &str) -> rusqlite::Result<Option<Standing>> {
+        self.db
+            .prepare_cached(
+                "SELECT state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
+                     opened_boot_ms FROM core_envelopes WHERE id = ?1",
+            )?
+            .query_row([id], |row| {
+                let state: String = row.get(0)?;
+                Ok(Standing {
+                    state: State::parse(&state).unwrap_or(State::ClosedInterrupted),
+                    limits: Limits {
+                        max_mutations: row.get(1)?,
+                        max_test_runs: row.get(2)?,
+                        max_duration_sec: row.get(3)?,
+                    },
+                    mutations: row.get(4)?,
+                    test_runs: row.get(5)?,
+                    opened_boot_ms: row.get(6)?,
+                })
+            })
+            .optional()
+    }
+
+    /// Closes an open envelope. Whether it was open.
+    pub fn close_envelope(
+        &self,
+        id: &str,
+        state: State,
+        now: &str,
+        closed_by: Option<&str>,
+        note: Option<&str>,
+    ) -> rusqlite::Result<bool> {
+        let closed = self
+            .db
+            .prepare_cached(
+                "UPDATE core_envelopes SET state = ?2, closed_at = ?3, closed_by = ?4, note = ?5
+                 WHERE id = ?1 AND state = 'OPEN'",
+            )?
+            .execute(params![id, state.as_str(), now, closed_by, note])?;
+        Ok(closed == 1)
+    }
+
+    /// Remembers the commit that an envelope's workspace was at when its owner closed it.
+    pub fn note_closing_head(&self, id: &str, head: &str) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached("UPDATE core_envelopes SET closed_git_head = ?2 WHERE id = ?1")?
+            .execute(params![id, head])
+            .map(drop)
+    }
+
+    /// The hosts that open envelopes name.
+    pub fn hosts_of_open_envelopes(&self) -> rusqlite::Result<Vec<String>> {
+        self.db
+            .prepare_cached("SELECT DISTINCT host_id FROM core_envelopes WHERE state = 'OPEN'")?
+            .query_map([], |row| row.get(0))?
+            .collect()
+    }
+
+    /// Marks what a host, or one connection of it, left open as interrupted. How many there were.
+    pub fn interrupt_envelopes(
+        &self,
+        host_id: &str,
+        connection: Option<&str>,
+        now: &str,
+        why: &str,
+    ) -> rusqlite::Result<usize> {
+        self.db
+            .prepare_cached(
+                "UPDATE core_envelopes SET state = 'CLOSED_INTERRUPTED', closed_at = ?3, closed_by = ?4
+                 WHERE state = 'OPEN' AND host_id = ?1 AND (?2 IS NULL OR connection = ?2)",
+            )?
+            .execute(params![host_id, connection, now, why])
+    }
+
+    /// Remembers an operation's fingerprints as the newest of its envelope.
+    pub fn note_fingerprints(&self, operation: &Operation) -> rusqlite::Result<()> {
+        let (mutation, failure) = (&operation.mutation_fingerprint, &operation.failure_fingerprint);
+        let Some(id) = operation
+            .envelope_id
+            .as_ref()
+            .filter(|_| mutation.is_some() || failure.is_some())
+        else {
+            return Ok(());
+        };
+        self.db
+            .prepare_cached(
+                "UPDATE core_envelopes SET last_mutation_fingerprint = coalesce(?2, last_mutation_fingerprint),
+                     last_failure_fingerprint = coalesce(?3, last_failure_fingerprint) WHERE id = ?1",
+            )?
+            .execute(params![id, mutation, failure])
+            .map(drop)
+    }
+}

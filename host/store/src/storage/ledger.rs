@@ -1,0 +1,427 @@
+//! The ledger's rows and the chain of hashes that holds them together.
+//!
+//! Each row's hash covers its content, its place and the hash of the row before it. A row that was
+//! changed, removed, inserted or replaced breaks the chain at a place that `verify.rs` names.
+
+use rusqlite::OptionalExtension;
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tollgate_core::effect::Effect;
+use tollgate_core::hash::hex;
+use tollgate_core::identity::Identity;
+
+use super::schema::exactly_one;
+use super::session::Session;
+use crate::artifacts::Artifact;
+
+/// What a call counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OpType {
+    /// It read.
+    Query,
+    /// It may have changed something: one mutation.
+    Mutation,
+    /// It ran tests: one test run.
+    TestRun,
+    /// It was about envelopes and the ledger themselves, and is free.
+    Control,
+}
+
+impl OpType {
+    /// From how the ledger records it.
+    pub(super) fn parse(text: &str) -> Option<OpType> {
+        let all = [OpType::Query, OpType::Mutation, OpType::TestRun, OpType::Control];
+        all.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// As the ledger records it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OpType::Query => "query",
+            OpType::Mutation => "mutation",
+            OpType::TestRun => "test_run",
+            OpType::Control => "control",
+        }
+    }
+}
+
+/// One call as the ledger records it. No content, only hashes and names.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Operation {
+    /// Made when the call reached the gate.
+    pub op_id: String,
+    /// The envelope it belongs to.
+    pub envelope_id: Option<String>,
+    /// When it reached the gate, as RFC 3339 text.
+    pub timestamp: String,
+    /// From reaching the gate to its end, in milliseconds.
+    pub duration_ms: f64,
+    /// What it counts as.
+    pub op_type: OpType,
+    /// Whether it did what it was asked; absent when nobody can know.
+    pub success: Option<bool>,
+    /// Whose tool.
+    pub pack: String,
+    /// The tool's own name, never an alias.
+    pub tool: String,
+    /// How it was run.
+    pub effect: Effect,
+    /// The refusal's or failure's code.
+    pub error_code: Option<String>,
+    /// What kind of failure: `refused`, `tool_error`, `trap`, `timeout`, `cancelled`, `interrupted`.
+    pub failure_class: Option<String>,
+    /// The limit that refused it.
+    pub limit_triggered: Option<String>,
+    /// Who called: proven by the transport, else as the call's `actor` argument claims.
+    pub actor: Option<String>,
+    /// The client's name and version, as it claims.
+    pub client: Option<String>,
+    /// Which connection it came over.
+    pub connection: String,
+    /// The client's id of the request.
+    pub request_id: Option<String>,
+    /// Who called, if the transport proved it. Not part of the row, which names no envelope that is not theirs.
+    #[serde(skip)]
+    pub identity: Option<Identity>,
+    /// Which host process ran it.
+    pub host_id: String,
+    /// SHA-256 of the canonical arguments.
+    pub args_hash: String,
+    /// SHA-256 of the reply.
+    pub result_hash: Option<String>,
+    /// The Git head before it.
+    pub repo_before_hash: Option<String>,
+    /// The Git head after it.
+    pub repo_after_hash: Option<String>,
+    /// JSON array of the paths or entities it changed.
+    pub changed_paths: Option<String>,
+    /// JSON object {files_changed, insertions, deletions}.
+    pub diff_stats: Option<String>,
+    /// Lines such as `+ a.py`.
+    pub short_diff: Option<String>,
+    /// SHA-256 of what it changed.
+    pub mutation_fingerprint: Option<String>,
+    /// SHA-256 of how it failed.
+    pub failure_fingerprint: Option<String>,
+    /// JSON array of failing test names.
+    pub failing_tests: Option<String>,
+    /// JSON array of the events that its component appended.
+    pub events: Option<String>,
+    /// JSON array of what policies said.
+    pub verdicts: Option<String>,
+    /// JSON array of ids of stored artifacts.
+    pub artifact_ids: Option<String>,
+    /// JSON array of the calls inside it: [`MemberCall`](super::MemberCall).
+    #[serde(default)]
+    pub members: Option<String>,
+    /// The artifacts themselves, stored with the row and not part of it.
+    #[serde(skip)]
+    pub artifacts: Vec<Artifact>,
+}
+
+impl Operation {
+    /// A row for tests.
+    #[doc(hidden)]
+    pub fn for_tests(number: usize, envelope: Option<&str>, timestamp: &str) -> Operation {
+        Operation {
+            op_id: format!("op_{number}"),
+            envelope_id: envelope.map(str::to_owned),
+            timestamp: timestamp.to_owned(),
+            duration_ms: 0.5,
+            op_type: OpType::Mutation,
+            success: Some(true),
+            pack: "p".to_owned(),
+            tool: "t".to_owned(),
+            effect: Effect::Write,
+            error_code: None,
+            failure_class: None,
+            limit_triggered: None,
+            actor: None,
+            client: None,
+            connection: "c".to_owned(),
+            request_id: None,
+            identity: None,
+            host_id: "h".to_owned(),
+            args_hash: "a".to_owned(),
+            result_hash: None,
+            repo_before_hash: None,
+            repo_after_hash: None,
+            changed_paths: None,
+            diff_stats: None,
+            short_diff: None,
+            mutation_fingerprint: None,
+            failure_fingerprint: None,
+            failing_tests: None,
+            events: None,
+            verdicts: None,
+            artifact_ids: None,
+            artifacts: Vec::new(),
+            members: None,
+        }
+    }
+}
+
+/// Columns that a row's hash covers, in the order in which it does.
+pub(super) const COLUMNS: usize = 30;
+/// A row with its place and its hashes, for [`link`].
+pub(super) const CHAIN_COLUMNS: &str = "seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
+    tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
+    result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
+    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members";
+/// The hash before the first row.
+const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
+    tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
+    result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
+    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
+
+impl Operation {
+    /// The values of the hashed columns, in order.
+    fn values(&self) -> [ToSqlOutput<'_>; COLUMNS] {
+        [
+            text(&self.op_id),
+            optional(self.envelope_id.as_deref()),
+            text(&self.timestamp),
+            ToSqlOutput::Owned(Value::Real(self.duration_ms)),
+            text(self.op_type.as_str()),
+            self.success.map_or(NULL, |success| {
+                ToSqlOutput::Owned(Value::Integer(i64::from(success)))
+            }),
+            text(&self.pack),
+            text(&self.tool),
+            text(self.effect.as_str()),
+            optional(self.error_code.as_deref()),
+            optional(self.failure_class.as_deref()),
+            optional(self.limit_triggered.as_deref()),
+            optional(self.actor.as_deref()),
+            optional(self.client.as_deref()),
+            text(&self.connection),
+            optional(self.request_id.as_deref()),
+            text(&self.host_id),
+            text(&self.args_hash),
+            optional(self.result_hash.as_deref()),
+            optional(self.repo_before_hash.as_deref()),
+            optional(self.repo_after_hash.as_deref()),
+            optional(self.changed_paths.as_deref()),
+            optional(self.diff_stats.as_deref()),
+            optional(self.short_diff.as_deref()),
+            optional(self.mutation_fingerprint.as_deref()),
+            optional(self.failure_fingerprint.as_deref()),
+            optional(self.failing_tests.as_deref()),
+            optional(self.events.as_deref()),
+            optional(self.verdicts.as_deref()),
+            optional(self.artifact_ids.as_deref()),
+        ]
+    }
+}
+
+const NULL: ToSqlOutput<'static> = ToSqlOutput::Borrowed(ValueRef::Null);
+
+fn text(text: &str) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))
+}
+
+fn optional(value: Option<&str>) -> ToSqlOutput<'_> {
+    value.map_or(NULL, text)
+}
+
+/// The end of the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The last row's place; 0 before the first.
+    pub seq: i64,
+    /// Its hash.
+    pub hash: String,
+}
+
+impl Head {
+    /// Where the chain begins.
+    pub(super) fn before_all() -> Head {
+        Head {
+            seq: 0,
+            hash: GENESIS.to_owned(),
+        }
+    }
+}
+
+impl Session {
+    /// Adds a row to the ledger, after the last one. Fails unless exactly that row is there then.
+    pub fn record(&self, operation: &Operation) -> rusqlite::Result<()> {
+        let disowned;
+        let mut operation = operation;
+        if self.names_another_ones_envelope(operation)? {
+            disowned = Operation {
+                envelope_id: None,
+                ..operation.clone()
+            };
+            operation = &disowned;
+        }
+        // Nobody else writes while the transaction is open, so only its first row asks for the head.
+        let head = match self.known_head.take() {
+            Some(head) => head,
+            None => self.head()?,
+        };
+        let seq = head.seq + 1;
+        let values = operation.values();
+        let mut hasher = RowHasher::new();
+        hasher.start(seq, &head.hash);
+        for value in &values {
+            hasher.add(match value {
+                ToSqlOutput::Borrowed(value) => *value,
+                ToSqlOutput::Owned(value) => value.into(),
+                _ => ValueRef::Null,
+            });
+        }
+        if let Some(members) = &operation.members {
+            hasher.add(ValueRef::Text(members.as_bytes()));
+        }
+        let hash = hasher.finish();
+        let mut statement = self.db.prepare_cached(INSERT)?;
+        statement.raw_bind_parameter(1, seq)?;
+        for (at, value) in values.iter().enumerate() {
+            statement.raw_bind_parameter(at + 2, value)?;
+        }
+        statement.raw_bind_parameter(COLUMNS + 2, &head.hash)?;
+        statement.raw_bind_parameter(COLUMNS + 3, &hash)?;
+        statement.raw_bind_parameter(COLUMNS + 4, &operation.members)?;
+        exactly_one(statement.raw_execute()?)?;
+        if self.hash_of(seq)?.as_ref() != Some(&hash) {
+            return Err(rusqlite::Error::StatementChangedRows(0));
+        }
+        for artifact in &operation.artifacts {
+            self.add_artifact(&operation.op_id, artifact)?;
+        }
+        self.known_head.set(Some(Head { seq, hash }));
+        Ok(())
+    }
+
+    /// Whether a row names an envelope that its caller could not have opened.
+    fn names_another_ones_envelope(&self, operation: &Operation) -> rusqlite::Result<bool> {
+        match (&operation.envelope_id, &operation.identity) {
+            (Some(envelope), Some(caller)) => {
+                let envelope = self.envelope(envelope)?;
+                Ok(envelope.is_none_or(|envelope| !envelope.is_visible(Some(caller))))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What a row's hash should be, for tests that rewrite history.
+    #[cfg(test)]
+    pub(super) fn hash_of_row(&self, seq: i64) -> rusqlite::Result<String> {
+        let mut hasher = RowHasher::new();
+        self.db.query_row(
+            &format!("SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq = ?1"),
+            [seq],
+            |row| link(row, &mut hasher).map(|_| hasher.finish()),
+        )
+    }
+
+    /// The hash of a row, if it is there.
+    pub fn hash_of(&self, seq: i64) -> rusqlite::Result<Option<String>> {
+        self.db
+            .prepare_cached("SELECT hash FROM core_operations WHERE seq = ?1")?
+            .query_row([seq], |row| row.get(0))
+            .optional()
+    }
+
+    /// The end of the chain, which an anchor holds when the last rows were pruned.
+    pub fn head(&self) -> rusqlite::Result<Head> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT seq, hash FROM (SELECT seq, hash FROM core_operations ORDER BY seq DESC LIMIT 1)
+             UNION ALL SELECT last_seq, hash
+                 FROM (SELECT last_seq, hash FROM core_anchors ORDER BY first_seq DESC LIMIT 1)",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut head = Head::before_all();
+        while let Some(row) = rows.next()? {
+            let seq = row.get(0)?;
+            if seq > head.seq {
+                head = Head {
+                    seq,
+                    hash: row.get(1)?,
+                };
+            }
+        }
+        Ok(head)
+    }
+}
+
+/// A row as the chain sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) seq: i64,
+    pub(super) prev_hash: String,
+    pub(super) hash: String,
+    /// Whether the hash is that of the row's content.
+    pub(super) is_intact: bool,
+}
+
+/// Reads a row that was selected as [`CHAIN_COLUMNS`].
+pub(super) fn link(row: &rusqlite::Row<'_>, hasher: &mut RowHasher) -> rusqlite::Result<Link> {
+    let seq: i64 = row.get(0)?;
+    // A hash that is no text fits no other.
+    let text = |column: usize| {
+        row.get_ref(column)
+            .map(|value| value.as_str().unwrap_or_default())
+    };
+    let (prev_hash, hash) = (text(COLUMNS + 1)?, text(COLUMNS + 2)?);
+    hasher.start(seq, prev_hash);
+    for column in 1..=COLUMNS {
+        hasher.add(row.get_ref(column)?);
+    }
+    // Rows without calls inside have the hash that they had before there was this column.
+    match row.get_ref(COLUMNS + 3)? {
+        ValueRef::Null => {}
+        members => hasher.add(members),
+    }
+    Ok(Link {
+        seq,
+        is_intact: hasher.finish() == hash,
+        prev_hash: prev_hash.to_owned(),
+        hash: hash.to_owned(),
+    })
+}
+
+/// Hashes a row: each value with its kind and length before it, so that no two rows have the same
+/// bytes.
+pub(super) struct RowHasher(Vec<u8>);
+
+impl RowHasher {
+    pub(super) fn new() -> RowHasher {
+        RowHasher(Vec::with_capacity(1024))
+    }
+
+    /// Begins a row.
+    pub(super) fn start(&mut self, seq: i64, prev_hash: &str) {
+        self.0.clear();
+        self.add(ValueRef::Text(prev_hash.as_bytes()));
+        self.add(ValueRef::Integer(seq));
+    }
+
+    pub(super) fn add(&mut self, value: ValueRef<'_>) {
+        let (kind, bytes): (u8, &[u8]) = match value {
+            ValueRef::Null => (0, &[]),
+            ValueRef::Integer(number) => return self.add_bytes(1, &number.to_le_bytes()),
+            ValueRef::Real(number) => return self.add_bytes(2, &number.to_bits().to_le_bytes()),
+            ValueRef::Text(bytes) => (3, bytes),
+            ValueRef::Blob(bytes) => (4, bytes),
+        };
+        self.add_bytes(kind, bytes);
+    }
+
+    fn add_bytes(&mut self, kind: u8, bytes: &[u8]) {
+        self.0.push(kind);
+        self.0.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(super) fn finish(&self) -> String {
+        hex(&Sha256::digest(&self.0))
+    }
+}

@@ -1,0 +1,179 @@
+//! The calls inside calls, as policies see them in the ledger: each an operation of its own, after the one it is in.
+
+use serde::{Deserialize, Serialize};
+use tollgate_core::effect::Effect;
+
+use super::operations::{OperationFilter, Rows, StoredOperation};
+use super::session::Session;
+
+/// A call inside a call, as the row of the whole names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberCall {
+    /// Its tool's own name.
+    pub tool: String,
+    /// How the tool would be run by itself.
+    pub effect: Effect,
+    /// SHA-256 of its canonical arguments.
+    pub args_hash: String,
+}
+
+impl MemberCall {
+    /// The calls as a row has them. `None` without any.
+    pub fn text(members: &[MemberCall]) -> Option<String> {
+        if members.is_empty() {
+            return None;
+        }
+        serde_json::to_string(members).ok()
+    }
+
+    /// The call as an operation, with the outcome of the whole.
+    fn of(self, row: &StoredOperation) -> StoredOperation {
+        StoredOperation {
+            tool: self.tool,
+            effect: self.effect.as_str().to_owned(),
+            args_hash: self.args_hash,
+            ..row.clone()
+        }
+    }
+}
+
+impl Session {
+    /// Operations that fit a filter, and the calls inside operations that do, in the order in which they were judged.
+    pub fn judged_operations(
+        &self,
+        filter: &OperationFilter,
+        limit: u32,
+    ) -> rusqlite::Result<Vec<StoredOperation>> {
+        let mut found = self.operations(filter, limit)?;
+        let members = self.members(filter, limit)?;
+        if members.is_empty() {
+            return Ok(found);
+        }
+        found.extend(members);
+        // Of one row, the operation itself was found first, and both sorts keep that.
+        found.sort_by_key(|operation| operation.seq);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if filter.is_oldest_first() {
+            found.truncate(limit);
+        } else {
+            found.reverse();
+            found.truncate(limit);
+        }
+        Ok(found)
+    }
+
+    /// The calls inside operations that fit a filter: those that are in the order's first `limit`, each row's as they ran.
+    fn members(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
+        let whole = OperationFilter {
+            tool: None,
+            effect: None,
+            args_hash: None,
+            ..filter.clone()
+        };
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let (sql, params) = whole.statement(Rows::WithMembers, u32::MAX);
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut rows = statement.query(rusqlite::params_from_iter(params))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            if found.len() >= limit {
+                break;
+            }
+            let row = super::operations::stored(row)?;
+            let members = row.members.as_deref().unwrap_or_default();
+            let members: Vec<MemberCall> = serde_json::from_str(members).unwrap_or_default();
+            let fitting = members.into_iter().map(|member| member.of(&row));
+            found.extend(fitting.filter(|member| filter.fits(member)));
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{self, NOW, operation, verify};
+    use super::*;
+
+    fn member(tool: &str, hash: &str) -> MemberCall {
+        MemberCall {
+            tool: tool.to_owned(),
+            effect: Effect::Write,
+            args_hash: hash.to_owned(),
+        }
+    }
+
+    /// A row by itself, one with three calls inside, and one more.
+    fn ledger() -> (tempfile::TempDir, Session) {
+        let (place, session) = fixture::ledger("");
+        session.begin_write().unwrap();
+        session.record(&operation(0, None, NOW)).unwrap();
+        let mut batch = operation(1, None, NOW);
+        batch.tool = "t_batch".to_owned();
+        batch.success = Some(true);
+        batch.members = MemberCall::text(&[member("t_a", "1"), member("t_b", "2"), member("t_a", "3")]);
+        session.record(&batch).unwrap();
+        session.record(&operation(2, None, NOW)).unwrap();
+        session.commit().unwrap();
+        (place, session)
+    }
+
+    #[test]
+    fn members_come_with_their_row_and_fit_by_themselves() {
+        let (_place, session) = ledger();
+        let found = |filter: OperationFilter, limit: u32| -> Vec<String> {
+            let filter = OperationFilter {
+                after: Some(0),
+                ..filter
+            };
+            let found = session.judged_operations(&filter, limit).unwrap();
+            found
+                .iter()
+                .map(|one| format!("{} {} {}", one.seq, one.tool, one.args_hash))
+                .collect()
+        };
+        let tool = |tool: &str| OperationFilter {
+            tool: Some(tool.to_owned()),
+            ..OperationFilter::default()
+        };
+        let all = found(OperationFilter::default(), 99);
+        assert_eq!(all.len(), 6, "{all:?}");
+        assert_eq!(all[2..5], ["2 t_a 1", "2 t_b 2", "2 t_a 3"]);
+        assert_eq!(found(tool("t_a"), 99), ["2 t_a 1", "2 t_a 3"]);
+        assert_eq!(found(tool("t_a"), 1), ["2 t_a 1"]);
+        let newest = OperationFilter {
+            newest_first: true,
+            ..OperationFilter::default()
+        };
+        let backwards: Vec<String> = all.iter().rev().cloned().collect();
+        assert_eq!(found(newest.clone(), 99), backwards);
+        assert_eq!(found(newest, 3), backwards[..3]);
+        let hash = OperationFilter {
+            args_hash: Some("2".to_owned()),
+            ..OperationFilter::default()
+        };
+        assert_eq!(found(hash, 99), ["2 t_b 2"]);
+        let failed = OperationFilter {
+            success: Some(false),
+            ..tool("t_a")
+        };
+        assert_eq!(found(failed, 99), [] as [String; 0]);
+        assert_eq!(verify(&session, None), None);
+    }
+
+    #[test]
+    fn members_that_were_changed_added_or_removed_break_the_chain() {
+        for change in [
+            "SET members = NULL WHERE seq = 2",
+            "SET members = '[]' WHERE seq = 1",
+            "SET members = replace(members, 't_b', 't_c') WHERE seq = 2",
+        ] {
+            let (_place, session) = ledger();
+            fixture::disarm(&session);
+            let changed = session
+                .db
+                .execute(&format!("UPDATE core_operations {change}"), []);
+            assert_eq!(changed.unwrap(), 1);
+            assert!(verify(&session, None).is_some(), "{change}");
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! Bringing tables up to date: the host's own and each component's.
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use tollgate_core::hash::hex;
+use tollgate_sql::schema::{self, Command, Schema};
+use tollgate_sql::{Problems, VERSION};
+
+use super::access::Namespace;
+use super::bounds::migration_deadline;
+use super::own_sql::for_sqlite;
+use super::session::{OpenError, Session};
+
+/// One step of a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// `NNNN_name`.
+    pub name: String,
+    /// SQL in the subset that `tollgate-sql` reads.
+    pub sql: String,
+}
+
+/// Why tables could not be brought up to date. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum MigrationError {
+    /// The database could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A step that was applied has another text now.
+    #[error(
+        "migration {step} of {pack} was changed after it was applied; ship the change as a new migration"
+    )]
+    Changed {
+        /// Whose step.
+        pack: String,
+        /// Its name.
+        step: String,
+    },
+    /// A step that was not applied comes before one that was.
+    #[error("migration {step} of {pack} comes before {applied}, which was applied; new migrations come last")]
+    Early {
+        /// Whose step.
+        pack: String,
+        /// The new one.
+        step: String,
+        /// The one that was applied.
+        applied: String,
+    },
+    /// The database has steps that the component does not know.
+    #[error(
+        "the database has migration {step} of {pack}, which this version does not know; use a newer version"
+    )]
+    Newer {
+        /// Whose step.
+        pack: String,
+        /// Its name.
+        step: String,
+    },
+    /// A table of the host's own was taken away.
+    #[error(
+        "the host's table {table} is gone, so nothing was repaired: somebody renamed or dropped it; name it back or restore a backup"
+    )]
+    Missing {
+        /// The table.
+        table: &'static str,
+    },
+    /// A step's SQL failed.
+    #[error("migration {step} of {pack} failed: {reason}")]
+    Failed {
+        /// Whose step.
+        pack: String,
+        /// Its name.
+        step: String,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// Steps say what migrations may not say. All of it is told.
+    #[error("migrations of {pack} cannot be run: {problems}")]
+    Unreadable {
+        /// Whose migrations.
+        pack: String,
+        /// What is wrong with them.
+        problems: Problems,
+    },
+    /// A table was renamed to or from a name outside the namespace.
+    #[error("a migration of {pack} renames a table to {table}, which is no name of its own")]
+    ForeignName {
+        /// Whose migration.
+        pack: String,
+        /// The name.
+        table: String,
+    },
+    /// Something of the component's is what it may not have.
+    #[error(
+        "{object}; {pack} may have tables, indexes and triggers whose names start with exactly `{prefix}` and \
+         that refer to nothing but each other"
+    )]
+    Misplaced {
+        /// The pack it belongs to.
+        pack: String,
+        /// What its names start with.
+        prefix: String,
+        /// What is wrong with which object.
+        object: String,
+    },
+    /// With the component's tables the host could not write its own.
+    #[error("with the tables of {pack} the host could not write its own: {reason}")]
+    Obstructs {
+        /// Whose tables.
+        pack: String,
+        /// What SQLite says, and what is in the way.
+        reason: String,
+    },
+    /// The migrations did not end.
+    #[error(
+        "the migrations of {pack} did not end within {seconds} s, which is what they may take; nothing was changed"
+    )]
+    OutOfTime {
+        /// Whose migrations.
+        pack: String,
+        /// How long they may take.
+        seconds: u64,
+    },
+    /// The migrations sort or join too much at once.
+    #[error(
+        "the migrations of {pack} need more than {mib} MiB of memory, which is what limits.memory_mib leaves them; \
+         nothing was changed"
+    )]
+    OutOfMemory {
+        /// Whose migrations.
+        pack: String,
+        /// What they may take.
+        mib: u64,
+    },
+    /// The tables grow past their quota, or the disk is full.
+    #[error(
+        "after the migrations of {pack} its tables would take more than the {mib} MiB of limits.storage_mib, or \
+         more than the disk has; nothing was changed"
+    )]
+    OutOfStorage {
+        /// Whose migrations.
+        pack: String,
+        /// What its tables may take.
+        mib: u64,
+    },
+    /// Reading or recording what was applied failed.
+    #[error("the record of migrations could not be used")]
+    Record(#[from] rusqlite::Error),
+}
+
+/// The host's own steps, append only.
+const CORE: &[(&str, &str)] = &[
+    (
+        "0001_init",
+        include_str!("../../../../migrations/core/0001_init.sql"),
+    ),
+    (
+        "0002_named_budgets",
+        include_str!("../../../../migrations/core/0002_named_budgets.sql"),
+    ),
+    (
+        "0003_retention",
+        include_str!("../../../../migrations/core/0003_retention.sql"),
+    ),
+    (
+        "0005_tool_definitions",
+        include_str!("../../../../migrations/core/0005_tool_definitions.sql"),
+    ),
+    (
+        "0006_anchor_guard",
+        include_str!("../../../../migrations/core/0006_anchor_guard.sql"),
+    ),
+    (
+        "0007_readable_migrations",
+        include_str!("../../../../migrations/core/0007_readable_migrations.sql"),
+    ),
+    (
+        "0009_consents",
+        include_str!("../../../../migrations/core/0009_consents.sql"),
+    ),
+    (
+        "0010_artifact_holders",
+        include_str!("../../../../migrations/core/0010_artifact_holders.sql"),
+    ),
+    (
+        "0011_permits_and_members",
+        include_str!("../../../../migrations/core/0011_permits_and_members.sql"),
+    ),
+];
+
+/// The owner's name of the host's own tables.
+const CORE_NAME: &str = "core";
+
+/// Brings the host's own tables up to date.
+pub(super) fn apply_core(session: &Session) -> Result<(), MigrationError> {
+    let steps: Vec<Step> = CORE
+        .iter()
+        .map(|&(name, sql)| Step {
+            name: name.to_owned(),
+            sql: sql.to_owned(),
+        })
+        .collect();
+    in_transaction(session, || {
+        session.db.execute_batch(
+            "CREATE TABLE IF NOT EXISTS core_migrations (
+                pack TEXT NOT NULL,
+                name TEXT NOT NULL,
+                hash TEXT NOT NULL,
+                PRIMARY KEY (pack, name)
+            ) STRICT",
+        )?;
+        for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
+            let ran = session.db.execute_batch(&for_sqlite(&step.sql));
+            ran.map_err(|err| failed(CORE_NAME, step, err.to_string()))?;
+            session.db.execute(
+                "INSERT INTO core_migrations (pack, name, hash) VALUES (?1, ?2, ?3)",
+                [CORE_NAME, &step.name, &step.hash()],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+impl Step {
+    fn hash(&self) -> String {
+        hex(&Sha256::digest(&self.sql))
+    }
+}
+
+/// What a component's migrations make, or all that is wrong with them.
+pub(super) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
+    let steps = steps.iter().map(|step| tollgate_sql::Step {
+        name: &step.name,
+        sql: &step.sql,
+    });
+    schema::read(prefix, steps)
+}
+
+/// Brings a component's tables up to date.
+pub(super) fn apply(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    in_transaction(session, || {
+        session.bounded(namespace, &migration_deadline(), || {
+            apply_one(session, namespace, steps)
+        })
+    })
+}
+
+/// Whether [`apply`] would bring a component's tables up to date. They stay as they are.
+pub(super) fn try_out(
+    session: &Session,
+    namespace: &Namespace,
+    steps: &[Step],
+) -> Result<(), MigrationError> {
+    session.begin_write()?;
+    let tried = session.bounded(namespace, &migration_deadline(), || {
+        apply_one(session, namespace, steps)
+    });
+    if session.in_transaction() {
+        session.rollback()?;
+    }
+    tried
+}
+
+fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    let pack = namespace.pack();
+    let applied = applied(session, pack)?;
+    let missing: Vec<&str> = missing(&applied, pack, steps)?
+        .iter()
+        .map(|step| step.name.as_str())
+        .collect();
+    if missing.is_empty() && !unread(session, pack)? {
+        return check_objects(session, namespace);
+    }
+    // What was applied before there was a reader, or under one that let more through, is read as well.
+    let schema = read(namespace.prefix(), steps).map_err(|problems| MigrationError::Unreadable {
+        pack: pack.to_owned(),
+        problems,
+    })?;
+    let before = others(session, namespace)?;
+    for (step, commands) in steps.iter().zip(&schema.steps) {
+        if missing.contains(&step.name.as_str()) {
+            run(session, namespace, step, commands)?;
+        }
+    }
+    session.db.execute(
+        "UPDATE core_migrations SET reader = ?2 WHERE pack = ?1 AND reader < ?2",
+        (pack, VERSION),
+    )?;
+    let after = others(session, namespace)?;
+    if let Some(table) = after.symmetric_difference(&before).next() {
+        return Err(MigrationError::ForeignName {
+            pack: namespace.pack().to_owned(),
+            table: table.clone(),
+        });
+    }
+    check_objects(session, namespace)?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    session.probe().map_err(|err| MigrationError::Obstructs {
+        pack: namespace.pack().to_owned(),
+        reason: session.explain(err).to_string(),
+    })
+}
+
+/// The tables that are not a component's own. Renaming is how it could make one.
+fn others(session: &Session, namespace: &Namespace) -> rusqlite::Result<BTreeSet<String>> {
+    let mut statement = session
+        .db
+        .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")?;
+    let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let is_other = |name: &String| !namespace.owns(name) && !name.starts_with("sqlite_");
+    names
+        .filter(|name| name.as_ref().map_or(true, is_other))
+        .collect()
+}
+
+/// Brings the tables of many components up to date, all or none. The error names whose it was.
+pub(super) fn apply_together<'a>(
+    session: &Session,
+    components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+) -> Result<(), (String, MigrationError)> {
+    let mut at = String::new();
+    let deadline = migration_deadline();
+    in_transaction(session, || {
+        for (namespace, steps) in components {
+            namespace.pack().clone_into(&mut at);
+            session.bounded(namespace, &deadline, || apply_one(session, namespace, steps))?;
+        }
+        Ok(())
+    })
+    .map_err(|err| (at, err))
+}
+
+/// The owners of applied steps, without the host itself.
+pub(super) fn packs(session: &Session) -> Result<Vec<String>, MigrationError> {
+    let packs = session
+        .db
+        .prepare("SELECT DISTINCT pack FROM core_migrations WHERE pack <> ?1")?
+        .query_map([CORE_NAME], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(packs)
+}
+
+fn in_transaction(
+    session: &Session,
+    body: impl FnOnce() -> Result<(), MigrationError>,
+) -> Result<(), MigrationError> {
+    session.begin_write()?;
+    match body() {
+        Ok(()) => Ok(session.commit()?),
+        Err(err) => {
+            if session.in_transaction() {
+                session.rollback()?;
+            }
+            Err(err)
+        }
+    }
+}
+
+/// Runs one step's statements as they were read, each with what was append-only before it.
+fn run(
+    session: &Session,
+    namespace: &Namespace,
+    step: &Step,
+    commands: &[Command],
+) -> Result<(), MigrationError> {
+    for command in commands {
+        let Some(sql) = &command.sql else { continue };
+        let namespace = namespace.while_append_only(&command.append_only);
+        let ran = session.migrating(&namespace, |db| db.execute_batch(sql));
+        ran.map_err(|err| {
+            let reason = format!("statement {} (`{}`): {err}", command.number, command.words);
+            failed(namespace.pack(), step, reason)
+        })?;
+    }
+    session.db.execute(
+        "INSERT INTO core_migrations (pack, name, hash, reader) VALUES (?1, ?2, ?3, ?4)",
+        (namespace.pack(), &step.name, step.hash(), VERSION),
+    )?;
+    Ok(())
+}
+
+fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
+    MigrationError::Failed {
+        pack: pack.to_owned(),
+        step: step.name.clone(),
+        reason,
+    }
+}
+
+/// Whether steps were applied that this version of the reader has not read.
+fn unread(session: &Session, pack: &str) -> rusqlite::Result<bool> {
+    session.db.query_row(
+        "SELECT EXISTS (SELECT 1 FROM core_migrations WHERE pack = ?1 AND reader < ?2)",
+        (pack, VERSION),
+        |row| row.get(0),
+    )
+}
+
+/// The steps that are not applied yet.
+fn missing<'a>(
+    applied: &[(String, String)],
+    pack: &str,
+    steps: &'a [Step],
+) -> Result<Vec<&'a Step>, MigrationError> {
+    if let Some((name, _)) = applied
+        .iter()
+        .find(|(name, _)| !steps.iter().any(|step| step.name == *name))
+    {
+        return Err(MigrationError::Newer {
+            pack: pack.to_owned(),
+            step: name.clone(),
+        });
+    }
+    let mut missing = Vec::new();
+    for step in steps {
+        let hash = step.hash();
+        match applied.iter().find(|(name, _)| *name == step.name) {
+            Some((_, seen)) if *seen == hash => {}
+            Some(_) => {
+                return Err(MigrationError::Changed {
+                    pack: pack.to_owned(),
+                    step: step.name.clone(),
+                });
+            }
+            None => missing.push(step),
+        }
+        // A step before applied ones would run under what was append-only at its place, not now.
+        if let Some(early) = missing.first().filter(|early| early.name != step.name)
+            && applied.iter().any(|(name, _)| *name == step.name)
+        {
+            return Err(MigrationError::Early {
+                pack: pack.to_owned(),
+                step: early.name.clone(),
+                applied: step.name.clone(),
+            });
+        }
+    }
+    Ok(missing)
+}
+
+fn applied(session: &Session, pack: &str) -> rusqlite::Result<Vec<(String, String)>> {
+    session
+        .db
+        .prepare("SELECT name, hash FROM core_migrations WHERE pack = ?1 ORDER BY name")?
+        .query_map([pack], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}
+
+/// A foreign key into another namespace would let a component see, block or set off what is not its own, and
+/// so would a trigger on or about other tables.
+fn check_objects(session: &Session, namespace: &Namespace) -> Result<(), MigrationError> {
+    match session.misplaced_of(namespace)?.first() {
+        None => Ok(()),
+        Some(object) => Err(MigrationError::Misplaced {
+            pack: namespace.pack().to_owned(),
+            prefix: namespace.prefix().to_owned(),
+            object: object.to_string(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

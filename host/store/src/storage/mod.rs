@@ -1,0 +1,176 @@
+//! The SQLite file of a data directory: the only module that knows the engine.
+//!
+//! A [`Session`] is one hardened connection. The gate's writer thread owns one, each reader thread
+//! another. Components reach a session only through `view::storage`, with the session put into
+//! their namespace first, and SQLite itself refuses what lies outside.
+
+mod access;
+mod anchors;
+mod artifacts;
+mod bounds;
+mod budgets;
+mod consents;
+mod copies;
+mod definitions;
+mod envelopes;
+mod export;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod functions;
+#[cfg(test)]
+mod functions_alike;
+mod functions_sqlite;
+mod health;
+#[cfg(test)]
+mod hostile_sql;
+mod intents;
+mod ledger;
+mod members;
+mod memory;
+mod migrate;
+mod operations;
+mod own_sql;
+mod permits;
+mod prune;
+mod repair;
+mod repeats;
+mod schema;
+mod session;
+mod statement;
+mod stats;
+#[cfg(test)]
+mod tampering;
+mod turn;
+mod value;
+mod verify;
+mod wide;
+
+use std::path::{Path, PathBuf};
+
+pub use access::{Bounds, Namespace};
+pub use anchors::Anchor;
+pub use artifacts::StoredArtifact;
+pub use budgets::Reservation;
+pub use copies::{Compacted, CopyError};
+pub use definitions::Remembered;
+pub use envelopes::{Admission, Envelope, EnvelopeFilter};
+pub use export::ExportedRow;
+pub use ledger::{Head, OpType, Operation};
+pub use members::MemberCall;
+pub use migrate::{MigrationError, Step};
+pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, claimed_actor};
+pub use permits::Slots;
+pub use prune::{PruneBatch, PruneError, Pruned, Retention};
+pub use schema::{Misplaced, obstacle};
+pub use session::{Changes, OpenError, PAGE, Session};
+pub use statement::SqlError;
+pub use stats::ToolStats;
+pub use tollgate_sql::Problems;
+pub use value::{Statement, Value};
+pub use verify::{Broken, Verified};
+
+/// Makes SQLite ready for a [`Database`]. A program that uses SQLite by itself as well calls this before.
+pub fn prepare() -> rusqlite::Result<()> {
+    memory::install()
+}
+
+/// A session on a database of its own in memory, with the host's tables and those of components.
+pub fn scratch<'a>(
+    components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+) -> Result<Session, MigrationError> {
+    let session = Session::open(Path::new(":memory:"), session::Access::Memory)?;
+    migrate::apply_core(&session)?;
+    migrate::apply_together(&session, components).map_err(|(_, err)| err)?;
+    Ok(session)
+}
+
+/// A session on an empty database of its own in memory.
+pub fn nowhere() -> Result<Session, OpenError> {
+    Session::open(Path::new(":memory:"), session::Access::Memory)
+}
+
+/// Where the database is, and how to open sessions on it.
+#[derive(Debug, Clone)]
+pub struct Database {
+    path: PathBuf,
+}
+
+impl Database {
+    /// Opens or creates the database and brings the host's own tables up to date.
+    pub fn open(path: &Path) -> Result<Database, MigrationError> {
+        let database = Database {
+            path: path.to_owned(),
+        };
+        let session = database.write_session()?;
+        migrate::apply_core(&session).map_err(|err| explained(&session, err))?;
+        report_misplaced(&session);
+        Ok(database)
+    }
+
+    /// A database that is what it is: nothing in it is brought up to date.
+    pub fn existing(path: &Path) -> Database {
+        Database {
+            path: path.to_owned(),
+        }
+    }
+
+    /// A session that may write.
+    pub fn write_session(&self) -> Result<Session, OpenError> {
+        Session::open(&self.path, session::Access::Write)
+    }
+
+    /// A session that SQLite keeps from writing.
+    pub fn read_session(&self) -> Result<Session, OpenError> {
+        Session::open(&self.path, session::Access::Read)
+    }
+
+    /// Packs that have tables here, whether they are loaded or not.
+    pub fn packs_with_tables(&self) -> Result<Vec<String>, MigrationError> {
+        migrate::packs(&self.read_session()?)
+    }
+
+    /// Applies a component's migrations that are not applied yet, in one transaction.
+    pub fn migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+        let session = self.write_session()?;
+        migrate::apply(&session, namespace, steps)
+    }
+
+    /// Whether [`migrate`](Database::migrate) would work. Nothing is changed.
+    pub fn try_migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+        let session = self.write_session()?;
+        migrate::try_out(&session, namespace, steps)
+    }
+
+    /// The same for many components in one transaction: all or none. The error names whose it was.
+    pub fn migrate_together<'a>(
+        &self,
+        components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+    ) -> Result<(), (String, MigrationError)> {
+        let whole = |err: MigrationError| (String::new(), err);
+        let session = self.write_session().map_err(|err| whole(err.into()))?;
+        migrate::apply_together(&session, components)
+    }
+}
+
+/// The failure, with what is in the way of the host's own statements if something is.
+fn explained(session: &Session, err: MigrationError) -> MigrationError {
+    match err {
+        MigrationError::Record(err) => MigrationError::Record(session.explain(err)),
+        other => other,
+    }
+}
+
+/// Tells the operator what is in the database and should not be there. Whoever only looks at it can still do so.
+fn report_misplaced(session: &Session) {
+    match session.misplaced() {
+        Ok(found) => {
+            for object in found {
+                tracing::error!(
+                    "the database has what it should not have: {object}; see `tollgate doctor`, and \
+                     `tollgate doctor --repair` to fix it"
+                );
+            }
+        }
+        Err(err) => tracing::error!("the schema of the database was not checked: {err}"),
+    }
+}

@@ -1,0 +1,513 @@
+//! Looking up rows of the ledger.
+
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{OptionalExtension as _, Row};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_core::effect::Effect;
+use tollgate_core::identity::Identity;
+use tollgate_core::text;
+
+use super::ledger::{OpType, Operation};
+use super::session::Session;
+
+/// Leads the name of who called, where nobody proved it.
+const CLAIMED: &str = "claimed:";
+
+/// Who called, as the ledger records a name that the call claims for itself: never like an identity that the
+/// transport proved. `None` without a name.
+pub fn claimed_actor(name: &str) -> Option<String> {
+    let name = text::clean(text::cut(name, 200));
+    let name = name.trim();
+    (!name.is_empty()).then(|| format!("{CLAIMED}{name}"))
+}
+
+/// The name that a call claimed, if that is all there is to know of its caller.
+pub fn claim(actor: &str) -> Option<&str> {
+    actor.strip_prefix(CLAIMED)
+}
+
+/// As whom rows have somebody. What nobody can prove to be is found as claimed, and without that word, as rows
+/// from before there was one have it.
+fn recorded_as(actor: &str) -> Vec<String> {
+    let is_claim = claim(actor).is_some();
+    let Some(claimed) = claimed_actor(claim(actor).unwrap_or(actor)) else {
+        return vec![actor.to_owned()];
+    };
+    let name = claim(&claimed).unwrap_or_default().to_owned();
+    match (Identity::could_be(&name) || claim(&name).is_some(), is_claim) {
+        // Somebody who proves to be it is another than who claims it.
+        (true, true) => vec![claimed],
+        (true, false) => vec![actor.to_owned()],
+        (false, _) => vec![name, claimed],
+    }
+}
+
+/// Which operations to return; what is absent does not restrict.
+#[derive(Debug, Clone, Default)]
+pub struct OperationFilter {
+    /// Of this envelope.
+    pub envelope_id: Option<String>,
+    /// Of this pack.
+    pub pack: Option<String>,
+    /// Of this tool.
+    pub tool: Option<String>,
+    /// By this actor: an identity, or a name that calls claim.
+    pub actor: Option<String>,
+    /// With this outcome.
+    pub success: Option<bool>,
+    /// That failed in this way.
+    pub failure_fingerprint: Option<String>,
+    /// At or after this time.
+    pub since: Option<String>,
+    /// Before this time.
+    pub until: Option<String>,
+    /// With this effect.
+    pub effect: Option<String>,
+    /// Over this connection.
+    pub connection: Option<String>,
+    /// With arguments of this hash.
+    pub args_hash: Option<String>,
+    /// Judged by this policy.
+    pub policy: Option<String>,
+    /// Only earlier ones, newest first.
+    pub before: Option<i64>,
+    /// Only later ones, oldest first unless said otherwise.
+    pub after: Option<i64>,
+    /// The newest first in any case.
+    pub newest_first: bool,
+}
+
+/// A row of the ledger as it is shown.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct StoredOperation {
+    /// Its place in the ledger.
+    pub seq: i64,
+    /// Its id.
+    pub op_id: String,
+    /// The envelope it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope_id: Option<String>,
+    /// When it reached the gate.
+    pub timestamp: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: f64,
+    /// query, mutation, test_run or control.
+    pub op_type: String,
+    /// Absent when nobody can know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
+    /// Whose tool.
+    pub pack: String,
+    /// The tool.
+    pub tool: String,
+    /// read, write or run.
+    pub effect: String,
+    /// The refusal's or failure's code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
+    /// What kind of failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_class: Option<String>,
+    /// The limit that refused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_triggered: Option<String>,
+    /// Who called: an identity, or `claimed:NAME`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// The client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The fingerprint of what it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutation_fingerprint: Option<String>,
+    /// The fingerprint of how it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_fingerprint: Option<String>,
+    /// The paths or entities it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_paths: Option<Vec<String>>,
+    /// Lines such as `+ a.py`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_diff: Option<String>,
+    /// Tests that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_tests: Option<Vec<String>>,
+    /// Its stored content, for artifact_get.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact_ids: Option<Vec<String>>,
+    /// What policies said of it: absent where none was asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<SaidByPolicy>,
+    /// The row's hash.
+    pub hash: String,
+    /// The connection it came over.
+    #[serde(skip)]
+    pub connection: String,
+    /// The hash of its arguments.
+    #[serde(skip)]
+    pub args_hash: String,
+    /// The hash of its result.
+    #[serde(skip)]
+    pub result_hash: Option<String>,
+    /// The calls inside it, as JSON.
+    #[serde(skip)]
+    pub members: Option<String>,
+}
+
+/// What one policy said of one call. Reasons are not kept, because they may repeat what the call contained.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SaidByPolicy {
+    /// Its name in the configuration.
+    pub policy: String,
+    /// `request` or `response`.
+    pub phase: String,
+    /// `enforce`, or `audit`: what it said stopped nothing.
+    pub mode: String,
+    /// pass, amend, deny, ask or failed.
+    pub verdict: String,
+    /// The code it gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Why it did not judge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The answer of the client's user to its question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// The call went on though it did not judge, because it fails open.
+    #[serde(skip_serializing_if = "is_false")]
+    pub excused: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+impl SaidByPolicy {
+    /// In a few words, as `cel: deny CLOSED` or `cel: pass (audit)`.
+    pub fn in_short(&self) -> String {
+        let detail = self
+            .code
+            .as_ref()
+            .or(self.cause.as_ref())
+            .or(self.answer.as_ref());
+        let detail = detail.map(|detail| format!(" {detail}")).unwrap_or_default();
+        let mode = if self.mode == "audit" { " (audit)" } else { "" };
+        format!("{}: {}{detail}{mode}", self.policy, self.verdict)
+    }
+}
+
+impl StoredOperation {
+    /// The row again, for a ledger that is not this one: without what only this one refers to. `None` if it says
+    /// what this version does not know.
+    pub fn operation(&self) -> Option<Operation> {
+        let array = |list: &Option<Vec<String>>| {
+            let list = list.as_ref()?;
+            serde_json::to_string(list).ok()
+        };
+        Some(Operation {
+            op_id: self.op_id.clone(),
+            envelope_id: self.envelope_id.clone(),
+            timestamp: self.timestamp.clone(),
+            duration_ms: self.duration_ms,
+            op_type: OpType::parse(&self.op_type)?,
+            success: self.success,
+            pack: self.pack.clone(),
+            tool: self.tool.clone(),
+            effect: Effect::parse(&self.effect)?,
+            error_code: self.error_code.clone(),
+            failure_class: self.failure_class.clone(),
+            limit_triggered: self.limit_triggered.clone(),
+            actor: self.actor.clone(),
+            client: self.client.clone(),
+            connection: self.connection.clone(),
+            identity: None,
+            request_id: None,
+            host_id: String::new(),
+            args_hash: self.args_hash.clone(),
+            result_hash: self.result_hash.clone(),
+            repo_before_hash: None,
+            repo_after_hash: None,
+            changed_paths: array(&self.changed_paths),
+            diff_stats: None,
+            short_diff: self.short_diff.clone(),
+            mutation_fingerprint: self.mutation_fingerprint.clone(),
+            failure_fingerprint: self.failure_fingerprint.clone(),
+            failing_tests: array(&self.failing_tests),
+            events: None,
+            verdicts: None,
+            artifact_ids: None,
+            artifacts: Vec::new(),
+            members: self.members.clone(),
+        })
+    }
+}
+
+impl Session {
+    /// A place in the ledger before everything that was recorded from a time on, and not long before: looked for
+    /// from the end, because what is asked about is mostly new.
+    pub fn place_before(&self, time: &str) -> rusqlite::Result<i64> {
+        let head = self.head()?.seq;
+        let mut statement = self.db.prepare_cached(
+            "SELECT timestamp FROM core_operations WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1",
+        )?;
+        for back in [16, 64, 256, 1_024, 4_096] {
+            let place = head.saturating_sub(back);
+            let found: Option<String> = statement.query_row([place], |row| row.get(0)).optional()?;
+            if found.is_none_or(|found| found.as_str() < time) {
+                return Ok(place);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Operations that fit a filter.
+    pub fn operations(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
+        let (sql, params) = filter.statement(Rows::All, limit);
+        self.db
+            .prepare_cached(&sql)?
+            .query_map(rusqlite::params_from_iter(params), stored)?
+            .collect()
+    }
+
+    /// The first place in the ledger that was not pruned.
+    pub fn oldest_operation(&self) -> rusqlite::Result<Option<i64>> {
+        self.db
+            .prepare_cached("SELECT min(seq) FROM core_operations")?
+            .query_row([], |row| row.get(0))
+    }
+
+    /// Who called an operation.
+    pub fn actor_of(&self, op_id: &str) -> rusqlite::Result<Option<String>> {
+        self.db
+            .prepare_cached("SELECT actor FROM core_operations WHERE op_id = ?1")?
+            .query_row([op_id], |row| row.get(0))
+            .optional()
+            .map(Option::flatten)
+    }
+}
+
+/// Which rows are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rows {
+    All,
+    /// Those with calls inside.
+    WithMembers,
+}
+
+impl OperationFilter {
+    /// True if the oldest come first.
+    pub(super) fn is_oldest_first(&self) -> bool {
+        self.after.is_some() && !self.newest_first
+    }
+
+    /// True for an operation that fits, wherever it is in the ledger.
+    pub fn fits(&self, operation: &StoredOperation) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        let is_by = |actor: &String| {
+            let names = recorded_as(actor);
+            operation
+                .actor
+                .as_ref()
+                .is_some_and(|actor| names.contains(actor))
+        };
+        is(&self.envelope_id, operation.envelope_id.as_deref())
+            && is(&self.pack, Some(&operation.pack))
+            && is(&self.tool, Some(&operation.tool))
+            && is(&self.effect, Some(&operation.effect))
+            && is(&self.args_hash, Some(&operation.args_hash))
+            && is(&self.connection, Some(&operation.connection))
+            && is(
+                &self.failure_fingerprint,
+                operation.failure_fingerprint.as_deref(),
+            )
+            && self.actor.as_ref().is_none_or(is_by)
+            && self
+                .policy
+                .as_ref()
+                .is_none_or(|policy| operation.verdicts.iter().any(|said| said.policy == *policy))
+            && self
+                .success
+                .is_none_or(|success| operation.success == Some(success))
+            && self
+                .since
+                .as_ref()
+                .is_none_or(|since| operation.timestamp >= *since)
+            && self
+                .until
+                .as_ref()
+                .is_none_or(|until| operation.timestamp < *until)
+    }
+
+    /// A statement with only the conditions that restrict, so that each kind of question has its index.
+    pub(super) fn statement(&self, rows: Rows, limit: u32) -> (String, Vec<SqlValue>) {
+        let text = |text: &Option<String>| text.clone().map(SqlValue::Text);
+        let conditions = [
+            ("envelope_id =", text(&self.envelope_id)),
+            ("pack =", text(&self.pack)),
+            ("tool =", text(&self.tool)),
+            ("failure_fingerprint =", text(&self.failure_fingerprint)),
+            ("effect =", text(&self.effect)),
+            ("connection =", text(&self.connection)),
+            ("args_hash =", text(&self.args_hash)),
+            ("timestamp >=", text(&self.since)),
+            ("timestamp <", text(&self.until)),
+            ("seq <", self.before.map(SqlValue::Integer)),
+            ("seq >", self.after.map(SqlValue::Integer)),
+        ];
+        let mut clauses = Vec::new();
+        let mut params = Vec::new();
+        for (condition, value) in conditions {
+            if let Some(value) = value {
+                params.push(value);
+                clauses.push(format!("{condition} ?{}", params.len()));
+            }
+        }
+        if let Some(actor) = &self.actor {
+            let places: Vec<String> = recorded_as(actor)
+                .into_iter()
+                .map(|name| {
+                    params.push(SqlValue::Text(name));
+                    format!("?{}", params.len())
+                })
+                .collect();
+            clauses.push(format!("actor IN ({})", places.join(", ")));
+        }
+        if let Some(policy) = &self.policy {
+            params.push(SqlValue::Text(policy.clone()));
+            clauses.push(format!(
+                "EXISTS (SELECT 1 FROM json_each(verdicts) AS said WHERE said.value ->> 'policy' = ?{})",
+                params.len()
+            ));
+        }
+        // Written out, because the index of failures is for this very condition.
+        clauses.extend(
+            self.success
+                .map(|success| format!("success = {}", i64::from(success))),
+        );
+        if rows == Rows::WithMembers {
+            clauses.push("members IS NOT NULL".to_owned());
+        }
+        if clauses.is_empty() {
+            clauses.push("1".to_owned());
+        }
+        params.push(SqlValue::Integer(i64::from(limit)));
+        let order = if self.is_oldest_first() { "ASC" } else { "DESC" };
+        let sql = format!(
+            "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
+                 failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
+                 short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members, verdicts
+             FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
+            clauses.join(" AND "),
+            params.len()
+        );
+        (sql, params)
+    }
+}
+
+pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
+    let texts = |column: usize| -> rusqlite::Result<Option<Vec<String>>> {
+        let json: Option<String> = row.get(column)?;
+        Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+    };
+    Ok(StoredOperation {
+        seq: row.get(0)?,
+        op_id: row.get(1)?,
+        envelope_id: row.get(2)?,
+        timestamp: row.get(3)?,
+        duration_ms: row.get(4)?,
+        op_type: row.get(5)?,
+        success: row.get(6)?,
+        pack: row.get(7)?,
+        tool: row.get(8)?,
+        effect: row.get(9)?,
+        error_code: row.get(10)?,
+        failure_class: row.get(11)?,
+        limit_triggered: row.get(12)?,
+        actor: row.get(13)?,
+        client: row.get(14)?,
+        mutation_fingerprint: row.get(15)?,
+        failure_fingerprint: row.get(16)?,
+        changed_paths: texts(17)?,
+        short_diff: row.get(18)?,
+        failing_tests: texts(19)?,
+        artifact_ids: texts(20)?,
+        hash: row.get(21)?,
+        connection: row.get(22)?,
+        args_hash: row.get(23)?,
+        result_hash: row.get(24)?,
+        members: row.get(25)?,
+        verdicts: row
+            .get::<_, Option<String>>(26)?
+            .and_then(|json| serde_json::from_str(&json).ok())
+            .unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{self, NOW, YOUNG, operation, verify};
+    use super::{OperationFilter, claimed_actor};
+
+    #[test]
+    fn a_claim_is_never_among_the_rows_of_an_identity_and_is_found_by_its_name() {
+        let (_place, session) = fixture::ledger("");
+        let issuer = "https://idp.example#ada";
+        session.begin_write().unwrap();
+        let actors = [
+            Some("token:ada".to_owned()),
+            claimed_actor("token:ada"),
+            // As versions had it that did not mark claims.
+            Some("ada".to_owned()),
+            claimed_actor("ada"),
+            claimed_actor("claimed:ada"),
+            Some(issuer.to_owned()),
+            claimed_actor(issuer),
+            claimed_actor(" \n"),
+            claimed_actor("\u{200b}token:ada"),
+        ];
+        for (number, actor) in actors.into_iter().enumerate() {
+            let mut row = operation(number, None, NOW);
+            row.actor = actor;
+            session.record(&row).unwrap();
+        }
+        session.commit().unwrap();
+        let found = |actor: &str| -> Vec<i64> {
+            let filter = OperationFilter {
+                actor: Some(actor.to_owned()),
+                after: Some(0),
+                ..OperationFilter::default()
+            };
+            let found = session.operations(&filter, 99).unwrap();
+            found.iter().map(|operation| operation.seq).collect()
+        };
+        assert_eq!(found("token:ada"), [1]);
+        assert_eq!(found("claimed:token:ada"), [2, 9]);
+        assert_eq!(found("ada"), [3, 4]);
+        assert_eq!(found("claimed:ada"), [3, 4]);
+        assert_eq!(found("claimed:claimed:ada"), [5]);
+        assert_eq!(found(issuer), [6]);
+        assert_eq!(found(&format!("claimed:{issuer}")), [7]);
+        assert_eq!(found(""), [] as [i64; 0]);
+        assert_eq!(verify(&session, None), None);
+    }
+
+    #[test]
+    fn a_place_is_before_all_that_came_since_and_not_long_before() {
+        for (old, young) in [(0, 0), (0, 10), (10, 0), (60, 1), (60, 40), (10, 300)] {
+            let rows = "o".repeat(old) + &"y".repeat(young);
+            let (_place, session) = fixture::ledger(&rows);
+            let place = session.place_before(YOUNG).unwrap();
+            let old = i64::try_from(old).unwrap();
+            assert!(place <= old, "{rows}: {place}");
+            let since = i64::try_from(rows.len()).unwrap() - place;
+            let young = i64::try_from(young).unwrap();
+            assert!(since <= 16.max(young * 4 + 4), "{rows}: {place}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What counts once, such as an approval: keys of policies that calls take in their own commits.
+
+use super::session::Session;
+
+/// Most expired keys that go for each new one.
+const EXPIRED_BATCH: u32 = 16;
+/// A slot that ends later than it could by this much was taken before the clock was set back, and counts no more.
+const SET_BACK_MS: i64 = 60_000;
+/// Separates the parts of a slot's key. Its successor ends the range of a key's slots.
+const SEPARATOR: [char; 2] = ['\u{1f}', '\u{20}'];
+/// Follows the operation's id where a call that fails keeps its slot.
+const KEPT: &str = "!kept";
+
+/// Slots of a key, of which a call takes one.
+#[derive(Debug, Clone, Copy)]
+pub struct Slots<'a> {
+    /// Whose they are.
+    pub policy: &'a str,
+    /// What the calls have in common.
+    pub key: &'a str,
+    /// How many there are.
+    pub slots: u32,
+    /// How long a call has one, in milliseconds.
+    pub held_ms: i64,
+}
+
+impl Slots<'_> {
+    /// The first and the last of all keys that rows of these slots have, without both.
+    fn range(&self) -> [String; 2] {
+        let hash = tollgate_core::hash::sha256_hex(self.key.as_bytes());
+        SEPARATOR.map(|end| format!("slot{}{hash}{end}", SEPARATOR[0]))
+    }
+}
+
+impl Session {
+    /// True if nobody has a policy's key now.
+    pub fn is_permit_free(&self, policy: &str, key: &str, now_ms: i64) -> rusqlite::Result<bool> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT 1 FROM core_permits WHERE policy = ?1 AND key = ?2 AND expires_at > ?3",
+        )?;
+        statement.exists((policy, key, now_ms)).map(|taken| !taken)
+    }
+
+    /// How many milliseconds from now on all slots are taken, if they are. `more` are taken beside those that are
+    /// written down.
+    pub fn slots_wait(&self, slots: Slots<'_>, more: usize, now_ms: i64) -> rusqlite::Result<Option<i64>> {
+        let [from, to] = slots.range();
+        let latest = slots.held_ms.saturating_add(slots.held_ms.max(SET_BACK_MS));
+        let mut statement = self.db.prepare_cached(
+            "SELECT expires_at FROM core_permits WHERE policy = ?1 AND key > ?2 AND key < ?3
+             AND expires_at > ?4 AND expires_at <= ?5 ORDER BY expires_at DESC",
+        )?;
+        let range = (slots.policy, from, to, now_ms, now_ms.saturating_add(latest));
+        let ends: Vec<i64> = statement
+            .query_map(range, |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let Some(free) = usize::try_from(slots.slots)
+            .unwrap_or(usize::MAX)
+            .checked_sub(more.saturating_add(1))
+        else {
+            // Those of the same request end together with this one's.
+            return Ok(Some(slots.held_ms));
+        };
+        Ok(ends.get(free).map(|end| end.saturating_sub(now_ms)))
+    }
+
+    /// Takes a slot for an operation, its `number`th. How long all are taken, if they are. Wants a write transaction.
+    pub fn take_slot(
+        &self,
+        slots: Slots<'_>,
+        (op_id, number): (&str, usize),
+        is_kept: bool,
+        now_ms: i64,
+    ) -> rusqlite::Result<Result<(), i64>> {
+        self.forget_expired(slots.policy, now_ms)?;
+        if let Some(wait_ms) = self.slots_wait(slots, 0, now_ms)? {
+            return Ok(Err(wait_ms));
+        }
+        let [from, _] = slots.range();
+        let separator = SEPARATOR[0];
+        let holder = format!("{op_id}{}", if is_kept { KEPT } else { "" });
+        self.db
+            .prepare_cached(
+                "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute((
+                slots.policy,
+                format!("{from}{op_id}{separator}{number}"),
+                holder,
+                now_ms.saturating_add(slots.held_ms),
+            ))
+            .map(|_| Ok(()))
+    }
+
+    fn forget_expired(&self, policy: &str, now_ms: i64) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached(
+                "DELETE FROM core_permits WHERE rowid IN (SELECT rowid FROM core_permits
+                 WHERE policy = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3)",
+            )?
+            .execute((policy, now_ms, EXPIRED_BATCH))
+            .map(drop)
+    }
+
+    /// Takes a policy's key for an operation. Whether nobody had it before. Wants a write transaction.
+    pub fn take_permit(
+        &self,
+        (policy, key): (&str, &str),
+        op_id: &str,
+        (now_ms, until_ms): (i64, i64),
+    ) -> rusqlite::Result<bool> {
+        self.forget_expired(policy, now_ms)?;
+        let taken = self
+            .db
+            .prepare_cached(
+                "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (policy, key) DO UPDATE SET op_id = excluded.op_id, expires_at = excluded.expires_at
+                 WHERE expires_at <= ?5",
+            )?
+            .execute((policy, key, op_id, until_ms, now_ms))?;
+        Ok(taken == 1)
+    }
+
+    /// Gives back what an operation took, but for slots that are kept by calls that fail.
+    pub fn give_permits_back(&self, op_id: &str) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached("DELETE FROM core_permits WHERE op_id = ?1")?
+            .execute([op_id])
+            .map(drop)
+    }
+
+    /// Gives back all that an operation took that did not run.
+    pub fn undo_permits(&self, op_id: &str) -> rusqlite::Result<()> {
+        self.give_permits_back(op_id)?;
+        self.give_permits_back(&format!("{op_id}{KEPT}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn three() -> Slots<'static> {
+        Slots {
+            policy: "rate",
+            key: "ada",
+            slots: 3,
+            held_ms: 1_000,
+        }
+    }
+
+    #[test]
+    fn no_window_of_any_place_in_time_has_more_calls_than_slots() {
+        let session = super::super::scratch(std::iter::empty()).unwrap();
+        session.begin_write().unwrap();
+        let mut passed = Vec::new();
+        for now_ms in (0..5_000).step_by(7) {
+            let op_id = format!("op_{now_ms}");
+            let taken = session.take_slot(three(), (&op_id, 0), false, now_ms).unwrap();
+            match taken {
+                Ok(()) => passed.push(now_ms),
+                Err(wait_ms) => assert_eq!(now_ms + wait_ms, passed[passed.len() - 3] + 1_000),
+            }
+        }
+        assert_eq!(passed.len(), 15);
+        assert!(
+            passed.windows(4).all(|four| four[3] - four[0] >= 1_000),
+            "{passed:?}"
+        );
+        // Other keys and policies have slots of their own.
+        let other = Slots {
+            key: "bob",
+            ..three()
+        };
+        assert_eq!(session.slots_wait(other, 0, 5_000).unwrap(), None);
+        let other = Slots {
+            policy: "other",
+            ..three()
+        };
+        assert_eq!(session.slots_wait(other, 2, 5_000).unwrap(), None);
+        assert_eq!(session.slots_wait(other, 3, 5_000).unwrap(), Some(1_000));
+        session.commit().unwrap();
+    }
+
+    #[test]
+    fn a_slot_comes_back_unless_it_is_kept() {
+        let session = super::super::scratch(std::iter::empty()).unwrap();
+        session.begin_write().unwrap();
+        let take = |op_id: &str, number: usize, is_kept: bool| {
+            session.take_slot(three(), (op_id, number), is_kept, 0).unwrap()
+        };
+        let wait = || session.slots_wait(three(), 0, 10).unwrap();
+        assert!(
+            take("op_1", 0, false).is_ok() && take("op_1", 1, false).is_ok() && take("op_2", 0, true).is_ok()
+        );
+        assert_eq!(wait(), Some(990));
+        session.give_permits_back("op_2").unwrap();
+        assert_eq!(wait(), Some(990));
+        session.give_permits_back("op_1").unwrap();
+        assert_eq!(session.slots_wait(three(), 1, 10).unwrap(), None);
+        assert_eq!(session.slots_wait(three(), 2, 10).unwrap(), Some(990));
+        session.undo_permits("op_2").unwrap();
+        assert_eq!(session.slots_wait(three(), 2, 10).unwrap(), None);
+        session.commit().unwrap();
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_blocks_nobody_for_long() {
+        let session = super::super::scratch(std::iter::empty()).unwrap();
+        session.begin_write().unwrap();
+        let day = 86_400_000;
+        for number in 0..3 {
+            let taken = session.take_slot(three(), ("op_1", number), false, day);
+            assert!(taken.unwrap().is_ok());
+        }
+        // A step of a moment lets nobody through early.
+        assert!(session.slots_wait(three(), 0, day - 500).unwrap().is_some());
+        assert_eq!(session.slots_wait(three(), 0, 0).unwrap(), None);
+        session.commit().unwrap();
+    }
+
+    #[test]
+    fn a_key_is_one_operations_until_it_expires_or_comes_back() {
+        let session = super::super::scratch(std::iter::empty()).unwrap();
+        session.begin_write().unwrap();
+        let take = |policy: &str, op_id: &str, now_ms: i64| {
+            session
+                .take_permit((policy, "k"), op_id, (now_ms, now_ms + 100))
+                .unwrap()
+        };
+        assert!(session.is_permit_free("one", "k", 0).unwrap());
+        assert!(take("one", "op_1", 0));
+        assert!(!session.is_permit_free("one", "k", 99).unwrap());
+        assert!(!take("one", "op_2", 99));
+        assert!(take("other", "op_2", 99));
+        session.give_permits_back("op_1").unwrap();
+        assert!(take("one", "op_3", 50));
+        assert!(!take("one", "op_4", 149));
+        assert!(session.is_permit_free("one", "k", 150).unwrap());
+        assert!(take("one", "op_4", 150));
+        session.give_permits_back("op_3").unwrap();
+        assert!(!session.is_permit_free("one", "k", 200).unwrap());
+        session.commit().unwrap();
+    }
+}

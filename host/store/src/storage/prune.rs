@@ -1,0 +1,429 @@
+//! Retention: which rows may go, and taking them out of the chain so that it still holds.
+//!
+//! Rows are looked at and anchors are signed on a snapshot. Only putting the anchors in and taking the
+//! rows out needs the write lock. One pruner works at a time, so what was looked at stays as it was:
+//! rows do not change, closed envelopes do not open again, and nobody else moves anchors.
+
+use rusqlite::{OptionalExtension, params};
+use serde::Serialize;
+
+use super::anchors::Anchor;
+use super::ledger::{CHAIN_COLUMNS, Link, RowHasher, link};
+use super::session::Session;
+use crate::ledger::key::LedgerKey;
+
+/// What is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retention {
+    /// Closed envelopes and rows outside of any go when they are older, RFC 3339.
+    pub cutoff: String,
+    /// Closed envelopes go when so many newer ones are there.
+    pub envelopes: u32,
+}
+
+/// What would go or went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Pruned {
+    /// Closed envelopes.
+    pub envelopes: i64,
+    /// Their rows.
+    pub rows_in_envelopes: i64,
+    /// Rows that belong to no envelope.
+    pub rows_outside: i64,
+}
+
+impl Pruned {
+    /// Adds what another batch came to.
+    pub fn add(&mut self, other: Pruned) {
+        self.envelopes += other.envelopes;
+        self.rows_in_envelopes += other.rows_in_envelopes;
+        self.rows_outside += other.rows_outside;
+    }
+}
+
+/// Rows to take out in one transaction, and the anchors that take their place.
+#[derive(Debug, Default)]
+pub struct PruneBatch {
+    envelopes: Vec<String>,
+    /// First and last rows of the stretches.
+    rows: Vec<(i64, i64)>,
+    new: Vec<Anchor>,
+    /// Anchors that new ones take in.
+    absorbed: Vec<Anchor>,
+    /// What it comes to.
+    pub pruned: Pruned,
+}
+
+/// Why nothing is pruned.
+#[derive(Debug, thiserror::Error)]
+pub enum PruneError {
+    /// Pruning would hide it.
+    #[error("row {0} was changed; nothing is pruned until `tollgate ledger verify` finds the ledger whole")]
+    Tampered(i64),
+    /// Storage failed.
+    #[error("rows could not be pruned")]
+    Storage(#[from] rusqlite::Error),
+}
+
+/// Rows of one look for rows outside envelopes. Rows are nearly in the order of time: when none in so
+/// many is old enough, none after them is.
+const WINDOW: i64 = 10_000;
+
+/// Closed, and too old or followed by too many.
+const DOOMED: &str = "state <> 'OPEN' AND (closed_at < ?1 OR (opened_at, id) <
+    (SELECT opened_at, id FROM core_envelopes ORDER BY opened_at DESC, id DESC LIMIT 1 OFFSET ?2))";
+/// Belongs to no envelope that there is.
+const OUTSIDE: &str = "(envelope_id IS NULL OR NOT EXISTS
+    (SELECT 1 FROM core_envelopes WHERE id = core_operations.envelope_id))";
+
+impl Session {
+    /// The next rows that may go, at most so many, none if there are none. `after` says where to go on
+    /// looking for rows outside envelopes.
+    pub fn plan_prune(
+        &self,
+        retention: &Retention,
+        after: &mut i64,
+        limit: u32,
+        key: &LedgerKey,
+        now: &str,
+    ) -> Result<PruneBatch, PruneError> {
+        self.begin_read()?;
+        let batch = self.plan(retention, after, limit, key, now);
+        self.commit()?;
+        batch
+    }
+
+    fn plan(
+        &self,
+        retention: &Retention,
+        after: &mut i64,
+        limit: u32,
+        key: &LedgerKey,
+        now: &str,
+    ) -> Result<PruneBatch, PruneError> {
+        let mut batch = PruneBatch::default();
+        let mut rows: Vec<Link> = Vec::new();
+        let room = |rows: &[Link]| limit.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+        for envelope in self.doomed_envelopes(retention, limit)? {
+            let room = room(&rows);
+            let mut found = self.rows_of(&envelope, room)?;
+            let is_whole = found.len() < room as usize;
+            rows.append(&mut found);
+            if !is_whole {
+                break;
+            }
+            batch.envelopes.push(envelope);
+        }
+        batch.pruned.envelopes = count(&batch.envelopes);
+        batch.pruned.rows_in_envelopes = count(&rows);
+        if rows.is_empty() && batch.envelopes.is_empty() {
+            rows = self.rows_outside(retention, after, limit)?;
+            batch.pruned.rows_outside = count(&rows);
+        }
+        rows.sort_unstable_by_key(|row| row.seq);
+        if let Some(row) = rows.iter().find(|row| !row.is_intact) {
+            return Err(PruneError::Tampered(row.seq));
+        }
+        let stretches = stretches(&rows);
+        batch.rows = stretches
+            .iter()
+            .map(|anchor| (anchor.first_seq, anchor.last_seq))
+            .collect();
+        (batch.new, batch.absorbed) = join(stretches, self.neighbours(&batch.rows)?);
+        for anchor in &mut batch.new {
+            anchor.sign(key, now);
+        }
+        Ok(batch)
+    }
+
+    fn doomed_envelopes(&self, retention: &Retention, limit: u32) -> rusqlite::Result<Vec<String>> {
+        self.db
+            .prepare_cached(&format!(
+                "SELECT id FROM core_envelopes WHERE {DOOMED} ORDER BY opened_at, id LIMIT ?3"
+            ))?
+            .query_map(
+                params![retention.cutoff, retention.envelopes.saturating_sub(1), limit],
+                |row| row.get(0),
+            )?
+            .collect()
+    }
+
+    fn rows_of(&self, envelope: &str, limit: u32) -> rusqlite::Result<Vec<Link>> {
+        let mut hasher = RowHasher::new();
+        self.db
+            .prepare_cached(&format!(
+                "SELECT {CHAIN_COLUMNS} FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT ?2"
+            ))?
+            .query_map(params![envelope, limit], |row| link(row, &mut hasher))?
+            .collect()
+    }
+
+    fn rows_outside(
+        &self,
+        retention: &Retention,
+        after: &mut i64,
+        limit: u32,
+    ) -> rusqlite::Result<Vec<Link>> {
+        let mut hasher = RowHasher::new();
+        while let Some(end) = self.window(retention, after)? {
+            let rows: Vec<Link> = self
+                .db
+                .prepare_cached(&format!(
+                    "SELECT {CHAIN_COLUMNS} FROM core_operations
+                     WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {OUTSIDE} ORDER BY seq LIMIT ?4"
+                ))?
+                .query_map(params![*after, end, retention.cutoff, limit], |row| {
+                    link(row, &mut hasher)
+                })?
+                .collect::<rusqlite::Result<_>>()?;
+            match rows.last() {
+                Some(last) => {
+                    *after = last.seq;
+                    return Ok(rows);
+                }
+                None => *after = end,
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// The end of the next rows to look at, unless all of them and all after them are too young.
+    fn window(&self, retention: &Retention, after: &i64) -> rusqlite::Result<Option<i64>> {
+        let last: Option<i64> = self
+            .db
+            .prepare_cached(
+                "SELECT max(seq) FROM (SELECT seq FROM core_operations WHERE seq > ?1 ORDER BY seq LIMIT ?2)",
+            )?
+            .query_row((after, WINDOW), |row| row.get(0))?;
+        let Some(last) = last else {
+            return Ok(None);
+        };
+        let old: Option<i64> = self
+            .db
+            .prepare_cached(
+                "SELECT 1 FROM core_operations WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 LIMIT 1",
+            )?
+            .query_row(params![after, last, retention.cutoff], |row| row.get(0))
+            .optional()?;
+        Ok(old.map(|_| last))
+    }
+
+    /// The anchors that touch stretches.
+    fn neighbours(&self, stretches: &[(i64, i64)]) -> rusqlite::Result<Vec<Anchor>> {
+        let mut found: Vec<Anchor> = Vec::new();
+        for (first, last) in stretches {
+            let beside = [self.anchor_before(*first)?, self.anchor_after(*last)?];
+            for anchor in beside.into_iter().flatten() {
+                if found.last() != Some(&anchor) {
+                    found.push(anchor);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes a batch out, in a transaction of the caller.
+    pub fn prune(&self, batch: &PruneBatch) -> rusqlite::Result<()> {
+        for anchor in &batch.new {
+            self.add_anchor(anchor)?;
+        }
+        for anchor in &batch.absorbed {
+            if !self.drop_anchor(anchor)? {
+                return Err(rusqlite::Error::StatementChangedRows(0));
+            }
+        }
+        let mut statement = self
+            .db
+            .prepare_cached("DELETE FROM core_operations WHERE seq BETWEEN ?1 AND ?2")?;
+        for (first, last) in &batch.rows {
+            let gone = statement.execute((first, last))?;
+            if i64::try_from(gone).ok() != Some(last - first + 1) {
+                return Err(rusqlite::Error::StatementChangedRows(gone));
+            }
+        }
+        let mut statement = self
+            .db
+            .prepare_cached("DELETE FROM core_envelopes WHERE id = ?1 AND state <> 'OPEN'")?;
+        for envelope in &batch.envelopes {
+            statement.execute([envelope])?;
+        }
+        Ok(())
+    }
+
+    /// What would go, without anything going.
+    pub fn prunable(&self, retention: &Retention) -> rusqlite::Result<Pruned> {
+        let mut pruned = Pruned::default();
+        let mut count = self
+            .db
+            .prepare_cached("SELECT count(*) FROM core_operations WHERE envelope_id = ?1")?;
+        for envelope in self.doomed_envelopes(retention, u32::MAX)? {
+            pruned.envelopes += 1;
+            pruned.rows_in_envelopes += count.query_row([envelope], |row| row.get::<_, i64>(0))?;
+        }
+        let mut after = 0;
+        while let Some(end) = self.window(retention, &after)? {
+            pruned.rows_outside += self
+                .db
+                .prepare_cached(&format!(
+                    "SELECT count(*) FROM core_operations
+                     WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {OUTSIDE}"
+                ))?
+                .query_row(params![after, end, retention.cutoff], |row| row.get::<_, i64>(0))?;
+            after = end;
+        }
+        Ok(pruned)
+    }
+}
+
+impl PruneBatch {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.envelopes.is_empty()
+    }
+}
+
+/// Rows in order, as stretches without gaps.
+fn stretches(rows: &[Link]) -> Vec<Anchor> {
+    let mut stretches: Vec<Anchor> = Vec::new();
+    for row in rows {
+        let one = Anchor {
+            first_seq: row.seq,
+            last_seq: row.seq,
+            prev_hash: row.prev_hash.clone(),
+            hash: row.hash.clone(),
+            pruned_at: String::new(),
+            signature: String::new(),
+        };
+        if !stretches.last_mut().is_some_and(|last| last.absorb(&one)) {
+            stretches.push(one);
+        }
+    }
+    stretches
+}
+
+/// Stretches joined with the anchors beside them: the anchors to make, and those they take in. An anchor
+/// that does not fit its neighbour stays as it is, for `verify` to name.
+fn join(stretches: Vec<Anchor>, anchors: Vec<Anchor>) -> (Vec<Anchor>, Vec<Anchor>) {
+    let mut pieces: Vec<(Anchor, Option<Anchor>)> = stretches.into_iter().map(|new| (new, None)).collect();
+    pieces.extend(anchors.into_iter().map(|old| (old.clone(), Some(old))));
+    pieces.sort_by_key(|(piece, _)| piece.first_seq);
+    let mut joined: Vec<(Anchor, Vec<Anchor>, bool)> = Vec::new();
+    for (piece, old) in pieces {
+        let is_new = old.is_none();
+        if let Some((last, absorbed, has_new)) = joined.last_mut()
+            && last.absorb(&piece)
+        {
+            absorbed.extend(old);
+            *has_new |= is_new;
+        } else {
+            joined.push((piece, old.into_iter().collect(), is_new));
+        }
+    }
+    let mut new = Vec::new();
+    let mut gone = Vec::new();
+    for (anchor, absorbed, has_new) in joined {
+        if has_new {
+            new.push(anchor);
+            gone.extend(absorbed);
+        }
+    }
+    (new, gone)
+}
+
+fn count<T>(items: &[T]) -> i64 {
+    i64::try_from(items.len()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::envelope::State;
+
+    use super::super::fixture::{
+        NOW, YOUNG, add, envelope, key, ledger, operation, picture, prune, retention, verify,
+    };
+    use super::*;
+
+    #[test]
+    fn pruning_leaves_a_chain_that_holds() {
+        for (rows, left) in [
+            ("ooyy", "__##"),
+            ("okocyk", "_#__##"),
+            ("kokckokk", "#_#_#_##"),
+            ("oooo", "____"),
+            ("ckoy", "_#_#"),
+            ("yyyy", "####"),
+            ("yoyo", "#_#_"),
+        ] {
+            for limit in [1, 2, 100] {
+                let (_place, session) = ledger(rows);
+                let head = session.head().unwrap();
+                let pruned = prune(&session, limit).unwrap();
+                assert_eq!(picture(&session), left, "{rows}");
+                let gone = left.matches('_').count();
+                let gone = i64::try_from(gone).unwrap();
+                assert_eq!(pruned.rows_in_envelopes + pruned.rows_outside, gone, "{rows}");
+                let verified = session.verify(Some(&head), &[key().public()]).unwrap();
+                assert_eq!(verified.broken, None, "{rows} by {limit}");
+                assert_eq!((verified.head, verified.pruned), (head, gone), "{rows}");
+                let stretches = left.split('#').filter(|stretch| !stretch.is_empty()).count();
+                assert_eq!(session.anchors().unwrap().len(), stretches, "{rows} by {limit}");
+                // The chain goes on where it was, and what comes is pruned like the rest.
+                session.begin_write().unwrap();
+                add(&session, "oo", 100);
+                session.commit().unwrap();
+                prune(&session, limit).unwrap();
+                assert_eq!(picture(&session), format!("{left}__"));
+                assert_eq!(verify(&session, None), None, "{rows} by {limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_is_over_goes() {
+        let (_place, session) = ledger("kcoyc");
+        let expected = Pruned {
+            envelopes: 1,
+            rows_in_envelopes: 2,
+            rows_outside: 1,
+        };
+        assert_eq!(session.prunable(&retention()).unwrap(), expected);
+        assert_eq!(prune(&session, 100).unwrap(), expected);
+        assert_eq!(session.envelopes(&Default::default(), 9).unwrap().len(), 1);
+        assert_eq!(session.prunable(&retention()).unwrap(), Pruned::default());
+    }
+
+    #[test]
+    fn closed_envelopes_beyond_the_newest_go_whatever_their_age() {
+        let (_place, session) = ledger("");
+        session.begin_write().unwrap();
+        for number in 0..4 {
+            let mut one = envelope(&format!("env_{number}"), None);
+            one.opened_at = format!("2026-02-2{number}T00:00:00.000Z");
+            session.open_envelope(&one).unwrap();
+            session.record(&operation(number, Some(&one.id), YOUNG)).unwrap();
+            if number != 1 {
+                session
+                    .close_envelope(&one.id, State::ClosedFailed, YOUNG, None, None)
+                    .unwrap();
+            }
+        }
+        session.commit().unwrap();
+        let retention = Retention {
+            envelopes: 2,
+            ..retention()
+        };
+        let batch = session.plan_prune(&retention, &mut 0, 100, &key(), NOW).unwrap();
+        session.begin_write().unwrap();
+        session.prune(&batch).unwrap();
+        session.commit().unwrap();
+        let left: Vec<String> = session
+            .envelopes(&Default::default(), 9)
+            .unwrap()
+            .into_iter()
+            .map(|envelope| envelope.id)
+            .collect();
+        // env_c is old, env_0 is beyond the newest two, env_1 and env_k are open.
+        assert_eq!(left, ["env_3", "env_2", "env_1", "env_k"]);
+        assert_eq!(verify(&session, None), None);
+    }
+}

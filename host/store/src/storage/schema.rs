@@ -1,0 +1,430 @@
+//! Objects of the database that neither the host nor a component may have there, and the host's own that are not
+//! as the host made them.
+//!
+//! A trigger, a view or a foreign key on one of the host's tables works in the middle of the host's own
+//! statements. The authorizer denies what it does there; this module finds it by name, before and after.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use rusqlite::{ErrorCode, ffi};
+use serde::Serialize;
+use tollgate_core::text;
+
+use super::access::{CORE_PREFIX, Namespace};
+use super::operations::StoredOperation;
+use super::session::Session;
+use super::{MigrationError, scratch};
+
+/// Most objects that an error names.
+const MAX_NAMED: usize = 3;
+
+/// Something in the database that should not be there, or not as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Misplaced {
+    /// `table`, `index`, `trigger` or `view`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+    /// Whether it concerns the host's own tables, and the ledger with them.
+    pub concerns_core: bool,
+    #[serde(skip)]
+    pub(super) cure: Cure,
+}
+
+/// What puts a [`Misplaced`] right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cure {
+    /// Dropping it.
+    Drop,
+    /// Making it anew as the host made it.
+    Restore,
+    /// Nothing that keeps the rows.
+    None,
+}
+
+impl Misplaced {
+    /// Whether [`Database::repair`](super::Database::repair) puts it right.
+    pub fn is_curable(&self) -> bool {
+        self.cure != Cure::None
+    }
+}
+
+impl fmt::Display for Misplaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = text::clean(text::cut(&self.name, 100));
+        write!(f, "{} {name} {}", self.kind, self.why)
+    }
+}
+
+/// A row of SQLite's schema table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Object {
+    pub(super) kind: String,
+    pub(super) name: String,
+    /// The table it is on; its own name for a table or view.
+    table: String,
+    /// Absent for indexes that SQLite makes itself.
+    pub(super) sql: Option<String>,
+}
+
+impl Object {
+    /// Whether it is one of the host's own, or says so.
+    fn is_core(&self) -> bool {
+        let of_key = self.name.strip_prefix("sqlite_autoindex_");
+        is_core(&self.table) || is_core(of_key.unwrap_or(&self.name))
+    }
+
+    /// Whether SQLite made it by itself.
+    fn is_of_engine(&self) -> bool {
+        match self.kind.as_str() {
+            "index" => self.sql.is_none() && self.name.starts_with("sqlite_autoindex_"),
+            "table" => matches!(
+                self.name.as_str(),
+                "sqlite_sequence" | "sqlite_stat1" | "sqlite_stat3" | "sqlite_stat4"
+            ),
+            _ => false,
+        }
+    }
+
+    fn is_same(&self, other: &Object) -> bool {
+        let words = |sql: &Option<String>| {
+            let words = sql.as_deref().unwrap_or_default().split_whitespace();
+            words.collect::<Vec<_>>().join(" ")
+        };
+        self.table == other.table && words(&self.sql) == words(&other.sql)
+    }
+
+    fn misplaced(&self, why: String, concerns_core: bool) -> Misplaced {
+        Misplaced {
+            kind: self.kind.clone(),
+            name: self.name.clone(),
+            why,
+            concerns_core,
+            cure: Cure::Drop,
+        }
+    }
+}
+
+/// Whether SQLite takes a name for one with the prefix of the host's own.
+fn is_core(name: &str) -> bool {
+    name.get(..CORE_PREFIX.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(CORE_PREFIX))
+}
+
+/// The host's own objects as a database has them that nobody touched.
+pub(super) fn pristine() -> Result<&'static [Object], MigrationError> {
+    static PRISTINE: OnceLock<Vec<Object>> = OnceLock::new();
+    if let Some(known) = PRISTINE.get() {
+        return Ok(known);
+    }
+    let objects = scratch(std::iter::empty())?.objects()?;
+    Ok(PRISTINE.get_or_init(|| objects))
+}
+
+/// The components that have tables here, and who owns what by its name.
+struct Owners(Vec<Namespace>);
+
+impl Owners {
+    /// Whose an object with exactly this name is.
+    fn of(&self, name: &str) -> Option<&str> {
+        let core = name.starts_with(CORE_PREFIX).then_some("core");
+        core.or_else(|| self.longest(|owner| owner.names(name)))
+    }
+
+    /// Whose it is for SQLite, which folds case.
+    fn folded(&self, name: &str) -> Option<&str> {
+        let core = is_core(name).then_some("core");
+        core.or_else(|| self.longest(|owner| owner.owns(name)))
+    }
+
+    fn longest(&self, has: impl Fn(&Namespace) -> bool) -> Option<&str> {
+        let owners = self.0.iter().filter(|owner| has(owner));
+        let owner = owners.max_by_key(|owner| owner.prefix().len())?;
+        Some(owner.pack())
+    }
+}
+
+/// What is wrong with an object that is not the host's own. `targets` are the tables it refers to.
+fn fault(object: &Object, owners: &Owners, targets: &[String], core: &[Object]) -> Option<Misplaced> {
+    let Object {
+        kind, name, table, ..
+    } = object;
+    let sql = object.sql.as_deref().unwrap_or_default();
+    let mentioned = words(sql).find(|word| {
+        let mut tables = core.iter().filter(|object| object.kind == "table");
+        tables.any(|table| table.name.eq_ignore_ascii_case(word))
+    });
+    let owner = owners.of(name);
+    let stranger = targets
+        .iter()
+        .find(|target| owner.is_none() || owners.folded(target) != owner);
+    let concerns_core = mentioned.is_some() || targets.iter().any(|target| is_core(target));
+    let why = match (owner, owners.folded(name)) {
+        _ if kind == "view" => "is a view, and no component may have one".to_owned(),
+        (None, Some(folded)) => format!("is not written as names of {folded} are"),
+        (None, None) => "belongs to no component".to_owned(),
+        (Some(owner), _) if owners.of(table) != Some(owner) => {
+            format!("of {owner} is on {}, which is not its own", plain(table))
+        }
+        (Some(owner), _) => match (stranger, mentioned) {
+            (Some(target), _) => format!("of {owner} refers to {}, which is not its own", plain(target)),
+            (None, Some(word)) => format!("of {owner} mentions {}, which is not its own", plain(&word)),
+            (None, None) => return None,
+        },
+    };
+    Some(object.misplaced(why, concerns_core))
+}
+
+fn plain(name: &str) -> String {
+    text::clean(text::cut(name, 100))
+}
+
+/// The words of a statement, and what it has in quotes of any kind: SQLite takes a text for a name where only a
+/// name makes sense. Comments are left out.
+fn words(sql: &str) -> impl Iterator<Item = String> {
+    let mut rest = sql;
+    std::iter::from_fn(move || {
+        loop {
+            let first = rest.chars().next()?;
+            let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
+            if let Some(after) = rest.strip_prefix("--") {
+                rest = after.split_once('\n').map_or("", |(_, after)| after);
+            } else if let Some(after) = rest.strip_prefix("/*") {
+                rest = after.split_once("*/").map_or("", |(_, after)| after);
+            } else if is_word(first) {
+                let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                let (word, after) = rest.split_at(end);
+                rest = after;
+                return Some(word.to_owned());
+            } else if matches!(first, '\'' | '"' | '`' | '[') {
+                let close = if first == '[' { ']' } else { first };
+                let (quoted, after) = rest[1..].split_once(close).unwrap_or((&rest[1..], ""));
+                rest = after;
+                return Some(quoted.to_owned());
+            } else {
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    })
+}
+
+/// What of the host's own is missing, another one, or too much.
+fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
+    let is_it = |one: &Object, other: &Object| one.kind == other.kind && one.name == other.name;
+    let mut wrong = Vec::new();
+    for wanted in core {
+        let cure = match wanted.kind.as_str() {
+            "trigger" | "index" if wanted.sql.is_some() => Cure::Restore,
+            _ => Cure::None,
+        };
+        let why = match found.iter().find(|object| is_it(object, wanted)) {
+            None => "is gone",
+            Some(object) if !object.is_same(wanted) => "is gone and another one is in its place",
+            Some(_) => continue,
+        };
+        wrong.push(Misplaced {
+            cure,
+            ..wanted.misplaced(format!("{why}: the host's own tables were open to changes"), true)
+        });
+    }
+    let known = |object: &Object| core.iter().any(|wanted| is_it(object, wanted));
+    let added = found.iter().filter(|object| object.is_core() && !known(object));
+    wrong.extend(added.map(|object| {
+        let cure = match object.kind.as_str() {
+            // The index of a key is part of its table.
+            "index" if object.sql.is_none() => Cure::None,
+            _ => Cure::Drop,
+        };
+        let why = "is none that the host made, among the host's own".to_owned();
+        Misplaced {
+            cure,
+            ..object.misplaced(why, true)
+        }
+    }));
+    wrong
+}
+
+impl Session {
+    /// Everything in the schema.
+    pub(super) fn objects(&self) -> rusqlite::Result<Vec<Object>> {
+        self.db
+            .prepare("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")?
+            .query_map([], |row| {
+                Ok(Object {
+                    kind: row.get(0)?,
+                    name: row.get(1)?,
+                    table: row.get(2)?,
+                    sql: row.get(3)?,
+                })
+            })?
+            .collect()
+    }
+
+    /// Whether a host has worked with this database.
+    pub(super) fn has_migrations(&self) -> rusqlite::Result<bool> {
+        let mut found = self
+            .db
+            .prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'core_migrations'")?;
+        found.exists([])
+    }
+
+    /// What is in the database and should not be, or not as it is: the host's own first.
+    pub fn misplaced(&self) -> Result<Vec<Misplaced>, MigrationError> {
+        let core = pristine()?;
+        let found = self.objects()?;
+        let mut wrong = changed_core(&found, core);
+        wrong.extend(self.strangers(&found, core, None, |_| true)?);
+        Ok(wrong)
+    }
+
+    /// What is wrong with a component's objects.
+    pub(super) fn misplaced_of(&self, namespace: &Namespace) -> Result<Vec<Misplaced>, MigrationError> {
+        let is_its = |object: &Object| namespace.owns(&object.name) || namespace.owns(&object.table);
+        self.strangers(&self.objects()?, pristine()?, Some(namespace), is_its)
+    }
+
+    fn strangers(
+        &self,
+        found: &[Object],
+        core: &[Object],
+        also: Option<&Namespace>,
+        looked_at: impl Fn(&Object) -> bool,
+    ) -> Result<Vec<Misplaced>, MigrationError> {
+        let known = super::migrate::packs(self)?;
+        let known = known.iter().map(|pack| Namespace::of_pack(pack));
+        let owners = Owners(known.chain(also.cloned()).collect());
+        let targets = self.references()?;
+        let others = found
+            .iter()
+            .filter(|object| !object.is_core() && !object.is_of_engine() && looked_at(object));
+        let wrong = others.filter_map(|object| {
+            let of_table = targets.get(&object.name).filter(|_| object.kind == "table");
+            fault(object, &owners, of_table.map_or(&[][..], Vec::as_slice), core)
+        });
+        Ok(wrong.collect())
+    }
+
+    /// The tables that the foreign keys of each table refer to.
+    fn references(&self) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
+        let mut references: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut statement = self.db.prepare(
+            "SELECT tables.name, keys.\"table\"
+             FROM sqlite_master AS tables, pragma_foreign_key_list(tables.name) AS keys
+             WHERE tables.type = 'table'",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            references.entry(row.get(0)?).or_default().push(row.get(1)?);
+        }
+        Ok(references)
+    }
+
+    /// Whether every statement of the host's on its own tables can be prepared, and the ledger takes a row. In
+    /// the caller's transaction, of which nothing is kept.
+    pub(super) fn probe(&self) -> rusqlite::Result<()> {
+        let tables: Vec<String> = self
+            .objects()?
+            .into_iter()
+            .filter(|object| object.kind == "table" && object.is_core())
+            .map(|object| object.name)
+            .collect();
+        for name in tables {
+            let table = quoted(&name);
+            let mut columns = self.db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            let columns: Vec<String> = columns
+                .query_map([&name], |row| {
+                    let column = quoted(&row.get::<_, String>(0)?);
+                    Ok(format!("{column} = {column}"))
+                })?
+                .collect::<rusqlite::Result<_>>()?;
+            // What foreign keys and triggers add to a statement is compiled with it.
+            for sql in [
+                format!("INSERT INTO {table} SELECT * FROM {table} WHERE 0"),
+                format!("UPDATE {table} SET {} WHERE 0", columns.join(", ")),
+                format!("DELETE FROM {table} WHERE 0"),
+            ] {
+                self.db.prepare(&sql)?;
+            }
+        }
+        self.host_statement("SAVEPOINT probe")?;
+        let recorded = self.record_probe();
+        self.known_head.set(None);
+        self.host_statement("ROLLBACK TO probe")?;
+        self.host_statement("RELEASE probe")?;
+        recorded
+    }
+
+    fn record_probe(&self) -> rusqlite::Result<()> {
+        let probe = StoredOperation {
+            op_id: "op_probe".to_owned(),
+            op_type: "control".to_owned(),
+            pack: "core".to_owned(),
+            tool: "probe".to_owned(),
+            effect: "read".to_owned(),
+            ..StoredOperation::default()
+        };
+        let probe = probe.operation().ok_or(rusqlite::Error::InvalidQuery)?;
+        self.record(&probe)
+    }
+
+    /// The same failure with the objects that are in the way of the host's own statements, if there are any.
+    pub fn explain(&self, err: rusqlite::Error) -> rusqlite::Error {
+        let could_be = match &err {
+            rusqlite::Error::StatementChangedRows(_) => true,
+            err => matches!(
+                err.sqlite_error_code(),
+                Some(
+                    ErrorCode::AuthorizationForStatementDenied
+                        | ErrorCode::ConstraintViolation
+                        | ErrorCode::Unknown
+                )
+            ),
+        };
+        let Some(Ok(found)) = could_be.then(|| self.misplaced()) else {
+            return err;
+        };
+        let mut named: Vec<String> = found
+            .iter()
+            .filter(|object| object.concerns_core)
+            .map(ToString::to_string)
+            .collect();
+        if named.is_empty() {
+            return err;
+        }
+        let more = named.len().saturating_sub(MAX_NAMED);
+        named.truncate(MAX_NAMED);
+        let mut message = format!("{IN_THE_WAY}: {}", named.join("; "));
+        if more > 0 {
+            message.push_str(&format!("; and {more} more"));
+        }
+        rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_AUTH), Some(message))
+    }
+}
+
+/// How a failure begins that [`Session::explain`] explained.
+const IN_THE_WAY: &str = "something in the database is in the way of the host's own statements";
+
+/// What is in the way, if a failure says so.
+pub fn obstacle(err: &rusqlite::Error) -> Option<&str> {
+    match err {
+        rusqlite::Error::SqliteFailure(_, Some(message)) if message.starts_with(IN_THE_WAY) => Some(message),
+        _ => None,
+    }
+}
+
+/// A statement that must change one row has changed one.
+pub(super) fn exactly_one(changed: usize) -> rusqlite::Result<()> {
+    match changed {
+        1 => Ok(()),
+        other => Err(rusqlite::Error::StatementChangedRows(other)),
+    }
+}
+
+/// A name in quotes.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

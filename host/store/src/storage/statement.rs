@@ -1,0 +1,279 @@
+//! Running a component's statements, with caps on what comes back.
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, ErrorCode, StatementStatus, ToSql};
+use thiserror::Error;
+
+use super::access::Namespace;
+use super::memory::{self, Charged, Denial};
+use super::session::{SQL_MEMORY, Session};
+use super::value::{Statement, Value};
+
+/// Rows one query may return.
+const MAX_ROWS: usize = 10_000;
+/// Bytes of text and blobs one query may return.
+const MAX_BYTES: usize = 4 << 20;
+/// Bytes of a prepared statement that is kept for later calls. A session keeps hundreds.
+const MAX_KEPT: i32 = 32 << 10;
+/// What a component is told of tables that are not there and of those it may not see: the same.
+const NO_ACCESS: &str = "no such table or no access";
+
+/// Why a component's statement did not run.
+#[derive(Debug, Error)]
+pub enum SqlError {
+    /// Malformed, out of reach or not allowed.
+    #[error("{0}")]
+    Refused(String),
+    /// A constraint or trigger said no.
+    #[error("{0}")]
+    Constraint(String),
+    /// A write in a session that only reads.
+    #[error("this tool only reads")]
+    ReadOnly,
+    /// More rows or bytes than a component gets at once.
+    #[error("{0}")]
+    TooLarge(String),
+    /// Quota or disk.
+    #[error("storage is full")]
+    Full,
+    /// The deadline passed.
+    #[error("the statement ran out of time")]
+    Interrupted,
+    /// More memory than the SQL of one call may take.
+    #[error(
+        "the statement needs more memory than the {} MiB that the SQL of one call may take; sort, group or join \
+         fewer rows at once, or let an index do it",
+        SQL_MEMORY >> 20
+    )]
+    Memory,
+    /// A statement outside a transaction, or a second transaction.
+    #[error("{0}")]
+    TransactionState(String),
+    /// Anything else, which is the host's problem.
+    #[error("storage failed")]
+    Internal(#[source] rusqlite::Error),
+}
+
+impl Session {
+    /// Runs a component's query. The session must have [entered](Session::enter) its namespace.
+    pub fn query(
+        &self,
+        namespace: &Namespace,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
+        self.with_statement(namespace, sql, |statement| rows(statement, params))
+    }
+
+    /// Runs a component's statement and returns how many rows it changed.
+    pub fn execute(&self, namespace: &Namespace, sql: &str, params: &[Value]) -> Result<u64, SqlError> {
+        let changed =
+            self.with_statement(namespace, sql, |statement| Ok(statement.execute(bind(params))?))?;
+        Ok(changed as u64)
+    }
+
+    /// Prepares a component's statement and runs it, both within the memory that its call may take.
+    fn with_statement<T>(
+        &self,
+        namespace: &Namespace,
+        sql: &str,
+        run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        // SQLite never sees the component's text, but what was read of it.
+        let read = namespace
+            .read(sql)
+            .map_err(|refusal| SqlError::Refused(refusal.to_string()))?;
+        self.name_with(&read.with);
+        let _armed = self.bound_memory();
+        let done = self
+            .prepare(&read.sql)
+            .and_then(|statement| self.run_prepared(&read.sql, statement, run));
+        done.map_err(|err| match (err, memory::denied()) {
+            (SqlError::Interrupted | SqlError::Memory, Some(Denial::Memory)) => SqlError::Memory,
+            (SqlError::Memory, Some(Denial::Time)) => SqlError::Interrupted,
+            (err, _) => err,
+        })
+    }
+
+    /// Runs statements in order; the first failure undoes all of them.
+    pub fn batch(&self, namespace: &Namespace, statements: &[Statement]) -> Result<Vec<u64>, SqlError> {
+        self.as_host(|| self.host_statement("SAVEPOINT batch"))?;
+        let result = statements
+            .iter()
+            .map(|statement| self.execute(namespace, &statement.sql, &statement.params))
+            .collect::<Result<Vec<_>, _>>();
+        self.as_host(|| match &result {
+            Ok(_) => self.host_statement("RELEASE batch"),
+            // If SQLite rolled the transaction back itself, there is no savepoint left to undo.
+            Err(_) if !self.in_transaction() => Ok(()),
+            Err(_) => {
+                self.host_statement("ROLLBACK TO batch")?;
+                self.host_statement("RELEASE batch")
+            }
+        })?;
+        result
+    }
+
+    /// The statement of this text, which the component's tag leads. The tag keeps one component's cached
+    /// statements from another, which the authorizer would never be asked about again.
+    fn prepare(&self, tagged: &str) -> Result<CachedStatement<'_>, SqlError> {
+        // Some failures make SQLite roll the whole transaction back. What came after would commit by
+        // itself, past the savepoint and the ledger.
+        if !self.in_transaction() {
+            return Err(SqlError::TransactionState("the transaction is over".to_owned()));
+        }
+        Ok(self.db.prepare_cached(tagged)?)
+    }
+
+    /// Runs a statement, and keeps it for later calls unless it is large or has very many steps.
+    fn run_prepared<T>(
+        &self,
+        tagged: &str,
+        mut statement: CachedStatement<'_>,
+        run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        // What is kept was looked at before.
+        if statement.get_status(StatementStatus::Run) > 0 {
+            return run(&mut statement);
+        }
+        let narrow = self.narrow(tagged, &statement)?;
+        let is_kept = narrow.is_none() && statement.get_status(StatementStatus::MemUsed) <= MAX_KEPT;
+        let done = run(&mut statement).map_err(|err| match (err, &narrow) {
+            (SqlError::TooLarge(why), Some(narrow)) => SqlError::TooLarge(format!(
+                "{why}; a statement with this many terms works on values of at most {} bytes",
+                narrow.longest
+            )),
+            (err, _) => err,
+        });
+        if !is_kept {
+            statement.discard();
+        }
+        done
+    }
+}
+
+/// All rows of a query, within the caps.
+fn rows(statement: &mut CachedStatement<'_>, params: &[Value]) -> Result<Vec<Vec<Value>>, SqlError> {
+    let columns = statement.column_count();
+    let mut rows = statement.query(bind(params))?;
+    let mut all = Vec::new();
+    let mut bytes = 0_usize;
+    let mut charged = Charged::default();
+    while let Some(row) = rows.next()? {
+        if all.len() == MAX_ROWS {
+            return Err(SqlError::TooLarge(format!(
+                "a query returns at most {MAX_ROWS} rows"
+            )));
+        }
+        // What SQLite needs to show a value has no way to fail.
+        let values = memory::exempt(|| {
+            let values = (0..columns).map(|column| {
+                let value = row.get_ref(column)?;
+                // Counted before it is copied: one row may have a hundred long values.
+                bytes += length(value);
+                if bytes > MAX_BYTES {
+                    return Err(SqlError::TooLarge(format!(
+                        "a query returns at most {MAX_BYTES} bytes"
+                    )));
+                }
+                read(value)
+            });
+            values.collect::<Result<Vec<_>, _>>()
+        })?;
+        if !charged.add(held(&values)) {
+            return Err(SqlError::Memory);
+        }
+        all.push(values);
+    }
+    Ok(all)
+}
+
+/// Bytes of memory that a row takes.
+fn held(values: &Vec<Value>) -> usize {
+    let contents = values.iter().map(|value| match value {
+        Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+        Value::Text(text) => text.capacity(),
+        Value::Blob(bytes) => bytes.capacity(),
+    });
+    // Lists grow by doubling, so one may be twice what is in it.
+    2 * size_of_val(values) + values.capacity() * size_of::<Value>() + contents.sum::<usize>()
+}
+
+fn bind(params: &[Value]) -> impl rusqlite::Params + '_ {
+    rusqlite::params_from_iter(params.iter().map(Param))
+}
+
+struct Param<'a>(&'a Value);
+
+impl ToSql for Param<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Real(number) => ValueRef::Real(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn read(value: ValueRef<'_>) -> Result<Value, SqlError> {
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(_) => {
+                return Err(SqlError::Refused(
+                    "a text column holds ill-formed UTF-8".to_owned(),
+                ));
+            }
+        },
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
+    })
+}
+
+fn length(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 16,
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+    }
+}
+
+impl From<rusqlite::Error> for SqlError {
+    fn from(err: rusqlite::Error) -> SqlError {
+        let message = match &err {
+            rusqlite::Error::SqlInputError { msg, .. } => return refused(msg),
+            rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+            other => other.to_string(),
+        };
+        match err.sqlite_error_code() {
+            Some(ErrorCode::AuthorizationForStatementDenied) => refused(NO_ACCESS),
+            Some(ErrorCode::ConstraintViolation) => SqlError::Constraint(message),
+            Some(ErrorCode::ReadOnly) => SqlError::ReadOnly,
+            Some(ErrorCode::DiskFull) => SqlError::Full,
+            Some(ErrorCode::OperationInterrupted) => SqlError::Interrupted,
+            Some(ErrorCode::OutOfMemory) => SqlError::Memory,
+            Some(ErrorCode::TooBig) => {
+                SqlError::TooLarge("a value or statement is longer than storage takes".to_owned())
+            }
+            // Without a code it is not SQLite's: wrong parameter count, several statements.
+            None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange) => {
+                refused(&message)
+            }
+            Some(_) => SqlError::Internal(err),
+        }
+    }
+}
+
+/// A refusal that does not tell an absent table from one that is out of reach.
+fn refused(message: &str) -> SqlError {
+    let hidden =
+        message.contains("no such table") || message.contains("prohibited") || message == "not authorized";
+    SqlError::Refused(if hidden {
+        NO_ACCESS.to_owned()
+    } else {
+        message.to_owned()
+    })
+}
