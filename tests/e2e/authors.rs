@@ -19,7 +19,7 @@ fn path(path: &Path) -> &str {
 /// The folder that this is a checkout of.
 fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
+        .join("../..")
         .canonicalize()
         .unwrap()
 }

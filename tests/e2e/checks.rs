@@ -184,7 +184,7 @@ fn trials_of_a_policy_end_with_their_time() {
 
 /// The largest component there is.
 fn large() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/conductor.wasm")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/conductor.wasm")
 }
 
 #[test]

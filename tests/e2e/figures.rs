@@ -12,7 +12,7 @@ use crate::http_auth::{ADA, knock, place_with_tokens};
 
 fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
+        .join("../..")
         .canonicalize()
         .unwrap()
 }

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 /// Where the components for tests are.
 fn guests() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/guests")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/guests")
 }
 
 /// A component for tests.

@@ -27,7 +27,7 @@ fn policies(place: &Place, arguments: &[&str]) -> (i32, Value) {
 #[test]
 fn every_built_in_policy_says_what_its_cases_expect() {
     let place = Place::new();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/policies");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/policies");
     for policy in tollgate_components::builtin::policies() {
         let cases = folder.join(policy).join("cases.toml");
         let (code, told) = policies(&place, &["test", policy, "--case", cases.to_str().unwrap()]);

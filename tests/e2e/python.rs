@@ -11,7 +11,7 @@ fn drive(mode: &str, server: &[&OsStr]) {
     let python =
         std::env::var_os("TOLLGATE_TEST_PYTHON").expect("`cargo xtask test` sets TOLLGATE_TEST_PYTHON");
     let output = Command::new(python)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/python/client.py"))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python/client.py"))
         .arg(mode)
         .args(server)
         .output()

@@ -19,7 +19,7 @@ const LANGUAGES: [&str; 2] = ["javascript", "python"];
 const CALLS: usize = 101;
 
 fn component(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/languages");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/languages");
     let path = folder.join(format!("{name}.wasm"));
     assert!(
         path.exists(),

@@ -1,9 +1,7 @@
 //! Commits that fail: what their callers are told.
 
-use rusqlite::ErrorCode;
-use rusqlite::ffi::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC};
 use tollgate_sdk::ToolError;
-use tollgate_store::storage::obstacle;
+use tollgate_store::storage::{StoreError, StoreFailure};
 
 use super::Settled;
 use super::intake::Pending;
@@ -47,16 +45,16 @@ pub(super) fn lost_transaction() -> ToolError {
 }
 
 /// What callers are told when a commit fails.
-pub(super) fn storage_failed(err: &rusqlite::Error) -> ToolError {
-    if let Some(obstacle) = obstacle(err) {
+pub(super) fn storage_failed(err: &StoreError) -> ToolError {
+    if let Some(obstacle) = err.obstacle() {
         return ToolError::new("STORAGE_FAILED", format!("{NOTHING_CHANGED}{obstacle}")).remediation(
             "Have the operator look at `tollgate doctor`, which names it, and run `tollgate doctor --repair`.",
         );
     }
-    match err.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => ToolError::new("STORAGE_FULL", "the disk is full; nothing was changed")
+    match err.failure() {
+        StoreFailure::Full => ToolError::new("STORAGE_FULL", "the disk is full; nothing was changed")
             .remediation("Free disk space and call again."),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ToolError::new(
+        StoreFailure::Busy => ToolError::new(
             "STORAGE_BUSY",
             "another process holds the database; nothing was changed",
         )
@@ -71,10 +69,8 @@ pub(super) fn storage_failed(err: &rusqlite::Error) -> ToolError {
 
 /// What callers are told whose failure could not be recorded either. Once a flush has failed nobody knows
 /// what the disk has: a later start may find the commit there, unless another overwrote it.
-pub(super) fn unrecorded(err: &rusqlite::Error) -> ToolError {
-    let flushing = [SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC];
-    let code = err.sqlite_error().map(|failure| failure.extended_code);
-    if !code.is_some_and(|code| flushing.contains(&code)) {
+pub(super) fn unrecorded(err: &StoreError) -> ToolError {
+    if err.failure() != StoreFailure::Flush {
         return storage_failed(err);
     }
     ToolError::new(
@@ -97,7 +93,6 @@ pub(super) fn ran_unrecorded(failure: &ToolError) -> ToolError {
 }
 
 /// Whether a commit failed because another process was writing.
-pub(super) fn is_busy(err: &rusqlite::Error) -> bool {
-    let code = err.sqlite_error_code();
-    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+pub(super) fn is_busy(err: &StoreError) -> bool {
+    err.failure() == StoreFailure::Busy
 }

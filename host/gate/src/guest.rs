@@ -23,7 +23,7 @@ use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use tollgate_store::artifacts::{ArtifactStore, CallArtifacts};
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::Session;
+use tollgate_store::storage::{Session, StoreResult};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Store, Trap};
 
@@ -200,7 +200,7 @@ impl Runtime {
         session: &Session,
         generation: &Generation,
         draft: &Draft,
-    ) -> rusqlite::Result<BTreeMap<String, Budget>> {
+    ) -> StoreResult<BTreeMap<String, Budget>> {
         match &draft.operation.envelope_id {
             Some(envelope) if !generation.envelopes.budgets.is_empty() => {
                 session.budgets(envelope, Some(&draft.operation.op_id))

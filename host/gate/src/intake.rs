@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tollgate_core::share::Share;
+use tollgate_store::storage::StoreResult;
 
 use super::Settled;
 use super::guest::Ended;
@@ -35,7 +36,7 @@ pub(super) struct Pending {
     /// What is answered once it is committed.
     pub(super) settled: Option<Settled>,
     /// Since when it was at work, and how that went.
-    pub(super) maintained: Option<(Instant, rusqlite::Result<()>)>,
+    pub(super) maintained: Option<(Instant, StoreResult<()>)>,
 }
 
 impl Pending {

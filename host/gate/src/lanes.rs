@@ -15,7 +15,7 @@ use tollgate_core::meter::Totals;
 use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::data_dir::{DATABASE, DataDir};
-use tollgate_store::storage::{Database, Session};
+use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
 
 use super::backlog::Backlog;
 use super::draft::Recording;
@@ -530,7 +530,7 @@ impl Reader {
         draft: &Draft,
         session: Box<Session>,
     ) -> (Option<Box<Session>>, Settled) {
-        let failed = |err: &rusqlite::Error| (None, Settled::refused(failure::storage_failed(err)));
+        let failed = |err: &StoreError| (None, Settled::refused(failure::storage_failed(err)));
         let mut settled = match self.admit(draft, &session) {
             Ok(settled) => settled,
             Err(err) => return failed(&err),
@@ -554,7 +554,7 @@ impl Reader {
     }
 
     /// Whether the call's envelope lets it read. Reading costs nothing.
-    fn admit(&self, draft: &Draft, session: &Session) -> rusqlite::Result<Settled> {
+    fn admit(&self, draft: &Draft, session: &Session) -> StoreResult<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);

@@ -1,7 +1,7 @@
 //! What a call changed: what its component says, else what the host saw.
 
 use tollgate_sandbox::additions::Additions;
-use tollgate_store::storage::Session;
+use tollgate_store::storage::{Session, StoreResult};
 
 use super::draft::Draft;
 
@@ -23,7 +23,7 @@ impl Mutation {
         draft: &Draft,
         additions: &Additions,
         seen: Option<(String, Vec<String>)>,
-    ) -> rusqlite::Result<Option<Mutation>> {
+    ) -> StoreResult<Option<Mutation>> {
         let said = additions.mutation_fingerprint().map(str::to_owned);
         let (seen, tables) = seen.unzip();
         let Some(fingerprint) = said.or(seen) else {

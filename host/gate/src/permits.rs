@@ -8,7 +8,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::text;
 use tollgate_sandbox::permit::{Permit, Slot, Terms};
 use tollgate_sdk::ToolError;
-use tollgate_store::storage::{Namespace, Operation, Session, Slots};
+use tollgate_store::storage::{Namespace, Operation, Session, Slots, StoreResult};
 
 use super::{Draft, Gate, Settled};
 
@@ -77,7 +77,7 @@ pub(super) fn take(
     permits: &[Permit],
     op_id: &str,
     now_ms: i64,
-) -> rusqlite::Result<Result<(), Overtaken>> {
+) -> StoreResult<Result<(), Overtaken>> {
     for (number, permit) in permits.iter().enumerate() {
         let taken = match &permit.terms {
             Terms::Once { until_ms } => {

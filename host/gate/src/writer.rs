@@ -19,7 +19,9 @@ use tollgate_core::envelope::{Charge, Standing, State};
 use tollgate_core::share::Share;
 use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::ToolError;
-use tollgate_store::storage::{Admission, Database, OpenError, Operation, PAGE, Session};
+use tollgate_store::storage::{
+    Admission, Database, OpenError, Operation, PAGE, Session, StoreError, StoreResult,
+};
 
 use super::backlog::Backlog;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
@@ -31,7 +33,7 @@ use super::{Draft, Mutation, Reply, Settled, admission, permits};
 use crate::core_tools;
 
 /// A change of the host's own. It may run more than once; only the last run counts.
-pub(super) type Work = Box<dyn Fn(&Session) -> rusqlite::Result<()> + Send>;
+pub(super) type Work = Box<dyn Fn(&Session) -> StoreResult<()> + Send>;
 
 /// What the writer is asked to do.
 pub(super) enum Job {
@@ -62,7 +64,7 @@ pub(super) enum Job {
     /// Make a change of the host's own, and tell how long it held the writer.
     Maintain {
         work: Work,
-        done: oneshot::Sender<rusqlite::Result<Duration>>,
+        done: oneshot::Sender<StoreResult<Duration>>,
     },
     /// Rows wait in the backlog. Nobody waits for them.
     Backlog,
@@ -179,7 +181,7 @@ impl Writer {
         batch: &mut Vec<Pending>,
         rows: &[Operation],
         intake: &mut Intake,
-    ) -> rusqlite::Result<Result<(), Lost>> {
+    ) -> StoreResult<Result<(), Lost>> {
         let now = self.runtime.now();
         let session = self.session()?;
         session.begin_write()?;
@@ -204,7 +206,7 @@ impl Writer {
         Ok(Ok(()))
     }
 
-    fn process(&mut self, pending: &mut Pending) -> rusqlite::Result<Result<(), Lost>> {
+    fn process(&mut self, pending: &mut Pending) -> StoreResult<Result<(), Lost>> {
         let now = self.runtime.now();
         match &mut pending.job {
             Job::Flush(_) | Job::Pulse(_) | Job::Backlog => {}
@@ -287,7 +289,7 @@ impl Writer {
 
     /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
     /// without content.
-    fn admit(&mut self, draft: &Draft, now: &str) -> rusqlite::Result<Settled> {
+    fn admit(&mut self, draft: &Draft, now: &str) -> StoreResult<Settled> {
         if draft.permits.is_empty() {
             return self.admit_by_envelope(draft, now);
         }
@@ -304,7 +306,7 @@ impl Writer {
     }
 
     /// Counts a call in its envelope.
-    fn admit_by_envelope(&mut self, draft: &Draft, now: &str) -> rusqlite::Result<Settled> {
+    fn admit_by_envelope(&mut self, draft: &Draft, now: &str) -> StoreResult<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);
@@ -327,7 +329,7 @@ impl Writer {
     }
 
     /// The fingerprint of what a call changed, and whether its envelope has seen it before.
-    fn mutation(&mut self, draft: &Draft, settled: &Settled) -> rusqlite::Result<Option<Mutation>> {
+    fn mutation(&mut self, draft: &Draft, settled: &Settled) -> StoreResult<Option<Mutation>> {
         let session = self.session()?;
         let changes = session.take_changes();
         if !matches!(draft.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
@@ -343,7 +345,7 @@ impl Writer {
     }
 
     /// Runs one call under its savepoint.
-    fn run(&mut self, guest: &GuestCall) -> rusqlite::Result<Ran> {
+    fn run(&mut self, guest: &GuestCall) -> StoreResult<Ran> {
         let session = self.session.take().map_or_else(|| self.reopen(), Ok)?;
         session.savepoint()?;
         let before = session.pages()?;
@@ -386,21 +388,21 @@ impl Writer {
     }
 
     /// The failure, with what in the database is in the way of the host's own statements, if something is.
-    fn explain(&self, err: rusqlite::Error) -> rusqlite::Error {
+    fn explain(&self, err: StoreError) -> StoreError {
         match &self.session {
             Some(session) => session.explain(err),
             None => err,
         }
     }
 
-    fn session(&mut self) -> rusqlite::Result<&Session> {
+    fn session(&mut self) -> StoreResult<&Session> {
         if self.session.is_none() {
             self.session = Some(self.reopen()?);
         }
-        self.session.as_deref().ok_or(rusqlite::Error::InvalidQuery)
+        self.session.as_deref().ok_or(StoreError::no_session())
     }
 
-    fn reopen(&self) -> rusqlite::Result<Box<Session>> {
+    fn reopen(&self) -> StoreResult<Box<Session>> {
         self.database
             .write_session()
             .map(Box::new)
@@ -423,7 +425,7 @@ impl Writer {
 
 /// Writes a row, tells its envelope the fingerprints, and closes the one whose time a read found to be
 /// over.
-fn record(session: &Session, operation: &Operation, now: &str) -> rusqlite::Result<()> {
+fn record(session: &Session, operation: &Operation, now: &str) -> StoreResult<()> {
     if let (Some(envelope), Some(limit)) = (&operation.envelope_id, &operation.limit_triggered)
         && operation.effect == Effect::Read
     {
@@ -473,7 +475,7 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
             Job::Maintain { done, .. } => {
                 let (since, result) = pending
                     .maintained
-                    .unwrap_or_else(|| (Instant::now(), Err(rusqlite::Error::InvalidQuery)));
+                    .unwrap_or_else(|| (Instant::now(), Err(StoreError::no_session())));
                 let _ = done.send(result.map(|()| since.elapsed()));
             }
             // Files that wait are written before.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use rusqlite::ErrorCode;
+use tollgate_store::storage::{StoreError, StoreFailure};
 
 /// The way out of an error, if a user can do something about what is behind it.
 pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
@@ -18,20 +18,17 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
              --http 127.0.0.1:0 for a free one",
         );
     }
-    let code = causes()
-        .filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()?.sqlite_error_code())
-        .next()?;
-    match code {
-        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Some(
+    match StoreError::find(err)? {
+        StoreFailure::Damaged => Some(
             "the database is damaged; stop all hosts and put a backup in its place: `tollgate restore BACKUP --force` \
              keeps what is there beside it. Without a backup, move tollgate.db with its -wal away: the next start makes \
              a new one",
         ),
-        ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => Some(
+        StoreFailure::NotWritable => Some(
             "tollgate writes in its data directory, also to read the ledger; to look at a copy that cannot be written, \
              put it elsewhere: `tollgate --data-dir DIR restore BACKUP`, or copy the directory",
         ),
-        ErrorCode::DiskFull => {
+        StoreFailure::Full => {
             Some("the disk is full; `tollgate doctor` shows how much the data directory takes")
         }
         _ => None,
@@ -41,7 +38,7 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use anyhow::Context as _;
-    use rusqlite::Connection;
+    use tollgate_store::storage::Database;
 
     use super::*;
 
@@ -51,10 +48,7 @@ mod tests {
         let path = dir.path().join("tollgate.db");
         #[allow(clippy::disallowed_methods, reason = "the test makes a file")]
         std::fs::write(&path, "not a database at all".repeat(100)).unwrap();
-        let opened = Connection::open(&path).unwrap();
-        let failed = opened.query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
-            row.get::<_, i64>(0)
-        });
+        let failed = Database::open(&path);
         let err = failed.context("the database cannot be used").unwrap_err();
         assert!(remedy(err.as_ref()).unwrap().contains("tollgate restore"));
         assert_eq!(remedy(anyhow::anyhow!("other").as_ref()), None);

@@ -8,7 +8,7 @@ use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
 use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{ArtifactKind, ArtifactStore};
-use tollgate_store::storage::{Session, StoredOperation, claim};
+use tollgate_store::storage::{Session, StoreResult, StoredOperation, claim};
 
 /// Refusals of the gate itself, which come before any policy is asked.
 const BEFORE_POLICIES: [&str; 7] = [
@@ -65,7 +65,7 @@ impl Records<'_> {
         &self,
         row: &StoredOperation,
         effect: Effect,
-    ) -> rusqlite::Result<Result<wit::Request, Missing>> {
+    ) -> StoreResult<Result<wit::Request, Missing>> {
         if row
             .error_code
             .as_deref()
@@ -86,7 +86,7 @@ impl Records<'_> {
     }
 
     /// A recorded result as policies saw it. `None` if it is not kept, or is not the tool's own.
-    pub(super) fn outcome(&self, row: &StoredOperation) -> rusqlite::Result<Option<wit::Outcome>> {
+    pub(super) fn outcome(&self, row: &StoredOperation) -> StoreResult<Option<wit::Outcome>> {
         let of_host = ["refused", "timeout", "trap", "host", "cancelled", "interrupted"];
         let is_own = row
             .failure_class
@@ -108,11 +108,7 @@ impl Records<'_> {
         }))
     }
 
-    fn content(
-        &self,
-        row: &StoredOperation,
-        kind: ArtifactKind,
-    ) -> rusqlite::Result<Result<Vec<u8>, Missing>> {
+    fn content(&self, row: &StoredOperation, kind: ArtifactKind) -> StoreResult<Result<Vec<u8>, Missing>> {
         for id in row.artifact_ids.iter().flatten() {
             let Some(stored) = self
                 .session

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_core::budget::Budget;
 use tollgate_core::envelope::{Limits, State};
-use tollgate_store::storage::{Envelope, Session};
+use tollgate_store::storage::{Envelope, Session, StoreResult};
 
 /// An envelope as clients see it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -122,7 +122,7 @@ pub(super) struct RepoSnapshot {
 }
 
 impl EnvelopeView {
-    pub(super) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> rusqlite::Result<EnvelopeView> {
+    pub(super) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<EnvelopeView> {
         let budgets = session.budgets(&envelope.id, None)?;
         let standing = envelope.standing;
         let is_open = standing.state == State::Open;
@@ -164,7 +164,7 @@ impl EnvelopeView {
     }
 
     /// The view with what repeats, which wants a look into the ledger.
-    pub(super) fn with_flags(mut self, session: &Session) -> rusqlite::Result<EnvelopeView> {
+    pub(super) fn with_flags(mut self, session: &Session) -> StoreResult<EnvelopeView> {
         let period = session.newest_mutation_repeated(&self.id)?;
         let failure = match &self.last_failure_fingerprint {
             Some(fingerprint) => session.repeated_failure(&self.id, fingerprint)?,

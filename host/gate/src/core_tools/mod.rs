@@ -21,7 +21,7 @@ use tollgate_core::identity::Identity;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::{Reply, ToolError};
 use tollgate_store::artifacts::ArtifactStore;
-use tollgate_store::storage::Session;
+use tollgate_store::storage::{Session, StoreError};
 
 pub use discovery::RELAY;
 pub(crate) use envelopes::unknown as unknown_envelope;
@@ -199,7 +199,7 @@ fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
 }
 
 /// A failure of the host's own storage, as the caller sees it.
-fn storage(err: rusqlite::Error) -> ToolError {
+fn storage(err: StoreError) -> ToolError {
     tracing::error!(%err, "a core tool's statement failed");
     ToolError::new("STORAGE_FAILED", "storage failed")
         .remediation("Look at the host's log under the operation's id.")

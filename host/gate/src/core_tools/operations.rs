@@ -8,7 +8,7 @@ use tollgate_core::clock;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::{Blocker, Timestamp, ToolError};
 use tollgate_store::ledger::report::{Changed, Refused, Repeated, Step, Story};
-use tollgate_store::storage::{Envelope, OperationFilter, Session, StoredOperation};
+use tollgate_store::storage::{Envelope, OperationFilter, Session, StoreResult, StoredOperation};
 
 use super::envelope_view::EnvelopeView;
 use super::envelopes::{self, look_at};
@@ -139,7 +139,7 @@ fn times(
 
 /// Keeps a question that has no index to a stretch of the ledger, so that answering it takes the same time however old
 /// the ledger is. Returns where the next stretch begins, if there is one.
-fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> rusqlite::Result<Option<i64>> {
+fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> StoreResult<Option<i64>> {
     let is_narrow = filter.pack.is_some() || filter.tool.is_some() || filter.actor.is_some();
     let has_index = filter.envelope_id.is_some()
         || filter.failure_fingerprint.is_some()
@@ -231,7 +231,7 @@ impl Tool for Report {
 }
 
 /// The report of an envelope.
-pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> rusqlite::Result<ReportView> {
+pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<ReportView> {
     let story = Story::of(session, &envelope.id)?;
     let text = story.text(&envelope, boot_ms);
     Ok(ReportView {

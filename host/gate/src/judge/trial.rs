@@ -15,7 +15,9 @@ use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
 use tollgate_sandbox::sitting::Sitting;
 use tollgate_sdk::Timestamp;
-use tollgate_store::storage::{MigrationError, Operation, Session, StoredOperation, scratch};
+use tollgate_store::storage::{
+    MigrationError, Operation, Session, StoreError, StoreResult, StoredOperation, scratch,
+};
 
 use super::super::Equipment;
 use super::super::members;
@@ -68,8 +70,8 @@ impl Trial {
     }
 
     /// Adds rows to the ledger that policies see.
-    pub fn record(&self, operations: &[Operation]) -> rusqlite::Result<()> {
-        let session = self.session.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
+    pub fn record(&self, operations: &[Operation]) -> StoreResult<()> {
+        let session = self.session.as_ref().ok_or(StoreError::no_session())?;
         session.begin_write()?;
         for operation in operations {
             session.record(operation)?;
@@ -78,11 +80,7 @@ impl Trial {
     }
 
     /// Asks one policy about a call.
-    pub fn before(
-        &mut self,
-        policy: &Policy,
-        request: &wit::Request,
-    ) -> rusqlite::Result<Answer<wit::Verdict>> {
+    pub fn before(&mut self, policy: &Policy, request: &wit::Request) -> StoreResult<Answer<wit::Verdict>> {
         self.reading(|court| {
             court.sitting = Some(sitting(request));
             let notes = request.notes.clone();
@@ -102,7 +100,7 @@ impl Trial {
         policy: &Policy,
         request: &wit::Request,
         outcome: &wit::Outcome,
-    ) -> rusqlite::Result<Answer<wit::Review>> {
+    ) -> StoreResult<Answer<wit::Review>> {
         let ask = |court: &mut Court<'_>| {
             let notes = request.notes.clone();
             court.ask_about(
@@ -120,7 +118,7 @@ impl Trial {
     }
 
     /// Asks the policies of a catalog about a call, and about those inside it.
-    pub fn hear(&mut self, catalog: &Arc<Catalog>, request: wit::Request) -> rusqlite::Result<Heard> {
+    pub fn hear(&mut self, catalog: &Arc<Catalog>, request: wit::Request) -> StoreResult<Heard> {
         let mut arguments = serde_json::from_str(&request.arguments).unwrap_or(Value::Null);
         let tool = catalog
             .find(&request.tool)
@@ -158,7 +156,7 @@ impl Trial {
         catalog: &Arc<Catalog>,
         mut request: wit::Request,
         hearing: &mut Hearing,
-    ) -> rusqlite::Result<(Vec<wit::Request>, Option<Value>)> {
+    ) -> StoreResult<(Vec<wit::Request>, Option<Value>)> {
         let name = request.tool.clone();
         let subject = Subject {
             tool: &name,
@@ -190,7 +188,7 @@ impl Trial {
         heard: &Heard,
         outcome: &wit::Outcome,
         effect: Effect,
-    ) -> rusqlite::Result<(Decision, Duration)> {
+    ) -> StoreResult<(Decision, Duration)> {
         let (requests, notes) = (heard.requests.clone(), heard.notes.clone());
         let review = Review::new(Arc::clone(catalog), requests, notes, Instant::now());
         let ask = |court: &mut Court<'_>| court.review(&review, outcome, effect);
@@ -207,8 +205,8 @@ impl Trial {
         heard.requests.iter().any(judges)
     }
 
-    fn reading<T>(&mut self, ask: impl FnOnce(&mut Court<'_>) -> T) -> rusqlite::Result<T> {
-        let session = self.session.take().ok_or(rusqlite::Error::InvalidQuery)?;
+    fn reading<T>(&mut self, ask: impl FnOnce(&mut Court<'_>) -> T) -> StoreResult<T> {
+        let session = self.session.take().ok_or(StoreError::no_session())?;
         session.begin_read()?;
         session.freeze()?;
         let (said, session) = self.lend(session, ask)?;
@@ -224,8 +222,8 @@ impl Trial {
         &mut self,
         ask: impl FnOnce(&mut Court<'_>) -> T,
         is_kept: impl FnOnce(&T) -> bool,
-    ) -> rusqlite::Result<T> {
-        let session = self.session.take().ok_or(rusqlite::Error::InvalidQuery)?;
+    ) -> StoreResult<T> {
+        let session = self.session.take().ok_or(StoreError::no_session())?;
         session.begin_write()?;
         let (said, session) = self.lend(session, ask)?;
         // SQLite gives a transaction up by itself when a policy's statement is interrupted.
@@ -243,10 +241,10 @@ impl Trial {
         &self,
         session: Box<Session>,
         ask: impl FnOnce(&mut Court<'_>) -> T,
-    ) -> rusqlite::Result<(T, Box<Session>)> {
+    ) -> StoreResult<(T, Box<Session>)> {
         let mut court = Court::new(&self.equipment, None, Cancel::default(), session);
         let said = ask(&mut court);
-        let session = court.session.take().ok_or(rusqlite::Error::InvalidQuery)?;
+        let session = court.session.take().ok_or(StoreError::no_session())?;
         Ok((said, session))
     }
 }

@@ -12,7 +12,7 @@ use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
 use tollgate_core::text;
-use tollgate_store::storage::{self, Session};
+use tollgate_store::storage::{self, Session, StoreError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::CallState;
@@ -47,7 +47,7 @@ pub enum BudgetError {
     TransactionOpen,
     /// The host's own storage failed.
     #[error("storage failed")]
-    Storage(#[from] rusqlite::Error),
+    Storage(#[from] StoreError),
     /// The call holds too many resources.
     #[error("too many resources")]
     Table(#[from] wasmtime::component::ResourceTableError),
@@ -233,7 +233,7 @@ impl View<'_> {
     /// Runs `body` inside the `write` call's own transaction, which SQLite may have given up.
     fn in_call<T>(&self, body: impl FnOnce() -> Result<T, BudgetError>) -> Result<T, BudgetError> {
         if !self.session.in_transaction() {
-            return Err(rusqlite::Error::InvalidQuery.into());
+            return Err(StoreError::no_session().into());
         }
         self.session.as_host(body)
     }

@@ -4,7 +4,9 @@ use thiserror::Error;
 use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::Timestamp;
-use tollgate_store::storage::{Namespace, OperationFilter, Session, Slots, StoredOperation};
+use tollgate_store::storage::{
+    Namespace, OperationFilter, Session, Slots, StoreError, StoreResult, StoredOperation,
+};
 use wasmtime::component::{HasData, Linker};
 
 use crate::CallState;
@@ -33,7 +35,7 @@ pub enum LedgerError {
     Permit(#[from] BadPermit),
     /// The host's own storage failed.
     #[error("storage failed")]
-    Storage(#[from] rusqlite::Error),
+    Storage(#[from] StoreError),
 }
 
 struct View<'a> {
@@ -124,7 +126,7 @@ impl View<'_> {
     }
 
     /// What a policy sees: calls inside calls as well, and those of the request that were judged before.
-    fn judged(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
+    fn judged(&self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let mut earlier = match &self.facts.sitting {
             Some(sitting) => sitting.earlier(filter),
             None => Vec::new(),
@@ -148,7 +150,7 @@ impl View<'_> {
 
 /// What a component asks for, starting late enough that the answer does not depend on the size of
 /// the ledger.
-fn bounded(filter: Filter, session: &Session) -> rusqlite::Result<OperationFilter> {
+fn bounded(filter: Filter, session: &Session) -> StoreResult<OperationFilter> {
     let mut after = filter
         .after
         .map_or(0, |after| i64::try_from(after).unwrap_or(i64::MAX));

@@ -4,6 +4,7 @@ use tollgate_sdk::Timestamp;
 
 use super::store::{ArtifactStore, UNFINISHED};
 use crate::storage::Session;
+use crate::storage::StoreResult;
 
 /// How old a file without a row must be, so that it is not one whose row is about to be committed.
 const ORPHAN_MS: i64 = 3_600_000;
@@ -27,7 +28,7 @@ pub fn collect(
     store: &ArtifactStore,
     session: &Session,
     kept: Kept<'_>,
-    mut commit: impl FnMut(Box<dyn Fn(&Session) -> rusqlite::Result<()> + Send>) -> bool,
+    mut commit: impl FnMut(Box<dyn Fn(&Session) -> StoreResult<()> + Send>) -> bool,
 ) -> anyhow::Result<()> {
     let now = Timestamp::from_ms(kept.now_ms).to_string();
     let most = i64::try_from(store.settings().max_mib << 20).unwrap_or(i64::MAX);

@@ -19,6 +19,7 @@ use tollgate_sdk::Timestamp;
 use crate::data_dir::{DATABASE, DataDir, DataDirError};
 use crate::ledger::head::{BadHead, ExportedHead};
 use crate::ledger::key::LedgerKey;
+use crate::storage::StoreError;
 use crate::storage::{CopyError, Database, OpenError, Verified};
 
 pub use list::{Entry, List};
@@ -63,7 +64,7 @@ pub enum BackupError {
     Open(#[from] OpenError),
     /// SQLite failed.
     #[error("the copy of the database cannot be read")]
-    Sqlite(#[from] rusqlite::Error),
+    Sqlite(#[from] StoreError),
     /// The folder is not a backup.
     #[error("{0} is not a backup: it has no {LIST}; name a folder that `tollgate backup` made")]
     NotABackup(String),
@@ -89,6 +90,12 @@ pub enum BackupError {
         "{0} is there already; pass --force to put the backup in its place (what is there is kept beside it), or name another with --data-dir"
     )]
     Occupied(String),
+}
+
+impl From<rusqlite::Error> for BackupError {
+    fn from(err: rusqlite::Error) -> BackupError {
+        BackupError::Sqlite(err.into())
+    }
 }
 
 impl BackupError {

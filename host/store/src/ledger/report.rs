@@ -3,6 +3,7 @@
 
 mod text;
 
+use crate::storage::StoreResult;
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
@@ -109,7 +110,7 @@ pub struct Changed {
 
 impl Story {
     /// Reads an envelope's story.
-    pub fn of(session: &Session, envelope_id: &str) -> rusqlite::Result<Story> {
+    pub fn of(session: &Session, envelope_id: &str) -> StoreResult<Story> {
         let mut teller = Teller::default();
         let mut filter = OperationFilter {
             envelope_id: Some(envelope_id.to_owned()),

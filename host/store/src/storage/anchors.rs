@@ -1,5 +1,6 @@
 //! Anchors: what stands in the chain for stretches of pruned rows.
 
+use super::error::StoreResult;
 use rusqlite::{Row, params};
 use serde::Serialize;
 
@@ -68,24 +69,26 @@ fn anchor(row: &Row<'_>) -> rusqlite::Result<Anchor> {
 
 impl Session {
     /// Every anchor, in the chain's order.
-    pub fn anchors(&self) -> rusqlite::Result<Vec<Anchor>> {
-        self.db
+    pub fn anchors(&self) -> StoreResult<Vec<Anchor>> {
+        Ok(self
+            .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_anchors ORDER BY first_seq, last_seq"
             ))?
             .query_map([], anchor)?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
     /// How many rows were pruned.
-    pub fn pruned_rows(&self) -> rusqlite::Result<i64> {
-        self.db
+    pub fn pruned_rows(&self) -> StoreResult<i64> {
+        Ok(self
+            .db
             .prepare_cached("SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM core_anchors")?
-            .query_row([], |row| row.get(0))
+            .query_row([], |row| row.get(0))?)
     }
 
     /// The anchor that ends right before a row.
-    pub(super) fn anchor_before(&self, seq: i64) -> rusqlite::Result<Option<Anchor>> {
+    pub(super) fn anchor_before(&self, seq: i64) -> StoreResult<Option<Anchor>> {
         let before = self
             .db
             .prepare_cached(&format!(
@@ -98,19 +101,21 @@ impl Session {
     }
 
     /// The anchor that begins right after a row.
-    pub(super) fn anchor_after(&self, seq: i64) -> rusqlite::Result<Option<Anchor>> {
-        self.db
+    pub(super) fn anchor_after(&self, seq: i64) -> StoreResult<Option<Anchor>> {
+        Ok(self
+            .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_anchors WHERE first_seq = ?1"
             ))?
             .query_map([seq.saturating_add(1)], anchor)?
             .next()
-            .transpose()
+            .transpose()?)
     }
 
     /// Stores an anchor. What it takes in goes by [`drop_anchor`](Session::drop_anchor).
-    pub(super) fn add_anchor(&self, anchor: &Anchor) -> rusqlite::Result<()> {
-        self.db
+    pub(super) fn add_anchor(&self, anchor: &Anchor) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached(&format!(
                 "INSERT INTO core_anchors ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
             ))?
@@ -122,14 +127,15 @@ impl Session {
                 anchor.pruned_at,
                 anchor.signature,
             ])
-            .map(drop)
+            .map(drop)?)
     }
 
     /// Removes an anchor that a wider one took in. Whether it was there.
-    pub(super) fn drop_anchor(&self, anchor: &Anchor) -> rusqlite::Result<bool> {
-        self.db
+    pub(super) fn drop_anchor(&self, anchor: &Anchor) -> StoreResult<bool> {
+        Ok(self
+            .db
             .prepare_cached("DELETE FROM core_anchors WHERE first_seq = ?1 AND last_seq = ?2")?
             .execute((anchor.first_seq, anchor.last_seq))
-            .map(|gone| gone == 1)
+            .map(|gone| gone == 1)?)
     }
 }

@@ -1,5 +1,6 @@
 //! Which artifacts operations have.
 
+use super::error::StoreResult;
 use rusqlite::{OptionalExtension, params};
 
 use super::schema::exactly_one;
@@ -23,8 +24,8 @@ const CONTENTS: &str = "SELECT hash, size, holder, max(created_at) AS newest FRO
 
 impl Session {
     /// Adds an operation's artifact, in the operation's transaction.
-    pub(super) fn add_artifact(&self, op_id: &str, artifact: &Artifact) -> rusqlite::Result<()> {
-        self.db
+    pub(super) fn add_artifact(&self, op_id: &str, artifact: &Artifact) -> StoreResult<()> {
+        Ok(self.db
             .prepare_cached(
                 "INSERT INTO core_artifacts (id, hash, kind, size, total_size, op_id, created_at, expires_at, holder)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -40,12 +41,13 @@ impl Session {
                 artifact.expires_at,
                 artifact.holder,
             ])
-            .and_then(exactly_one)
+            .and_then(exactly_one)?)
     }
 
     /// One artifact.
-    pub fn artifact(&self, id: &str) -> rusqlite::Result<Option<StoredArtifact>> {
-        self.db
+    pub fn artifact(&self, id: &str) -> StoreResult<Option<StoredArtifact>> {
+        Ok(self
+            .db
             .prepare_cached(
                 "SELECT id, hash, kind, size, total_size, created_at, expires_at, op_id, collected, holder
                  FROM core_artifacts WHERE id = ?1",
@@ -68,17 +70,12 @@ impl Session {
                     collected: row.get(8)?,
                 })
             })
-            .optional()
+            .optional()?)
     }
 
     /// Ids and hashes of artifacts whose content must go: those that expired, and if there are more than so many bytes,
     /// the oldest of the holder that has the most, as far as it has more than the next.
-    pub fn artifacts_over(
-        &self,
-        now: &str,
-        most: i64,
-        limit: u32,
-    ) -> rusqlite::Result<Vec<(String, String)>> {
+    pub fn artifacts_over(&self, now: &str, most: i64, limit: u32) -> StoreResult<Vec<(String, String)>> {
         let expired: Vec<(String, String)> = self
             .db
             .prepare_cached(
@@ -106,7 +103,7 @@ impl Session {
     }
 
     /// Who has most, if there are more than so many bytes, and how many of those must go first.
-    fn excess(&self, most: i64) -> rusqlite::Result<Option<(String, i64)>> {
+    fn excess(&self, most: i64) -> StoreResult<Option<(String, i64)>> {
         let mut statement = self.db.prepare_cached(&format!(
             "SELECT holder, sum(size) AS bytes FROM ({CONTENTS}) GROUP BY holder ORDER BY bytes DESC, holder"
         ))?;
@@ -121,7 +118,7 @@ impl Session {
     }
 
     /// The hashes of a holder's oldest contents: as many as have so many bytes together.
-    fn oldest_of(&self, holder: &str, bytes: i64, limit: u32) -> rusqlite::Result<Vec<String>> {
+    fn oldest_of(&self, holder: &str, bytes: i64, limit: u32) -> StoreResult<Vec<String>> {
         let mut statement = self.db.prepare_cached(&format!(
             "SELECT hash, size FROM ({CONTENTS}) WHERE holder = ?1 ORDER BY newest, hash LIMIT ?2"
         ))?;
@@ -137,7 +134,7 @@ impl Session {
     }
 
     /// Notes that content was taken away.
-    pub fn mark_collected(&self, ids: &[String]) -> rusqlite::Result<()> {
+    pub fn mark_collected(&self, ids: &[String]) -> StoreResult<()> {
         let mut statement = self
             .db
             .prepare_cached("UPDATE core_artifacts SET collected = 1 WHERE id = ?1")?;
@@ -148,27 +145,30 @@ impl Session {
     }
 
     /// Whether an artifact that is still there has this content.
-    pub fn is_artifact_live(&self, hash: &str) -> rusqlite::Result<bool> {
-        self.db
+    pub fn is_artifact_live(&self, hash: &str) -> StoreResult<bool> {
+        Ok(self
+            .db
             .prepare_cached("SELECT 1 FROM core_artifacts WHERE hash = ?1 AND collected = 0")?
-            .exists([hash])
+            .exists([hash])?)
     }
 
     /// Whether there are rows of content that went before this time.
-    pub fn has_artifacts_before(&self, time: &str) -> rusqlite::Result<bool> {
-        self.db
+    pub fn has_artifacts_before(&self, time: &str) -> StoreResult<bool> {
+        Ok(self
+            .db
             .prepare_cached("SELECT 1 FROM core_artifacts WHERE collected = 1 AND expires_at < ?1")?
-            .exists([time])
+            .exists([time])?)
     }
 
     /// Removes rows of content that went before this time.
-    pub fn forget_artifacts(&self, time: &str, limit: u32) -> rusqlite::Result<()> {
-        self.db
+    pub fn forget_artifacts(&self, time: &str, limit: u32) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached(
                 "DELETE FROM core_artifacts WHERE id IN
                      (SELECT id FROM core_artifacts WHERE collected = 1 AND expires_at < ?1 LIMIT ?2)",
             )?
             .execute(params![time, limit])
-            .map(drop)
+            .map(drop)?)
     }
 }

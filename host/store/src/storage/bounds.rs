@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use rusqlite::ErrorCode;
 use tollgate_core::deadline::{Cancel, Deadline};
 
 use super::access::{Bounds, Namespace};
+use super::error::StoreFailure;
 use super::memory::{self, Denial};
 use super::migrate::MigrationError;
 use super::session::{PAGE, SQL_MEMORY, Session};
@@ -69,7 +69,7 @@ fn reached(err: &MigrationError, deadline: &Deadline, denied: Option<Denial>) ->
         return Some(Reached::Memory);
     }
     let is_full = match err {
-        MigrationError::Record(err) => err.sqlite_error_code() == Some(ErrorCode::DiskFull),
+        MigrationError::Record(err) => err.failure() == StoreFailure::Full,
         MigrationError::Failed { reason, .. } => reason.contains("database or disk is full"),
         _ => false,
     };

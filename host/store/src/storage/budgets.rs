@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{OptionalExtension, Row, params};
 use tollgate_core::budget::Budget;
 
+use super::error::StoreResult;
 use super::schema::exactly_one;
 use super::session::Session;
 
@@ -38,7 +39,7 @@ fn named(row: &Row<'_>) -> rusqlite::Result<(String, Budget)> {
 
 impl Session {
     /// Gives a new envelope its budgets.
-    pub fn open_budgets(&self, envelope: &str, limits: &BTreeMap<String, i64>) -> rusqlite::Result<()> {
+    pub fn open_budgets(&self, envelope: &str, limits: &BTreeMap<String, i64>) -> StoreResult<()> {
         for (name, limit) in limits {
             self.db
                 .prepare_cached(
@@ -51,7 +52,7 @@ impl Session {
     }
 
     /// The budgets of an envelope, without what the operation `but` has set aside.
-    pub fn budgets(&self, envelope: &str, but: Option<&str>) -> rusqlite::Result<BTreeMap<String, Budget>> {
+    pub fn budgets(&self, envelope: &str, but: Option<&str>) -> StoreResult<BTreeMap<String, Budget>> {
         self.db
             .prepare_cached(
                 "SELECT name, max_units, used,
@@ -61,32 +62,35 @@ impl Session {
                  FROM core_budgets WHERE envelope_id = ?1",
             )?
             .query_map(params![envelope, but], named)?
+            .map(|row| Ok(row?))
             .collect()
     }
 
     /// One budget of an envelope.
-    pub fn budget(&self, envelope: &str, name: &str) -> rusqlite::Result<Option<Budget>> {
-        self.db
+    pub fn budget(&self, envelope: &str, name: &str) -> StoreResult<Option<Budget>> {
+        Ok(self.db
             .prepare_cached(
                 "SELECT name, max_units, used,
                      (SELECT coalesce(sum(units), 0) FROM core_reservations WHERE envelope_id = ?1 AND name = ?2)
                  FROM core_budgets WHERE envelope_id = ?1 AND name = ?2",
             )?
             .query_row([envelope, name], |row| Ok(named(row)?.1))
-            .optional()
+            .optional()?)
     }
 
     /// Books units. The table's own check refuses more than the limit.
-    pub fn book(&self, envelope: &str, name: &str, units: i64) -> rusqlite::Result<()> {
-        self.db
+    pub fn book(&self, envelope: &str, name: &str, units: i64) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached("UPDATE core_budgets SET used = used + ?3 WHERE envelope_id = ?1 AND name = ?2")?
             .execute(params![envelope, name, units])
-            .and_then(exactly_one)
+            .and_then(exactly_one)?)
     }
 
     /// Sets units aside until they are given back.
-    pub fn set_aside(&self, reservation: &Reservation) -> rusqlite::Result<()> {
-        self.db
+    pub fn set_aside(&self, reservation: &Reservation) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached(
                 "INSERT INTO core_reservations (id, envelope_id, name, units, op_id, host_id)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -99,11 +103,11 @@ impl Session {
                 reservation.op_id,
                 reservation.host_id,
             ])
-            .and_then(exactly_one)
+            .and_then(exactly_one)?)
     }
 
     /// Ends a reservation. Whether it was there.
-    pub fn give_back(&self, id: &str) -> rusqlite::Result<bool> {
+    pub fn give_back(&self, id: &str) -> StoreResult<bool> {
         let ended = self
             .db
             .prepare_cached("DELETE FROM core_reservations WHERE id = ?1")?
@@ -112,30 +116,33 @@ impl Session {
     }
 
     /// Ends what an operation still holds, now that it is over.
-    pub fn give_back_of_operation(&self, op_id: &str) -> rusqlite::Result<()> {
-        self.db
+    pub fn give_back_of_operation(&self, op_id: &str) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached("DELETE FROM core_reservations WHERE op_id = ?1")?
             .execute([op_id])
-            .map(drop)
+            .map(drop)?)
     }
 
     /// Ends what a host that is gone still holds.
-    pub fn give_back_of_host(&self, host_id: &str) -> rusqlite::Result<()> {
-        self.db
+    pub fn give_back_of_host(&self, host_id: &str) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached("DELETE FROM core_reservations WHERE host_id = ?1")?
             .execute([host_id])
-            .map(drop)
+            .map(drop)?)
     }
 
     /// The hosts that hold something, of one budget or of all.
-    pub fn hosts_of_reservations(&self, of: Option<(&str, &str)>) -> rusqlite::Result<Vec<String>> {
+    pub fn hosts_of_reservations(&self, of: Option<(&str, &str)>) -> StoreResult<Vec<String>> {
         let (envelope, name) = of.unzip();
-        self.db
+        Ok(self
+            .db
             .prepare_cached(
                 "SELECT DISTINCT host_id FROM core_reservations
                  WHERE ?1 IS NULL OR (envelope_id = ?1 AND name = ?2)",
             )?
             .query_map(params![envelope, name], |row| row.get(0))?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 }

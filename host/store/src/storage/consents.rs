@@ -1,5 +1,6 @@
 //! Answers of clients that were used. Each counts once, on every host of the data directory.
 
+use super::error::StoreResult;
 use super::session::Session;
 
 /// How long a used answer is remembered, in milliseconds: much longer than any is good for, so that a clock that is
@@ -8,7 +9,7 @@ const REMEMBERED: i64 = 24 * 3_600 * 1_000;
 
 impl Session {
     /// Uses an answer up. Whether it was still unused. Wants a write transaction.
-    pub fn use_consent(&self, id: &str, now_ms: i64) -> rusqlite::Result<bool> {
+    pub fn use_consent(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
         self.db
             .prepare_cached("DELETE FROM core_consents WHERE used_at < ?1")?
             .execute([now_ms.saturating_sub(REMEMBERED)])?;

@@ -1,5 +1,6 @@
 //! The database as a whole: copied while others write, and written anew without its free pages.
 
+use super::error::{StoreError, StoreResult};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -26,13 +27,19 @@ pub enum CopyError {
     Open(#[from] OpenError),
     /// SQLite failed.
     #[error("the database could not be copied")]
-    Sqlite(#[from] rusqlite::Error),
+    Sqlite(#[from] StoreError),
     /// Others keep it busy.
     #[error("another process kept the database to itself for {} s; try again", BUSY_TIMEOUT.as_secs())]
     Busy,
     /// Compacting would keep others waiting for too long.
     #[error("writing the database anew takes longer than {0:?}, and hosts would wait; nothing was changed")]
     TooLong(Duration),
+}
+
+impl From<rusqlite::Error> for CopyError {
+    fn from(err: rusqlite::Error) -> CopyError {
+        CopyError::Sqlite(err.into())
+    }
 }
 
 /// Sizes of a database before and after it was written anew, in bytes.
@@ -84,7 +91,7 @@ impl Database {
             (Some(ErrorCode::OperationInterrupted | ErrorCode::DatabaseBusy), Some(patience)) => {
                 CopyError::TooLong(patience)
             }
-            _ => CopyError::Sqlite(err),
+            _ => CopyError::Sqlite(StoreError::from(err)),
         })?;
         db.progress_handler(0, None::<fn() -> bool>)?;
         // The file becomes shorter when everything is out of the log. A reader may keep that for later.
@@ -98,7 +105,7 @@ impl Database {
 
 impl Session {
     /// Rows of the ledger and envelopes that are open.
-    pub fn totals(&self) -> rusqlite::Result<(u64, u64)> {
+    pub fn totals(&self) -> StoreResult<(u64, u64)> {
         let count = |sql: &str| {
             let count: i64 = self.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
             Ok::<u64, rusqlite::Error>(u64::try_from(count).unwrap_or_default())
@@ -110,19 +117,19 @@ impl Session {
     }
 
     /// Bytes of free pages, which compacting gives back.
-    pub fn free_bytes(&self) -> rusqlite::Result<u64> {
+    pub fn free_bytes(&self) -> StoreResult<u64> {
         let pages: i64 = self.db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
         Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
     }
 }
 
-fn open(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
+fn open(file: &Path, more: OpenFlags) -> StoreResult<Connection> {
     memory::install()?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
-    Connection::open_with_flags(file, flags)
+    Ok(Connection::open_with_flags(file, flags)?)
 }
 
-fn size(session: &Session) -> rusqlite::Result<u64> {
+fn size(session: &Session) -> StoreResult<u64> {
     let pages: i64 = session.db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
     Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
 }

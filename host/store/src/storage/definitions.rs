@@ -1,5 +1,6 @@
 //! What each tool was when it was last loaded, and when the operator last accepted it.
 
+use super::error::StoreResult;
 use rusqlite::params;
 
 use super::session::Session;
@@ -23,8 +24,9 @@ pub struct Remembered {
 
 impl Session {
     /// Every definition that is remembered.
-    pub fn definitions(&self) -> rusqlite::Result<Vec<Remembered>> {
-        self.db
+    pub fn definitions(&self) -> StoreResult<Vec<Remembered>> {
+        Ok(self
+            .db
             .prepare(
                 "SELECT pack, tool, hash, definition, changed_at, accepted
                  FROM core_tool_definitions ORDER BY pack, tool",
@@ -39,11 +41,11 @@ impl Session {
                     accepted: row.get(5)?,
                 })
             })?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
     /// Remembers a definition in place of what was remembered of the tool.
-    pub fn remember_definition(&self, definition: &Remembered) -> rusqlite::Result<()> {
+    pub fn remember_definition(&self, definition: &Remembered) -> StoreResult<()> {
         self.db
             .prepare_cached(
                 "INSERT INTO core_tool_definitions (pack, tool, hash, definition, changed_at, accepted)
@@ -63,19 +65,20 @@ impl Session {
     }
 
     /// The packs, and policies as `policies.NAME`, whose definitions are remembered.
-    pub fn defined_packs(&self) -> rusqlite::Result<Vec<String>> {
-        self.db
+    pub fn defined_packs(&self) -> StoreResult<Vec<String>> {
+        Ok(self
+            .db
             .prepare_cached("SELECT DISTINCT pack FROM core_tool_definitions ORDER BY pack")?
             .query_map([], |row| row.get(0))?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
     /// Accepts a pack's tools as they are. How many were not.
-    pub fn accept_definitions(&self, pack: &str) -> rusqlite::Result<usize> {
-        self.db.execute(
+    pub fn accept_definitions(&self, pack: &str) -> StoreResult<usize> {
+        Ok(self.db.execute(
             "UPDATE core_tool_definitions SET accepted = definition
              WHERE pack = ?1 AND (accepted IS NULL OR accepted <> definition)",
             [pack],
-        )
+        )?)
     }
 }

@@ -5,6 +5,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use tollgate_core::envelope::{Charge, Limits, Refusal, Standing, State};
 use tollgate_core::identity::Identity;
 
+use super::error::StoreResult;
 use super::ledger::Operation;
 use super::schema::exactly_one;
 use super::session::Session;
@@ -114,9 +115,9 @@ pub enum Admission {
 
 impl Session {
     /// Stores a new envelope.
-    pub fn open_envelope(&self, envelope: &Envelope) -> rusqlite::Result<()> {
+    pub fn open_envelope(&self, envelope: &Envelope) -> StoreResult<()> {
         let limits = &envelope.standing.limits;
-        self.db
+        Ok(self.db
             .prepare_cached(
                 "INSERT INTO core_envelopes (id, state, workspace, label, opened_at, max_mutations, max_test_runs,
                      max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity)
@@ -137,21 +138,23 @@ impl Session {
                 envelope.connection,
                 envelope.identity,
             ])
-            .and_then(exactly_one)
+            .and_then(exactly_one)?)
     }
 
     /// One envelope.
-    pub fn envelope(&self, id: &str) -> rusqlite::Result<Option<Envelope>> {
-        self.db
+    pub fn envelope(&self, id: &str) -> StoreResult<Option<Envelope>> {
+        Ok(self
+            .db
             .prepare_cached(&format!("SELECT {COLUMNS} FROM core_envelopes WHERE id = ?1"))?
             .query_row([id], envelope)
-            .optional()
+            .optional()?)
     }
 
     /// Envelopes, newest first.
-    pub fn envelopes(&self, filter: &EnvelopeFilter, limit: u32) -> rusqlite::Result<Vec<Envelope>> {
+    pub fn envelopes(&self, filter: &EnvelopeFilter, limit: u32) -> StoreResult<Vec<Envelope>> {
         let (before_at, before_id) = filter.before.clone().unzip();
-        self.db
+        Ok(self
+            .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_envelopes
                  WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR workspace = ?2)
@@ -170,12 +173,12 @@ impl Session {
                 ],
                 envelope,
             )?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
     /// Admits a call to an envelope and counts it, or refuses it and, where the refusal says so,
     /// closes the envelope. In a transaction of the caller.
-    pub fn admit(&self, id: &str, charge: Charge, boot_ms: i64, now: &str) -> rusqlite::Result<Admission> {
+    pub fn admit(&self, id: &str, charge: Charge, boot_ms: i64, now: &str) -> StoreResult<Admission> {
         let Some(standing) = self.standing(id)? else {
             return Ok(Admission::Unknown);
         };
@@ -201,7 +204,7 @@ impl Session {
     }
 
     /// Whether an envelope may be named by a caller. One that nobody opened may.
-    pub fn is_visible(&self, id: &str, caller: Option<&Identity>) -> rusqlite::Result<bool> {
+    pub fn is_visible(&self, id: &str, caller: Option<&Identity>) -> StoreResult<bool> {
         match caller {
             None => Ok(true),
             Some(_) => Ok(self
@@ -211,8 +214,8 @@ impl Session {
     }
 
     /// What admission looks at.
-    pub fn standing(&self, id: &str) -> rusqlite::Result<Option<Standing>> {
-        self.db
+    pub fn standing(&self, id: &str) -> StoreResult<Option<Standing>> {
+        Ok(self.db
             .prepare_cached(
                 "SELECT state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
                      opened_boot_ms FROM core_envelopes WHERE id = ?1",
@@ -231,7 +234,7 @@ impl Session {
                     opened_boot_ms: row.get(6)?,
                 })
             })
-            .optional()
+            .optional()?)
     }
 
     /// Closes an open envelope. Whether it was open.
@@ -242,7 +245,7 @@ impl Session {
         now: &str,
         closed_by: Option<&str>,
         note: Option<&str>,
-    ) -> rusqlite::Result<bool> {
+    ) -> StoreResult<bool> {
         let closed = self
             .db
             .prepare_cached(
@@ -254,19 +257,21 @@ impl Session {
     }
 
     /// Remembers the commit that an envelope's workspace was at when its owner closed it.
-    pub fn note_closing_head(&self, id: &str, head: &str) -> rusqlite::Result<()> {
-        self.db
+    pub fn note_closing_head(&self, id: &str, head: &str) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached("UPDATE core_envelopes SET closed_git_head = ?2 WHERE id = ?1")?
             .execute(params![id, head])
-            .map(drop)
+            .map(drop)?)
     }
 
     /// The hosts that open envelopes name.
-    pub fn hosts_of_open_envelopes(&self) -> rusqlite::Result<Vec<String>> {
-        self.db
+    pub fn hosts_of_open_envelopes(&self) -> StoreResult<Vec<String>> {
+        Ok(self
+            .db
             .prepare_cached("SELECT DISTINCT host_id FROM core_envelopes WHERE state = 'OPEN'")?
             .query_map([], |row| row.get(0))?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
     /// Marks what a host, or one connection of it, left open as interrupted. How many there were.
@@ -276,17 +281,18 @@ impl Session {
         connection: Option<&str>,
         now: &str,
         why: &str,
-    ) -> rusqlite::Result<usize> {
-        self.db
+    ) -> StoreResult<usize> {
+        Ok(self
+            .db
             .prepare_cached(
                 "UPDATE core_envelopes SET state = 'CLOSED_INTERRUPTED', closed_at = ?3, closed_by = ?4
                  WHERE state = 'OPEN' AND host_id = ?1 AND (?2 IS NULL OR connection = ?2)",
             )?
-            .execute(params![host_id, connection, now, why])
+            .execute(params![host_id, connection, now, why])?)
     }
 
     /// Remembers an operation's fingerprints as the newest of its envelope.
-    pub fn note_fingerprints(&self, operation: &Operation) -> rusqlite::Result<()> {
+    pub fn note_fingerprints(&self, operation: &Operation) -> StoreResult<()> {
         let (mutation, failure) = (&operation.mutation_fingerprint, &operation.failure_fingerprint);
         let Some(id) = operation
             .envelope_id
@@ -295,12 +301,12 @@ impl Session {
         else {
             return Ok(());
         };
-        self.db
+        Ok(self.db
             .prepare_cached(
                 "UPDATE core_envelopes SET last_mutation_fingerprint = coalesce(?2, last_mutation_fingerprint),
                      last_failure_fingerprint = coalesce(?3, last_failure_fingerprint) WHERE id = ?1",
             )?
             .execute(params![id, mutation, failure])
-            .map(drop)
+            .map(drop)?)
     }
 }

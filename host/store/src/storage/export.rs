@@ -1,5 +1,6 @@
 //! Whole rows as JSON: for exports and for the mirror.
 
+use super::error::StoreResult;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -31,8 +32,9 @@ const JSON: &[&str] = &[
 
 impl Session {
     /// Rows after a place, oldest first.
-    pub fn export(&self, after: i64, limit: u32) -> rusqlite::Result<Vec<ExportedRow>> {
-        self.db
+    pub fn export(&self, after: i64, limit: u32) -> StoreResult<Vec<ExportedRow>> {
+        Ok(self
+            .db
             .prepare_cached(&format!(
                 "SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq > ?1 ORDER BY seq LIMIT ?2"
             ))?
@@ -43,7 +45,7 @@ impl Session {
                     json: json(row)?,
                 })
             })?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 }
 

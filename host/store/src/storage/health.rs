@@ -1,5 +1,6 @@
 //! Whether the file is what SQLite left behind.
 
+use super::error::StoreResult;
 use super::session::Session;
 
 /// Most faults that are told.
@@ -7,7 +8,7 @@ const MAX_FAULTS: u32 = 20;
 
 impl Session {
     /// What SQLite finds wrong with the file: pages, indexes, rows that break their tables' rules.
-    pub fn faults(&self) -> rusqlite::Result<Vec<String>> {
+    pub fn faults(&self) -> StoreResult<Vec<String>> {
         let mut found: Vec<String> = self
             .db
             .prepare(&format!("PRAGMA quick_check({MAX_FAULTS})"))?
@@ -18,7 +19,7 @@ impl Session {
     }
 
     /// What is wrong with one table and its indexes, which must have exactly its rows.
-    pub(super) fn faults_of(&self, table: &str) -> rusqlite::Result<Vec<String>> {
+    pub(super) fn faults_of(&self, table: &str) -> StoreResult<Vec<String>> {
         let mut found: Vec<String> = self
             .db
             .prepare(&format!("PRAGMA integrity_check({table})"))?

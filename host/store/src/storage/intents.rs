@@ -1,38 +1,42 @@
 //! `run` calls that were admitted and whose end is not recorded yet.
 
+use super::error::StoreResult;
 use super::ledger::Operation;
 use super::schema::exactly_one;
 use super::session::Session;
 
 impl Session {
     /// Remembers a `run` call that is about to start.
-    pub fn intend(&self, operation: &Operation) -> rusqlite::Result<()> {
+    pub fn intend(&self, operation: &Operation) -> StoreResult<()> {
         let json = serde_json::to_string(operation)
             .map_err(|err| rusqlite::Error::ToSqlConversionFailure(err.into()))?;
-        self.db
+        Ok(self
+            .db
             .prepare_cached("INSERT INTO core_intents (op_id, host_id, operation) VALUES (?1, ?2, ?3)")?
             .execute((&operation.op_id, &operation.host_id, json))
-            .and_then(exactly_one)
+            .and_then(exactly_one)?)
     }
 
     /// Forgets an intent, now that its operation is recorded.
-    pub fn fulfil(&self, op_id: &str) -> rusqlite::Result<()> {
-        self.db
+    pub fn fulfil(&self, op_id: &str) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached("DELETE FROM core_intents WHERE op_id = ?1")?
             .execute([op_id])
-            .map(drop)
+            .map(drop)?)
     }
 
     /// The hosts that intents name.
-    pub fn hosts_of_intents(&self) -> rusqlite::Result<Vec<String>> {
-        self.db
+    pub fn hosts_of_intents(&self) -> StoreResult<Vec<String>> {
+        Ok(self
+            .db
             .prepare_cached("SELECT DISTINCT host_id FROM core_intents")?
             .query_map([], |row| row.get(0))?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
     /// Turns the intents of a host that is gone into operations of unknown outcome.
-    pub fn give_up_intents(&self, host_id: &str) -> rusqlite::Result<usize> {
+    pub fn give_up_intents(&self, host_id: &str) -> StoreResult<usize> {
         let intents: Vec<String> = self
             .db
             .prepare_cached("SELECT operation FROM core_intents WHERE host_id = ?1 ORDER BY op_id")?

@@ -11,6 +11,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::hash::hex;
 use tollgate_core::identity::Identity;
 
+use super::error::{StoreError, StoreResult};
 use super::schema::exactly_one;
 use super::session::Session;
 use crate::artifacts::Artifact;
@@ -251,7 +252,7 @@ impl Head {
 
 impl Session {
     /// Adds a row to the ledger, after the last one. Fails unless exactly that row is there then.
-    pub fn record(&self, operation: &Operation) -> rusqlite::Result<()> {
+    pub fn record(&self, operation: &Operation) -> StoreResult<()> {
         let disowned;
         let mut operation = operation;
         if self.names_another_ones_envelope(operation)? {
@@ -291,7 +292,7 @@ impl Session {
         statement.raw_bind_parameter(COLUMNS + 4, &operation.members)?;
         exactly_one(statement.raw_execute()?)?;
         if self.hash_of(seq)?.as_ref() != Some(&hash) {
-            return Err(rusqlite::Error::StatementChangedRows(0));
+            return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
         }
         for artifact in &operation.artifacts {
             self.add_artifact(&operation.op_id, artifact)?;
@@ -301,7 +302,7 @@ impl Session {
     }
 
     /// Whether a row names an envelope that its caller could not have opened.
-    fn names_another_ones_envelope(&self, operation: &Operation) -> rusqlite::Result<bool> {
+    fn names_another_ones_envelope(&self, operation: &Operation) -> StoreResult<bool> {
         match (&operation.envelope_id, &operation.identity) {
             (Some(envelope), Some(caller)) => {
                 let envelope = self.envelope(envelope)?;
@@ -313,25 +314,26 @@ impl Session {
 
     /// What a row's hash should be, for tests that rewrite history.
     #[cfg(test)]
-    pub(super) fn hash_of_row(&self, seq: i64) -> rusqlite::Result<String> {
+    pub(super) fn hash_of_row(&self, seq: i64) -> StoreResult<String> {
         let mut hasher = RowHasher::new();
-        self.db.query_row(
+        Ok(self.db.query_row(
             &format!("SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq = ?1"),
             [seq],
             |row| link(row, &mut hasher).map(|_| hasher.finish()),
-        )
+        )?)
     }
 
     /// The hash of a row, if it is there.
-    pub fn hash_of(&self, seq: i64) -> rusqlite::Result<Option<String>> {
-        self.db
+    pub fn hash_of(&self, seq: i64) -> StoreResult<Option<String>> {
+        Ok(self
+            .db
             .prepare_cached("SELECT hash FROM core_operations WHERE seq = ?1")?
             .query_row([seq], |row| row.get(0))
-            .optional()
+            .optional()?)
     }
 
     /// The end of the chain, which an anchor holds when the last rows were pruned.
-    pub fn head(&self) -> rusqlite::Result<Head> {
+    pub fn head(&self) -> StoreResult<Head> {
         let mut statement = self.db.prepare_cached(
             "SELECT seq, hash FROM (SELECT seq, hash FROM core_operations ORDER BY seq DESC LIMIT 1)
              UNION ALL SELECT last_seq, hash

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tollgate_core::effect::Effect;
 
+use super::error::StoreResult;
 use super::operations::{OperationFilter, Rows, StoredOperation};
 use super::session::Session;
 
@@ -43,7 +44,7 @@ impl Session {
         &self,
         filter: &OperationFilter,
         limit: u32,
-    ) -> rusqlite::Result<Vec<StoredOperation>> {
+    ) -> StoreResult<Vec<StoredOperation>> {
         let mut found = self.operations(filter, limit)?;
         let members = self.members(filter, limit)?;
         if members.is_empty() {
@@ -63,7 +64,7 @@ impl Session {
     }
 
     /// The calls inside operations that fit a filter: those that are in the order's first `limit`, each row's as they ran.
-    fn members(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
+    fn members(&self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let whole = OperationFilter {
             tool: None,
             effect: None,

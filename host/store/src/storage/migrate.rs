@@ -10,6 +10,7 @@ use tollgate_sql::{Problems, VERSION};
 
 use super::access::Namespace;
 use super::bounds::migration_deadline;
+use super::error::{StoreError, StoreResult};
 use super::own_sql::for_sqlite;
 use super::session::{OpenError, Session};
 
@@ -147,7 +148,13 @@ pub enum MigrationError {
     },
     /// Reading or recording what was applied failed.
     #[error("the record of migrations could not be used")]
-    Record(#[from] rusqlite::Error),
+    Record(#[from] StoreError),
+}
+
+impl From<rusqlite::Error> for MigrationError {
+    fn from(err: rusqlite::Error) -> MigrationError {
+        MigrationError::Record(err.into())
+    }
 }
 
 /// The host's own steps, append only.
@@ -306,15 +313,15 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
 }
 
 /// The tables that are not a component's own. Renaming is how it could make one.
-fn others(session: &Session, namespace: &Namespace) -> rusqlite::Result<BTreeSet<String>> {
+fn others(session: &Session, namespace: &Namespace) -> StoreResult<BTreeSet<String>> {
     let mut statement = session
         .db
         .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")?;
     let names = statement.query_map([], |row| row.get::<_, String>(0))?;
     let is_other = |name: &String| !namespace.owns(name) && !name.starts_with("sqlite_");
-    names
+    Ok(names
         .filter(|name| name.as_ref().map_or(true, is_other))
-        .collect()
+        .collect::<rusqlite::Result<_>>()?)
 }
 
 /// Brings the tables of many components up to date, all or none. The error names whose it was.
@@ -392,12 +399,12 @@ fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
 }
 
 /// Whether steps were applied that this version of the reader has not read.
-fn unread(session: &Session, pack: &str) -> rusqlite::Result<bool> {
-    session.db.query_row(
+fn unread(session: &Session, pack: &str) -> StoreResult<bool> {
+    Ok(session.db.query_row(
         "SELECT EXISTS (SELECT 1 FROM core_migrations WHERE pack = ?1 AND reader < ?2)",
         (pack, VERSION),
         |row| row.get(0),
-    )
+    )?)
 }
 
 /// The steps that are not applied yet.
@@ -442,11 +449,12 @@ fn missing<'a>(
     Ok(missing)
 }
 
-fn applied(session: &Session, pack: &str) -> rusqlite::Result<Vec<(String, String)>> {
+fn applied(session: &Session, pack: &str) -> StoreResult<Vec<(String, String)>> {
     session
         .db
         .prepare("SELECT name, hash FROM core_migrations WHERE pack = ?1 ORDER BY name")?
         .query_map([pack], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .map(|row| Ok(row?))
         .collect()
 }
 

@@ -13,6 +13,7 @@ mod consents;
 mod copies;
 mod definitions;
 mod envelopes;
+mod error;
 mod export;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -54,6 +55,7 @@ pub use budgets::Reservation;
 pub use copies::{Compacted, CopyError};
 pub use definitions::Remembered;
 pub use envelopes::{Admission, Envelope, EnvelopeFilter};
+pub use error::{StoreError, StoreFailure, StoreResult};
 pub use export::ExportedRow;
 pub use ledger::{Head, OpType, Operation};
 pub use members::MemberCall;
@@ -61,7 +63,7 @@ pub use migrate::{MigrationError, Step};
 pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, claimed_actor};
 pub use permits::Slots;
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
-pub use schema::{Misplaced, obstacle};
+pub use schema::Misplaced;
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
 pub use stats::ToolStats;
@@ -70,8 +72,8 @@ pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};
 
 /// Makes SQLite ready for a [`Database`]. A program that uses SQLite by itself as well calls this before.
-pub fn prepare() -> rusqlite::Result<()> {
-    memory::install()
+pub fn prepare() -> StoreResult<()> {
+    Ok(memory::install()?)
 }
 
 /// A session on a database of its own in memory, with the host's tables and those of components.

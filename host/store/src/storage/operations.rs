@@ -8,6 +8,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_core::text;
 
+use super::error::StoreResult;
 use super::ledger::{OpType, Operation};
 use super::session::Session;
 
@@ -249,7 +250,7 @@ impl StoredOperation {
 impl Session {
     /// A place in the ledger before everything that was recorded from a time on, and not long before: looked for
     /// from the end, because what is asked about is mostly new.
-    pub fn place_before(&self, time: &str) -> rusqlite::Result<i64> {
+    pub fn place_before(&self, time: &str) -> StoreResult<i64> {
         let head = self.head()?.seq;
         let mut statement = self.db.prepare_cached(
             "SELECT timestamp FROM core_operations WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1",
@@ -265,28 +266,31 @@ impl Session {
     }
 
     /// Operations that fit a filter.
-    pub fn operations(&self, filter: &OperationFilter, limit: u32) -> rusqlite::Result<Vec<StoredOperation>> {
+    pub fn operations(&self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let (sql, params) = filter.statement(Rows::All, limit);
-        self.db
+        Ok(self
+            .db
             .prepare_cached(&sql)?
             .query_map(rusqlite::params_from_iter(params), stored)?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
     /// The first place in the ledger that was not pruned.
-    pub fn oldest_operation(&self) -> rusqlite::Result<Option<i64>> {
-        self.db
+    pub fn oldest_operation(&self) -> StoreResult<Option<i64>> {
+        Ok(self
+            .db
             .prepare_cached("SELECT min(seq) FROM core_operations")?
-            .query_row([], |row| row.get(0))
+            .query_row([], |row| row.get(0))?)
     }
 
     /// Who called an operation.
-    pub fn actor_of(&self, op_id: &str) -> rusqlite::Result<Option<String>> {
-        self.db
+    pub fn actor_of(&self, op_id: &str) -> StoreResult<Option<String>> {
+        Ok(self
+            .db
             .prepare_cached("SELECT actor FROM core_operations WHERE op_id = ?1")?
             .query_row([op_id], |row| row.get(0))
             .optional()
-            .map(Option::flatten)
+            .map(Option::flatten)?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What counts once, such as an approval: keys of policies that calls take in their own commits.
 
+use super::error::StoreResult;
 use super::session::Session;
 
 /// Most expired keys that go for each new one.
@@ -34,16 +35,16 @@ impl Slots<'_> {
 
 impl Session {
     /// True if nobody has a policy's key now.
-    pub fn is_permit_free(&self, policy: &str, key: &str, now_ms: i64) -> rusqlite::Result<bool> {
+    pub fn is_permit_free(&self, policy: &str, key: &str, now_ms: i64) -> StoreResult<bool> {
         let mut statement = self.db.prepare_cached(
             "SELECT 1 FROM core_permits WHERE policy = ?1 AND key = ?2 AND expires_at > ?3",
         )?;
-        statement.exists((policy, key, now_ms)).map(|taken| !taken)
+        Ok(statement.exists((policy, key, now_ms)).map(|taken| !taken)?)
     }
 
     /// How many milliseconds from now on all slots are taken, if they are. `more` are taken beside those that are
     /// written down.
-    pub fn slots_wait(&self, slots: Slots<'_>, more: usize, now_ms: i64) -> rusqlite::Result<Option<i64>> {
+    pub fn slots_wait(&self, slots: Slots<'_>, more: usize, now_ms: i64) -> StoreResult<Option<i64>> {
         let [from, to] = slots.range();
         let latest = slots.held_ms.saturating_add(slots.held_ms.max(SET_BACK_MS));
         let mut statement = self.db.prepare_cached(
@@ -71,7 +72,7 @@ impl Session {
         (op_id, number): (&str, usize),
         is_kept: bool,
         now_ms: i64,
-    ) -> rusqlite::Result<Result<(), i64>> {
+    ) -> StoreResult<Result<(), i64>> {
         self.forget_expired(slots.policy, now_ms)?;
         if let Some(wait_ms) = self.slots_wait(slots, 0, now_ms)? {
             return Ok(Err(wait_ms));
@@ -79,7 +80,8 @@ impl Session {
         let [from, _] = slots.range();
         let separator = SEPARATOR[0];
         let holder = format!("{op_id}{}", if is_kept { KEPT } else { "" });
-        self.db
+        Ok(self
+            .db
             .prepare_cached(
                 "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)",
             )?
@@ -89,17 +91,18 @@ impl Session {
                 holder,
                 now_ms.saturating_add(slots.held_ms),
             ))
-            .map(|_| Ok(()))
+            .map(|_| Ok(()))?)
     }
 
-    fn forget_expired(&self, policy: &str, now_ms: i64) -> rusqlite::Result<()> {
-        self.db
+    fn forget_expired(&self, policy: &str, now_ms: i64) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached(
                 "DELETE FROM core_permits WHERE rowid IN (SELECT rowid FROM core_permits
                  WHERE policy = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3)",
             )?
             .execute((policy, now_ms, EXPIRED_BATCH))
-            .map(drop)
+            .map(drop)?)
     }
 
     /// Takes a policy's key for an operation. Whether nobody had it before. Wants a write transaction.
@@ -108,7 +111,7 @@ impl Session {
         (policy, key): (&str, &str),
         op_id: &str,
         (now_ms, until_ms): (i64, i64),
-    ) -> rusqlite::Result<bool> {
+    ) -> StoreResult<bool> {
         self.forget_expired(policy, now_ms)?;
         let taken = self
             .db
@@ -122,15 +125,16 @@ impl Session {
     }
 
     /// Gives back what an operation took, but for slots that are kept by calls that fail.
-    pub fn give_permits_back(&self, op_id: &str) -> rusqlite::Result<()> {
-        self.db
+    pub fn give_permits_back(&self, op_id: &str) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached("DELETE FROM core_permits WHERE op_id = ?1")?
             .execute([op_id])
-            .map(drop)
+            .map(drop)?)
     }
 
     /// Gives back all that an operation took that did not run.
-    pub fn undo_permits(&self, op_id: &str) -> rusqlite::Result<()> {
+    pub fn undo_permits(&self, op_id: &str) -> StoreResult<()> {
         self.give_permits_back(op_id)?;
         self.give_permits_back(&format!("{op_id}{KEPT}"))
     }

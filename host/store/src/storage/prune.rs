@@ -4,6 +4,7 @@
 //! rows out needs the write lock. One pruner works at a time, so what was looked at stays as it was:
 //! rows do not change, closed envelopes do not open again, and nobody else moves anchors.
 
+use super::error::{StoreError, StoreResult};
 use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 
@@ -62,7 +63,13 @@ pub enum PruneError {
     Tampered(i64),
     /// Storage failed.
     #[error("rows could not be pruned")]
-    Storage(#[from] rusqlite::Error),
+    Storage(#[from] StoreError),
+}
+
+impl From<rusqlite::Error> for PruneError {
+    fn from(err: rusqlite::Error) -> PruneError {
+        PruneError::Storage(err.into())
+    }
 }
 
 /// Rows of one look for rows outside envelopes. Rows are nearly in the order of time: when none in so
@@ -136,8 +143,9 @@ impl Session {
         Ok(batch)
     }
 
-    fn doomed_envelopes(&self, retention: &Retention, limit: u32) -> rusqlite::Result<Vec<String>> {
-        self.db
+    fn doomed_envelopes(&self, retention: &Retention, limit: u32) -> StoreResult<Vec<String>> {
+        Ok(self
+            .db
             .prepare_cached(&format!(
                 "SELECT id FROM core_envelopes WHERE {DOOMED} ORDER BY opened_at, id LIMIT ?3"
             ))?
@@ -145,25 +153,21 @@ impl Session {
                 params![retention.cutoff, retention.envelopes.saturating_sub(1), limit],
                 |row| row.get(0),
             )?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
-    fn rows_of(&self, envelope: &str, limit: u32) -> rusqlite::Result<Vec<Link>> {
+    fn rows_of(&self, envelope: &str, limit: u32) -> StoreResult<Vec<Link>> {
         let mut hasher = RowHasher::new();
-        self.db
+        Ok(self
+            .db
             .prepare_cached(&format!(
                 "SELECT {CHAIN_COLUMNS} FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT ?2"
             ))?
             .query_map(params![envelope, limit], |row| link(row, &mut hasher))?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
-    fn rows_outside(
-        &self,
-        retention: &Retention,
-        after: &mut i64,
-        limit: u32,
-    ) -> rusqlite::Result<Vec<Link>> {
+    fn rows_outside(&self, retention: &Retention, after: &mut i64, limit: u32) -> StoreResult<Vec<Link>> {
         let mut hasher = RowHasher::new();
         while let Some(end) = self.window(retention, after)? {
             let rows: Vec<Link> = self
@@ -188,7 +192,7 @@ impl Session {
     }
 
     /// The end of the next rows to look at, unless all of them and all after them are too young.
-    fn window(&self, retention: &Retention, after: &i64) -> rusqlite::Result<Option<i64>> {
+    fn window(&self, retention: &Retention, after: &i64) -> StoreResult<Option<i64>> {
         let last: Option<i64> = self
             .db
             .prepare_cached(
@@ -209,7 +213,7 @@ impl Session {
     }
 
     /// The anchors that touch stretches.
-    fn neighbours(&self, stretches: &[(i64, i64)]) -> rusqlite::Result<Vec<Anchor>> {
+    fn neighbours(&self, stretches: &[(i64, i64)]) -> StoreResult<Vec<Anchor>> {
         let mut found: Vec<Anchor> = Vec::new();
         for (first, last) in stretches {
             let beside = [self.anchor_before(*first)?, self.anchor_after(*last)?];
@@ -223,13 +227,13 @@ impl Session {
     }
 
     /// Takes a batch out, in a transaction of the caller.
-    pub fn prune(&self, batch: &PruneBatch) -> rusqlite::Result<()> {
+    pub fn prune(&self, batch: &PruneBatch) -> StoreResult<()> {
         for anchor in &batch.new {
             self.add_anchor(anchor)?;
         }
         for anchor in &batch.absorbed {
             if !self.drop_anchor(anchor)? {
-                return Err(rusqlite::Error::StatementChangedRows(0));
+                return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
             }
         }
         let mut statement = self
@@ -238,7 +242,7 @@ impl Session {
         for (first, last) in &batch.rows {
             let gone = statement.execute((first, last))?;
             if i64::try_from(gone).ok() != Some(last - first + 1) {
-                return Err(rusqlite::Error::StatementChangedRows(gone));
+                return Err(StoreError::from(rusqlite::Error::StatementChangedRows(gone)));
             }
         }
         let mut statement = self
@@ -251,7 +255,7 @@ impl Session {
     }
 
     /// What would go, without anything going.
-    pub fn prunable(&self, retention: &Retention) -> rusqlite::Result<Pruned> {
+    pub fn prunable(&self, retention: &Retention) -> StoreResult<Pruned> {
         let mut pruned = Pruned::default();
         let mut count = self
             .db

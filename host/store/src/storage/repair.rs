@@ -1,5 +1,6 @@
 //! Taking out of the database what should not be there.
 
+use super::error::StoreResult;
 use super::migrate;
 use super::schema::{Cure, Misplaced, pristine, quoted};
 use super::session::Session;
@@ -36,9 +37,9 @@ impl Database {
 }
 
 impl Session {
-    fn has_table(&self, name: &str) -> rusqlite::Result<bool> {
+    fn has_table(&self, name: &str) -> StoreResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
-        self.db.query_row(sql, [name], |row| row.get(0))
+        Ok(self.db.query_row(sql, [name], |row| row.get(0))?)
     }
 }
 

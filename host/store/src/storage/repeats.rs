@@ -1,5 +1,6 @@
 //! What an envelope's operations repeat: changes that were there before, failures that stay.
 
+use super::error::StoreResult;
 use rusqlite::{OptionalExtension, params};
 
 use super::session::Session;
@@ -25,7 +26,7 @@ impl Session {
         fingerprint: &str,
         effect: &str,
         before: Option<i64>,
-    ) -> rusqlite::Result<Option<usize>> {
+    ) -> StoreResult<Option<usize>> {
         let newest: Vec<String> = self
             .db
             .prepare_cached(
@@ -42,7 +43,7 @@ impl Session {
     }
 
     /// How long ago the newest mutation of an envelope was there before.
-    pub fn newest_mutation_repeated(&self, id: &str) -> rusqlite::Result<Option<usize>> {
+    pub fn newest_mutation_repeated(&self, id: &str) -> StoreResult<Option<usize>> {
         let newest: Option<(i64, String, String)> = self
             .db
             .prepare_cached(
@@ -58,7 +59,7 @@ impl Session {
     }
 
     /// How often an envelope's operations failed in this way.
-    pub fn repeated_failure(&self, id: &str, fingerprint: &str) -> rusqlite::Result<Option<RepeatedFailure>> {
+    pub fn repeated_failure(&self, id: &str, fingerprint: &str) -> StoreResult<Option<RepeatedFailure>> {
         let (seen, first, last): (i64, Option<i64>, Option<i64>) = self
             .db
             .prepare_cached(

@@ -13,6 +13,7 @@ use serde::Serialize;
 use tollgate_core::text;
 
 use super::access::{CORE_PREFIX, Namespace};
+use super::error::{StoreError, StoreResult};
 use super::operations::StoredOperation;
 use super::session::Session;
 use super::{MigrationError, scratch};
@@ -250,8 +251,9 @@ fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
 
 impl Session {
     /// Everything in the schema.
-    pub(super) fn objects(&self) -> rusqlite::Result<Vec<Object>> {
-        self.db
+    pub(super) fn objects(&self) -> StoreResult<Vec<Object>> {
+        Ok(self
+            .db
             .prepare("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")?
             .query_map([], |row| {
                 Ok(Object {
@@ -261,15 +263,15 @@ impl Session {
                     sql: row.get(3)?,
                 })
             })?
-            .collect()
+            .collect::<rusqlite::Result<_>>()?)
     }
 
     /// Whether a host has worked with this database.
-    pub(super) fn has_migrations(&self) -> rusqlite::Result<bool> {
+    pub(super) fn has_migrations(&self) -> StoreResult<bool> {
         let mut found = self
             .db
             .prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'core_migrations'")?;
-        found.exists([])
+        Ok(found.exists([])?)
     }
 
     /// What is in the database and should not be, or not as it is: the host's own first.
@@ -309,7 +311,7 @@ impl Session {
     }
 
     /// The tables that the foreign keys of each table refer to.
-    fn references(&self) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
+    fn references(&self) -> StoreResult<BTreeMap<String, Vec<String>>> {
         let mut references: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut statement = self.db.prepare(
             "SELECT tables.name, keys.\"table\"
@@ -325,7 +327,7 @@ impl Session {
 
     /// Whether every statement of the host's on its own tables can be prepared, and the ledger takes a row. In
     /// the caller's transaction, of which nothing is kept.
-    pub(super) fn probe(&self) -> rusqlite::Result<()> {
+    pub(super) fn probe(&self) -> StoreResult<()> {
         let tables: Vec<String> = self
             .objects()?
             .into_iter()
@@ -358,7 +360,7 @@ impl Session {
         recorded
     }
 
-    fn record_probe(&self) -> rusqlite::Result<()> {
+    fn record_probe(&self) -> StoreResult<()> {
         let probe = StoredOperation {
             op_id: "op_probe".to_owned(),
             op_type: "control".to_owned(),
@@ -372,8 +374,8 @@ impl Session {
     }
 
     /// The same failure with the objects that are in the way of the host's own statements, if there are any.
-    pub fn explain(&self, err: rusqlite::Error) -> rusqlite::Error {
-        let could_be = match &err {
+    pub fn explain(&self, err: StoreError) -> StoreError {
+        let could_be = match err.sqlite() {
             rusqlite::Error::StatementChangedRows(_) => true,
             err => matches!(
                 err.sqlite_error_code(),
@@ -401,7 +403,7 @@ impl Session {
         if more > 0 {
             message.push_str(&format!("; and {more} more"));
         }
-        rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_AUTH), Some(message))
+        rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_AUTH), Some(message)).into()
     }
 }
 
@@ -409,7 +411,7 @@ impl Session {
 const IN_THE_WAY: &str = "something in the database is in the way of the host's own statements";
 
 /// What is in the way, if a failure says so.
-pub fn obstacle(err: &rusqlite::Error) -> Option<&str> {
+pub(super) fn obstacle(err: &rusqlite::Error) -> Option<&str> {
     match err {
         rusqlite::Error::SqliteFailure(_, Some(message)) if message.starts_with(IN_THE_WAY) => Some(message),
         _ => None,

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::Action;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 use thiserror::Error;
 use tollgate_core::deadline::Deadline;
 
 use super::access::{self, Mode, Namespace};
+use super::error::{StoreError, StoreFailure, StoreResult};
 use super::functions_sqlite::{self, IsLate};
 use super::ledger::Head;
 use super::memory::{self, Armed, Budget};
@@ -44,12 +45,12 @@ const AMPLE_PAGES: i64 = 1_024;
 pub struct OpenError {
     path: String,
     #[source]
-    source: rusqlite::Error,
+    source: StoreError,
 }
 
 impl OpenError {
-    /// What SQLite said.
-    pub fn into_cause(self) -> rusqlite::Error {
+    /// The failure of the database.
+    pub fn into_cause(self) -> StoreError {
         self.source
     }
 }
@@ -102,7 +103,7 @@ impl Session {
         })
     }
 
-    fn try_open(path: &Path, access: Access) -> rusqlite::Result<Session> {
+    fn try_open(path: &Path, access: Access) -> StoreResult<Session> {
         let flags = match access {
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
             Access::Write | Access::Memory => {
@@ -220,28 +221,29 @@ impl Session {
 
     /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
     /// What somebody still reads around stays in the log.
-    pub fn checkpoint(&self) -> rusqlite::Result<()> {
-        self.db
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+    pub fn checkpoint(&self) -> StoreResult<()> {
+        Ok(self
+            .db
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
     }
 
     /// Starts a snapshot; it is taken at the first read.
-    pub fn begin_read(&self) -> rusqlite::Result<()> {
+    pub fn begin_read(&self) -> StoreResult<()> {
         self.host_statement("BEGIN")
     }
 
     /// Keeps SQLite from writing until [`thaw`](Session::thaw), as a session does that only reads.
-    pub fn freeze(&self) -> rusqlite::Result<()> {
-        self.db.pragma_update(None, "query_only", true)
+    pub fn freeze(&self) -> StoreResult<()> {
+        Ok(self.db.pragma_update(None, "query_only", true)?)
     }
 
     /// Lets it write again.
-    pub fn thaw(&self) -> rusqlite::Result<()> {
-        self.db.pragma_update(None, "query_only", false)
+    pub fn thaw(&self) -> StoreResult<()> {
+        Ok(self.db.pragma_update(None, "query_only", false)?)
     }
 
     /// Starts a write transaction, after all that other sessions and processes asked for before.
-    pub fn begin_write(&self) -> rusqlite::Result<()> {
+    pub fn begin_write(&self) -> StoreResult<()> {
         self.known_head.set(None);
         if let Some(line) = &self.line {
             line.enter();
@@ -254,7 +256,7 @@ impl Session {
     /// SQLite decides at the beginning of a transaction where it keeps the originals of pages that it changes, for
     /// savepoints: in memory like everything temporary, or in a file once they are many. They may be as many as the
     /// component has pages.
-    fn begin_immediate(&self) -> rusqlite::Result<()> {
+    fn begin_immediate(&self) -> StoreResult<()> {
         self.db.pragma_update(None, "temp_store", "FILE")?;
         let begun = self.host_statement("BEGIN IMMEDIATE");
         self.db.pragma_update(None, "temp_store", "MEMORY")?;
@@ -262,7 +264,7 @@ impl Session {
     }
 
     /// The same for a call that waits no longer than until its deadline. Fails as busy then.
-    pub fn begin_write_before(&self, deadline: &Deadline) -> rusqlite::Result<()> {
+    pub fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
         self.known_head.set(None);
         if let Some(line) = &self.line {
             line.enter_unless(|| deadline.is_over());
@@ -273,7 +275,7 @@ impl Session {
             let begun = self.begin_immediate();
             let is_busy = begun
                 .as_ref()
-                .is_err_and(|err| err.sqlite_error_code() == Some(ErrorCode::DatabaseBusy));
+                .is_err_and(|err| err.failure() == StoreFailure::Busy);
             if !is_busy || deadline.is_over() || Instant::now() >= patience {
                 break begun;
             }
@@ -284,14 +286,14 @@ impl Session {
     }
 
     /// Ends the transaction, durably.
-    pub fn commit(&self) -> rusqlite::Result<()> {
+    pub fn commit(&self) -> StoreResult<()> {
         let ended = self.host_statement("COMMIT");
         self.end_turn();
         ended
     }
 
     /// Undoes the transaction. Fails if SQLite undid it already.
-    pub fn rollback(&self) -> rusqlite::Result<()> {
+    pub fn rollback(&self) -> StoreResult<()> {
         let ended = self.host_statement("ROLLBACK");
         self.end_turn();
         ended
@@ -315,17 +317,17 @@ impl Session {
     }
 
     /// Starts a part of the transaction that can be undone alone.
-    pub fn savepoint(&self) -> rusqlite::Result<()> {
+    pub fn savepoint(&self) -> StoreResult<()> {
         self.host_statement("SAVEPOINT call")
     }
 
     /// Keeps the part since the last savepoint.
-    pub fn release(&self) -> rusqlite::Result<()> {
+    pub fn release(&self) -> StoreResult<()> {
         self.host_statement("RELEASE call")
     }
 
     /// Undoes the part since the last savepoint.
-    pub fn undo(&self) -> rusqlite::Result<()> {
+    pub fn undo(&self) -> StoreResult<()> {
         self.host_statement("ROLLBACK TO call")?;
         self.host_statement("RELEASE call")
     }
@@ -337,7 +339,7 @@ impl Session {
     }
 
     /// Pages in use: those of the file less those on the free list.
-    pub fn pages(&self) -> rusqlite::Result<i64> {
+    pub fn pages(&self) -> StoreResult<i64> {
         let all: i64 = self.host_value("PRAGMA page_count")?;
         let free: i64 = self.host_value("PRAGMA freelist_count")?;
         Ok(all - free)
@@ -346,7 +348,7 @@ impl Session {
     /// Keeps the file from growing by more than `remaining` pages. The limit stays until
     /// [`lift_limit`](Session::lift_limit), because setting it anew for each call would cost more
     /// than it protects.
-    pub fn limit_growth(&self, remaining: i64) -> rusqlite::Result<()> {
+    pub fn limit_growth(&self, remaining: i64) -> StoreResult<()> {
         let now = self.host_value("PRAGMA page_count")?;
         let highest = now.saturating_add(remaining.max(0)).clamp(1, MAX_PAGES);
         let lowest = highest.min(now.saturating_add(AMPLE_PAGES));
@@ -358,7 +360,7 @@ impl Session {
     }
 
     /// Makes room for the host's own rows if a component's limit left hardly any.
-    pub fn lift_limit(&self) -> rusqlite::Result<()> {
+    pub fn lift_limit(&self) -> StoreResult<()> {
         let now = self.host_value("PRAGMA page_count")?;
         if self.page_limit.get() < now.saturating_add(AMPLE_PAGES) {
             self.set_page_limit(MAX_PAGES)?;
@@ -366,36 +368,38 @@ impl Session {
         Ok(())
     }
 
-    fn set_page_limit(&self, limit: i64) -> rusqlite::Result<()> {
+    fn set_page_limit(&self, limit: i64) -> StoreResult<()> {
         self.db.pragma_update(None, "max_page_count", limit)?;
         self.page_limit.set(limit);
         Ok(())
     }
 
     /// Pages of the database that a component's rows take.
-    pub fn used_pages(&self, namespace: &Namespace) -> rusqlite::Result<i64> {
-        self.db
+    pub fn used_pages(&self, namespace: &Namespace) -> StoreResult<i64> {
+        Ok(self
+            .db
             .prepare_cached("SELECT coalesce(max(pages), 0) FROM core_usage WHERE pack = ?1")?
-            .query_row([namespace.pack()], |row| row.get(0))
+            .query_row([namespace.pack()], |row| row.get(0))?)
     }
 
     /// Books pages that a component's call took or gave back.
-    pub fn book_pages(&self, namespace: &Namespace, pages: i64) -> rusqlite::Result<()> {
-        self.db
+    pub fn book_pages(&self, namespace: &Namespace, pages: i64) -> StoreResult<()> {
+        Ok(self
+            .db
             .prepare_cached(
                 "INSERT INTO core_usage (pack, pages) VALUES (?1, ?2)
                  ON CONFLICT (pack) DO UPDATE SET pages = pages + excluded.pages",
             )?
             .execute((namespace.pack(), pages))
-            .map(drop)
+            .map(drop)?)
     }
 
-    pub(super) fn host_statement(&self, sql: &str) -> rusqlite::Result<()> {
-        self.db.prepare_cached(sql)?.execute([]).map(drop)
+    pub(super) fn host_statement(&self, sql: &str) -> StoreResult<()> {
+        Ok(self.db.prepare_cached(sql)?.execute([]).map(drop)?)
     }
 
-    fn host_value(&self, sql: &str) -> rusqlite::Result<i64> {
-        self.db.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    fn host_value(&self, sql: &str) -> StoreResult<i64> {
+        Ok(self.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
     }
 }
 
@@ -424,7 +428,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn harden(db: &Connection) -> rusqlite::Result<()> {
+fn harden(db: &Connection) -> StoreResult<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -454,7 +458,7 @@ fn harden(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn set_pragmas(db: &Connection, access: Access) -> rusqlite::Result<()> {
+fn set_pragmas(db: &Connection, access: Access) -> StoreResult<()> {
     if access == Access::Write {
         db.pragma_update(None, "journal_mode", "WAL")?;
         db.pragma_update(None, "synchronous", "FULL")?;
@@ -464,5 +468,5 @@ fn set_pragmas(db: &Connection, access: Access) -> rusqlite::Result<()> {
     // Without this REPLACE deletes rows past their append-only triggers.
     db.pragma_update(None, "recursive_triggers", true)?;
     db.pragma_update(None, "cell_size_check", true)?;
-    db.pragma_update(None, "temp_store", "MEMORY")
+    Ok(db.pragma_update(None, "temp_store", "MEMORY")?)
 }

@@ -1,5 +1,6 @@
 //! Running a component's statements, with caps on what comes back.
 
+use super::error::StoreError;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, ErrorCode, StatementStatus, ToSql};
 use thiserror::Error;
@@ -51,7 +52,7 @@ pub enum SqlError {
     TransactionState(String),
     /// Anything else, which is the host's problem.
     #[error("storage failed")]
-    Internal(#[source] rusqlite::Error),
+    Internal(#[source] StoreError),
 }
 
 impl Session {
@@ -241,6 +242,12 @@ fn length(value: ValueRef<'_>) -> usize {
     }
 }
 
+impl From<StoreError> for SqlError {
+    fn from(err: StoreError) -> SqlError {
+        err.into_sqlite().into()
+    }
+}
+
 impl From<rusqlite::Error> for SqlError {
     fn from(err: rusqlite::Error) -> SqlError {
         let message = match &err {
@@ -262,7 +269,7 @@ impl From<rusqlite::Error> for SqlError {
             None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange) => {
                 refused(&message)
             }
-            Some(_) => SqlError::Internal(err),
+            Some(_) => SqlError::Internal(err.into()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the ledger says of each tool: how often, how long, and how it failed.
 
+use super::error::StoreResult;
 use std::collections::BTreeMap;
 
 use rusqlite::params;
@@ -32,7 +33,7 @@ pub struct ToolStats {
 
 impl Session {
     /// The calls of each tool since a time, of one pack or of all.
-    pub fn stats(&self, since: &str, pack: Option<&str>) -> rusqlite::Result<Vec<ToolStats>> {
+    pub fn stats(&self, since: &str, pack: Option<&str>) -> StoreResult<Vec<ToolStats>> {
         let mut tools: Vec<ToolStats> = self
             .db
             .prepare(

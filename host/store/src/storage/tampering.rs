@@ -1,6 +1,7 @@
 //! What becomes of a ledger that somebody tampers with: tables of attacks, each with the row that
 //! `verify` names.
 
+use super::error::StoreResult;
 use super::fixture::{YOUNG, disarm, key, ledger, operation, picture, prune, rearm, verify};
 use super::{Database, PruneError, Session};
 use crate::ledger::key::LedgerKey;
@@ -268,7 +269,7 @@ fn stranger(session: &Session) -> rusqlite::Connection {
     db
 }
 
-fn record_one(session: &Session) -> rusqlite::Result<()> {
+fn record_one(session: &Session) -> StoreResult<()> {
     session.begin_write()?;
     let recorded = session.record(&operation(99, None, YOUNG));
     session.rollback()?;
@@ -335,7 +336,7 @@ fn a_counter_that_somebody_keeps_from_moving_fails_its_call() {
         let limits = [("units".to_owned(), 3)].into();
         session.open_budgets("env_k", &limits).unwrap();
         session.commit().unwrap();
-        let charge = || -> rusqlite::Result<()> {
+        let charge = || -> StoreResult<()> {
             session.admit("env_k", Charge::Mutations(1), 0, YOUNG)?;
             session.book("env_k", "units", 1)?;
             session.intend(&operation(7, None, YOUNG))

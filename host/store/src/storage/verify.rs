@@ -1,5 +1,6 @@
 //! Following the ledger's chain of hashes from end to end.
 
+use super::error::StoreResult;
 use serde::Serialize;
 
 use super::MigrationError;
@@ -60,14 +61,14 @@ impl Session {
     /// Follows the chain from its start to its end, over the anchors of pruned rows, which one of
     /// the keys must have signed. `head` is one that was exported before: it must be on the chain,
     /// or rows were taken from its end, or history was rewritten.
-    pub fn verify(&self, head: Option<&Head>, keys: &[PublicKey]) -> rusqlite::Result<Verified> {
+    pub fn verify(&self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
         self.begin_read()?;
         let verified = self.verify_snapshot(head, keys);
         self.commit()?;
         verified
     }
 
-    fn verify_snapshot(&self, head: Option<&Head>, keys: &[PublicKey]) -> rusqlite::Result<Verified> {
+    fn verify_snapshot(&self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
         let mut walk = Walk {
             at: Head::before_all(),
             rows: 0,
@@ -93,7 +94,7 @@ impl Session {
         })
     }
 
-    fn walk(&self, walk: &mut Walk<'_>, anchors: &[Anchor]) -> rusqlite::Result<Result<(), Broken>> {
+    fn walk(&self, walk: &mut Walk<'_>, anchors: &[Anchor]) -> StoreResult<Result<(), Broken>> {
         let mut statement = self.db.prepare(&format!(
             "SELECT {CHAIN_COLUMNS} FROM core_operations NOT INDEXED ORDER BY seq"
         ))?;
@@ -116,7 +117,7 @@ impl Session {
 
     /// What of the schema and of the files' pages makes that rows cannot be believed: without its triggers the
     /// table could be changed through SQL, another one swallows rows, and a lying index hides them.
-    fn faults_around(&self) -> rusqlite::Result<Vec<String>> {
+    fn faults_around(&self) -> StoreResult<Vec<String>> {
         let misplaced = match self.misplaced() {
             Ok(misplaced) => misplaced,
             Err(MigrationError::Record(err)) => return Err(err),

@@ -3,6 +3,7 @@
 //! SQLite looks at a deadline where a program jumps back. Thousands of comparisons, conversions or functions in a
 //! row, each of a value of a megabyte, would take seconds without a look.
 
+use super::error::StoreResult;
 use rusqlite::limits::Limit;
 use rusqlite::{CachedStatement, StatementStatus};
 
@@ -32,7 +33,7 @@ impl Session {
         &self,
         sql: &str,
         statement: &CachedStatement<'_>,
-    ) -> rusqlite::Result<Option<Narrow<'_>>> {
+    ) -> StoreResult<Option<Narrow<'_>>> {
         if statement.get_status(StatementStatus::MemUsed) <= SMALL {
             return Ok(None);
         }
@@ -52,7 +53,7 @@ impl Session {
     }
 
     /// Steps of a statement whose time grows with the length of a value.
-    fn steps(&self, sql: &str) -> rusqlite::Result<usize> {
+    fn steps(&self, sql: &str) -> StoreResult<usize> {
         let mut explained = self.db.prepare(&["EXPLAIN ", sql].concat())?;
         let mut rows = explained.raw_query();
         let mut steps = 0;
