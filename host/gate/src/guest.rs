@@ -24,8 +24,7 @@ use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use tollgate_store::artifacts::{ArtifactStore, CallArtifacts};
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::{Session, StoreResult};
-use wasmtime::component::ResourceTableError;
-use wasmtime::{Store, Trap};
+use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
 
 use super::ask;
 use super::draft::Draft;
@@ -286,7 +285,7 @@ impl Runtime {
         }
         let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.equipment.sandbox);
         let running = self.equipment.sandbox.running();
-        let called = instantiate(pack, &mut store).and_then(|instance| invoke(call, &instance, &mut store));
+        let called = pack.instantiate(&mut store).and_then(|instance| invoke(call, &instance, &mut store));
         drop(running);
         let mut state = store.into_data();
         let ended = conclude(call, pack, called, &mut state, &deadline);
@@ -327,29 +326,20 @@ impl Runtime {
     }
 }
 
-pub(super) fn instantiate(pack: &Pack, store: &mut Store<CallState>) -> wasmtime::Result<ToolPack> {
-    // The gate waited for it.
-    let pre = pack
-        .pre()
-        .ok_or_else(|| wasmtime::Error::msg("its code is not there"))?;
-    pre.instantiate(store)
-}
-
 fn invoke(
     call: &GuestCall,
     instance: &ToolPack,
-    store: &mut Store<CallState>,
-) -> wasmtime::Result<Result<wit::Reply, wit::ToolError>> {
-    instance
-        .tollgate_host_pack()
-        .call_call(store, &call.context, &call.tool, &call.arguments)
+    store: &mut CallStore,
+) -> GuestResult<Result<wit::Reply, wit::ToolError>> {
+    let pack = instance.tollgate_host_pack();
+    Ok(pack.call_call(store, &call.context, &call.tool, &call.arguments)?)
 }
 
 /// The end of a call, from its guest's result and state.
 fn conclude(
     call: &GuestCall,
     pack: &Pack,
-    called: wasmtime::Result<Result<wit::Reply, wit::ToolError>>,
+    called: GuestResult<Result<wit::Reply, wit::ToolError>>,
     state: &mut CallState,
     deadline: &Deadline,
 ) -> Ended {
@@ -383,7 +373,7 @@ fn conclude(
 fn name_trap(
     call: &GuestCall,
     pack: &Pack,
-    trap: &wasmtime::Error,
+    trap: &Stopped,
     state: &CallState,
     deadline: &Deadline,
 ) -> ToolError {
@@ -399,7 +389,7 @@ fn name_trap(
     if deadline.is_cancelled() {
         return cancelled(call);
     }
-    let err = match (state.exceeded(), trap.downcast_ref::<Trap>()) {
+    let err = match (state.exceeded(), trap.reason()) {
         (Some(Exceeded::Memory), _) => ToolError::new(
             "MEMORY_LIMIT",
             format!("pack `{pack}` asked for more memory than it may have"),
@@ -410,7 +400,7 @@ fn name_trap(
             "TABLE_LIMIT",
             format!("pack `{pack}` grew a table past its limit"),
         ),
-        _ if matches!(trap.downcast_ref(), Some(ResourceTableError::Full)) => ToolError::new(
+        (_, StopReason::Handles) => ToolError::new(
             "HANDLE_LIMIT",
             format!("pack `{pack}` took more handles than it may hold"),
         ),
@@ -423,8 +413,8 @@ fn name_trap(
             "limit_ms",
             u64::try_from(limits.write.as_millis()).unwrap_or(u64::MAX),
         ),
-        (None, Some(Trap::Interrupt)) => late(call),
-        (None, Some(Trap::StackOverflow)) => {
+        (None, StopReason::Interrupt) => late(call),
+        (None, StopReason::StackOverflow) => {
             ToolError::new("STACK_OVERFLOW", format!("pack `{pack}` recursed too deeply"))
                 .remediation("Send flatter arguments, or report the case to the pack's author.")
         }

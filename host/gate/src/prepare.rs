@@ -90,7 +90,7 @@ pub(super) async fn code(
     let Body::Guest(pack) = &tool.body else {
         return Ok(());
     };
-    if pack.pre().is_some() {
+    if pack.is_ready() {
         return Ok(());
     }
     let name = &pack.manifest.name;

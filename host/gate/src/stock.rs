@@ -16,9 +16,9 @@ use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::state::{Facts, Setup, Transactions};
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{self, Session};
-use wasmtime::Store;
+use tollgate_sandbox::guest::{CallStore, GuestResult, Stopped};
 
-use super::guest::{Runtime, instantiate};
+use super::guest::Runtime;
 
 impl Runtime {
     /// Clears away what calls used of a pack, and makes what the next will use, now that nobody waits.
@@ -39,7 +39,7 @@ impl Runtime {
             let stand_in = stand_ins
                 .pop()
                 .map_or_else(|| storage::nowhere().map(Box::new), Ok);
-            let made = stand_in.map_err(wasmtime::Error::from);
+            let made = stand_in.map_err(Stopped::from);
             match made.and_then(|stand_in| self.make(pack, stand_in)) {
                 Ok((store, instance)) => {
                     let used = Used::new(store, room);
@@ -54,7 +54,7 @@ impl Runtime {
     }
 
     /// An instance that is no call's yet, under a deadline and with an empty database.
-    fn make(&self, pack: &Pack, stand_in: Box<Session>) -> wasmtime::Result<(Store<CallState>, ToolPack)> {
+    fn make(&self, pack: &Pack, stand_in: Box<Session>) -> GuestResult<(CallStore, ToolPack)> {
         let sandbox = &self.equipment.sandbox;
         let deadline = Deadline::after(pack.limits.read, Cancel::default());
         stand_in.enter(&pack.namespace, &deadline);
@@ -72,7 +72,7 @@ impl Runtime {
         };
         let mut store = CallState::new(setup, stand_in, &pack.limits).into_store(sandbox);
         let _running = sandbox.running();
-        let instance = instantiate(pack, &mut store)?;
+        let instance = pack.instantiate(&mut store)?;
         Ok((store, instance))
     }
 }

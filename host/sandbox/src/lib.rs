@@ -6,6 +6,7 @@ pub mod additions;
 pub mod bindings;
 mod engine;
 pub mod granted;
+pub mod guest;
 mod limits;
 mod output;
 pub mod permit;

@@ -12,6 +12,7 @@ use thiserror::Error;
 use tollgate_core::clock::Clock;
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
+use tollgate_sandbox::guest::{CallStore, GuestResult, Stopped};
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
 use tollgate_sandbox::bindings::tollgate::host::component::Want;
 use tollgate_sandbox::bindings::{ToolPack, ToolPackPre};
@@ -98,9 +99,15 @@ impl Pack {
         self.origin == Origin::Builtin(&[]).to_string()
     }
 
-    /// What a call instantiates. `None` until its code is there.
-    pub fn pre(&self) -> Option<&ToolPackPre<CallState>> {
-        Some(&self.ready.linked()?.pre)
+    /// Whether its code is in memory.
+    pub fn is_ready(&self) -> bool {
+        self.ready.linked().is_some()
+    }
+
+    /// Makes an instance in the store of a call. Fails until the code is there, which the gate waits for.
+    pub fn instantiate(&self, store: &mut CallStore) -> GuestResult<ToolPack> {
+        let linked = self.ready.linked().ok_or_else(Stopped::without_code)?;
+        Ok(linked.pre.instantiate(store)?)
     }
 
     /// Instances that were made before a call needs them.

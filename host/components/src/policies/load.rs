@@ -7,6 +7,7 @@ use futures::future::join_all;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::{Map, Value};
 use thiserror::Error;
+use tollgate_sandbox::guest::{CallStore, GuestResult};
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::policy::{Policy as Instance, PolicyPre};
 use tollgate_sandbox::granted::Granted;
@@ -93,9 +94,9 @@ impl Policy {
         &self.spares
     }
 
-    /// What a judgement instantiates.
-    pub fn pre(&self) -> &PolicyPre<CallState> {
-        &self.pre
+    /// Makes an instance in the store of a judgement.
+    pub fn instantiate(&self, store: &mut CallStore) -> GuestResult<Instance> {
+        Ok(self.pre.instantiate(store)?)
     }
 
     /// Whether it has tables of its own.

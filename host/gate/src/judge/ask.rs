@@ -15,7 +15,7 @@ use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::{self, Session};
-use wasmtime::{Store, Trap};
+use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
 
 use super::super::Equipment;
 
@@ -73,9 +73,9 @@ impl<'a> Court<'a> {
         outcome: Option<&wit::Outcome>,
         say: impl FnOnce(
             &wit::Guest,
-            &mut Store<CallState>,
+            &mut CallStore,
             &wit::Request,
-        ) -> wasmtime::Result<Result<(V, Vec<wit::Note>), String>>,
+        ) -> GuestResult<Result<(V, Vec<wit::Note>), String>>,
     ) -> Answer<V> {
         request.settings.clone_from(&policy.settings);
         request.notes = notes.to_vec();
@@ -96,7 +96,7 @@ impl<'a> Court<'a> {
         policy: &Policy,
         request: &wit::Request,
         bytes: usize,
-        say: impl FnOnce(&Instance, &mut Store<CallState>) -> wasmtime::Result<Result<V, String>>,
+        say: impl FnOnce(&Instance, &mut CallStore) -> GuestResult<Result<V, String>>,
     ) -> Result<V, Fault> {
         let Some(session) = self.session.take() else {
             return host_failed::<V>().said.map(|(said, _)| said);
@@ -127,13 +127,12 @@ impl<'a> Court<'a> {
         facts: Facts,
         deadline: &Deadline,
         session: Box<Session>,
-        say: impl FnOnce(&Instance, &mut Store<CallState>) -> wasmtime::Result<Result<V, String>>,
+        say: impl FnOnce(&Instance, &mut CallStore) -> GuestResult<Result<V, String>>,
     ) -> (Box<Session>, Result<V, Fault>) {
         let state = state(self.equipment, policy, facts, deadline, session);
         let mut store = state.into_store(&self.equipment.sandbox);
         let running = self.equipment.sandbox.running();
         let said = policy
-            .pre()
             .instantiate(&mut store)
             .and_then(|instance| say(&instance, &mut store));
         drop(running);
@@ -150,7 +149,7 @@ impl<'a> Court<'a> {
         facts: Facts,
         deadline: &Deadline,
         session: Box<Session>,
-        say: impl FnOnce(&Instance, &mut Store<CallState>) -> wasmtime::Result<Result<V, String>>,
+        say: impl FnOnce(&Instance, &mut CallStore) -> GuestResult<Result<V, String>>,
     ) -> (Box<Session>, Result<V, Fault>) {
         let Spare { instance, mut used } = spare;
         let stand_in = CallState::lend(&mut used.store, facts, deadline.clone(), session);
@@ -185,13 +184,13 @@ pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
         let stand_in = stand_ins
             .pop()
             .map_or_else(|| storage::nowhere().map(Box::new), Ok);
-        let made = stand_in.map_err(wasmtime::Error::from).and_then(|stand_in| {
+        let made = stand_in.map_err(Stopped::from).and_then(|stand_in| {
             let deadline = Deadline::after(policy.limits.read, Cancel::default());
             stand_in.enter(&policy.namespace, &deadline);
             let state = state(equipment, policy, Facts::default(), &deadline, stand_in);
             let mut store = state.into_store(&equipment.sandbox);
             let _running = equipment.sandbox.running();
-            let instance = policy.pre().instantiate(&mut store)?;
+            let instance = policy.instantiate(&mut store)?;
             Ok((store, instance))
         });
         match made {
@@ -232,7 +231,7 @@ fn state(
 
 /// What a policy said, or why it said nothing.
 fn heard<V>(
-    said: wasmtime::Result<Result<V, String>>,
+    said: GuestResult<Result<V, String>>,
     state: &CallState,
     deadline: &Deadline,
 ) -> Result<V, Fault> {
@@ -246,10 +245,10 @@ fn heard<V>(
     }
 }
 
-fn fault(trap: &wasmtime::Error, state: &CallState, deadline: &Deadline) -> Fault {
-    let cause = match (state.exceeded(), trap.downcast_ref::<Trap>()) {
+fn fault(trap: &Stopped, state: &CallState, deadline: &Deadline) -> Fault {
+    let cause = match (state.exceeded(), trap.reason()) {
         (Some(Exceeded::Memory | Exceeded::Table), _) => Cause::Memory,
-        (None, Some(Trap::Interrupt)) => Cause::Deadline,
+        (None, StopReason::Interrupt) => Cause::Deadline,
         _ if deadline.is_over() => Cause::Deadline,
         _ => Cause::Crash,
     };

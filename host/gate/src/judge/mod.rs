@@ -290,7 +290,7 @@ impl Court<'_> {
                 sitting.ask();
             }
             let answer = self.ask_about(policy, request, notes, None, |judge, store, request| {
-                judge.call_before_call(store, request)
+                Ok(judge.call_before_call(store, request)?)
             });
             if let (Some(sitting), Ok((verdict, _))) = (&sitting, &answer.said)
                 && !matches!(verdict, wit::Verdict::Deny(_))

@@ -108,7 +108,7 @@ impl Court<'_> {
             };
             let mut ask = |court: &mut Court<'_>| {
                 court.ask_about(policy, request, notes, Some(outcome), |judge, store, request| {
-                    judge.call_after_call(store, request, outcome)
+                    Ok(judge.call_after_call(store, request, outcome)?)
                 })
             };
             if effect == Effect::Write && policy.has_tables() {

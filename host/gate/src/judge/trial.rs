@@ -89,7 +89,7 @@ impl Trial {
                 &mut request.clone(),
                 &notes,
                 None,
-                |judge, store, request| judge.call_before_call(store, request),
+                |judge, store, request| Ok(judge.call_before_call(store, request)?),
             )
         })
     }
@@ -108,7 +108,7 @@ impl Trial {
                 &mut request.clone(),
                 &notes,
                 Some(outcome),
-                |judge, store, request| judge.call_after_call(store, request, outcome),
+                |judge, store, request| Ok(judge.call_after_call(store, request, outcome)?),
             )
         };
         if request.effect != component::Effect::Write {
@@ -171,7 +171,7 @@ impl Trial {
             let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
                 super::amend(&mut request, amended);
                 court.ask_about(policy, &mut request, notes, None, |judge, store, request| {
-                    judge.call_before_call(store, request)
+                    Ok(judge.call_before_call(store, request)?)
                 })
             };
             catalog.policies().before(hearing, subject, ask, is_object)

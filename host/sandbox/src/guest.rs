@@ -1,0 +1,69 @@
+//! Guests that run in a store: the store's type, and the reasons for which a guest is stopped.
+
+use std::fmt;
+
+use tollgate_store::storage::OpenError;
+use wasmtime::component::ResourceTableError;
+use wasmtime::{Store, Trap};
+
+use crate::CallState;
+
+/// Store of one call.
+pub type CallStore = Store<CallState>;
+
+/// Result of running a guest.
+pub type GuestResult<T> = Result<T, Stopped>;
+
+/// A guest that was stopped before it answered. The alternate form of `Display` has the whole chain of causes.
+#[derive(Debug)]
+pub struct Stopped(wasmtime::Error);
+
+/// Reasons for which a guest is stopped, as far as its trap tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// The deadline interrupted it.
+    Interrupt,
+    /// It recursed too deeply.
+    StackOverflow,
+    /// It took more handles than it may hold.
+    Handles,
+    /// It crashed, or the host failed it.
+    Other,
+}
+
+impl Stopped {
+    /// A guest whose code is not in memory.
+    pub fn without_code() -> Stopped {
+        Stopped(wasmtime::Error::msg("the component's code is not loaded"))
+    }
+
+    /// Reason of the stop.
+    pub fn reason(&self) -> StopReason {
+        if matches!(self.0.downcast_ref(), Some(ResourceTableError::Full)) {
+            return StopReason::Handles;
+        }
+        match self.0.downcast_ref::<Trap>() {
+            Some(Trap::Interrupt) => StopReason::Interrupt,
+            Some(Trap::StackOverflow) => StopReason::StackOverflow,
+            _ => StopReason::Other,
+        }
+    }
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<wasmtime::Error> for Stopped {
+    fn from(err: wasmtime::Error) -> Stopped {
+        Stopped(err)
+    }
+}
+
+impl From<OpenError> for Stopped {
+    fn from(err: OpenError) -> Stopped {
+        Stopped(err.into())
+    }
+}
