@@ -10,7 +10,7 @@ use tollgate_components::packs::{Catalog, Haste, Keep, Loader, Origin, Selection
 use tollgate_components::policies;
 use tollgate_core::clock::{Clock, SystemClock};
 use tollgate_gate::core_tools;
-use tollgate_gate::{Equipment, Gate, Generation, Keeping};
+use tollgate_gate::{Equipment, Gate, Generation, Maintenance};
 use tollgate_sandbox::Sandbox;
 use tollgate_sandbox::process::{Environment, Launcher};
 use tollgate_sandbox::workspaces::Workspaces;
@@ -284,7 +284,7 @@ impl Site {
         let now = Timestamp::from_ms(self.clock.now_ms()).to_string();
         host.bury_the_dead(&self.database, &now)?;
         let artifacts = ArtifactStore::open(&self.data, config.artifacts.clone(), Arc::clone(&self.clock))?;
-        let keeping = Keeping {
+        let keeping = Maintenance {
             data: Arc::clone(&self.data),
             settings: config.ledger.clone(),
             artifacts: artifacts.map(Arc::new),

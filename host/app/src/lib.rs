@@ -8,6 +8,6 @@ pub mod clients;
 pub mod config;
 pub mod doctor;
 pub mod host;
+pub mod policy_test;
 pub mod scaffold;
-pub mod trial;
 pub mod watch;

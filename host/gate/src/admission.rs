@@ -12,7 +12,7 @@ use tollgate_sdk::{Blocker, NextCall, ToolError};
 use tollgate_store::storage::OpType;
 
 use super::Caller;
-use super::members::Member;
+use super::batch::Member;
 use crate::core_tools::{self, Require};
 
 /// The envelope that each stateful connection opened last and has not closed.

@@ -13,7 +13,7 @@ use tollgate_core::share::Share;
 use tollgate_sandbox::progress::{Line, Progress};
 use tollgate_sdk::{Answer, Asking, ToolError};
 
-use super::consent::{Consent, Pending};
+use super::approval::{Consent, Pending};
 use super::mutation::Mutation;
 use super::reply::Reply;
 use crate::telemetry::Parent;

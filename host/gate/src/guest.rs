@@ -7,30 +7,30 @@ use std::time::Duration;
 
 use tollgate_components::host_tool::HostTool;
 use tollgate_components::packs::{Body, Pack};
-use tollgate_components::policies::{Spare, Verdict};
+use tollgate_components::policies::{PooledInstance, Verdict};
 use tollgate_core::budget::Budget;
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_core::text;
 use tollgate_sandbox::Exceeded;
-use tollgate_sandbox::additions::Additions;
+use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::bindings::ToolPack;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
 use tollgate_sandbox::bindings::tollgate::host::component as shared;
+use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
 use tollgate_sandbox::progress::{Line, Progress};
 use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use tollgate_store::artifacts::{ArtifactStore, CallArtifacts};
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::{Session, StoreResult};
-use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
 
-use super::ask;
-use super::draft::Draft;
+use super::elicit;
 use super::failure::lost_transaction;
-use super::judge::{Judging, Review};
 use super::outstanding::Ticket;
+use super::pending_operation::PendingOperation;
+use super::policy::{Judging, Review};
 use super::reply::{self, Reply};
 use super::{Equipment, Generation};
 use crate::core_tools::{self, CoreCx};
@@ -80,7 +80,7 @@ pub(super) type Finished = (Option<Box<Session>>, Ended);
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
     pub(super) result: Result<Reply, ToolError>,
-    pub(super) additions: Additions,
+    pub(super) additions: Annotations,
     /// The host cut it short, so that nothing of the guest's own leaves.
     pub(super) cut_short: bool,
     /// What policies said of the result.
@@ -95,7 +95,7 @@ impl Ended {
     pub(super) fn of(result: Result<Reply, ToolError>) -> Ended {
         Ended {
             result,
-            additions: Additions::default(),
+            additions: Annotations::default(),
             cut_short: false,
             verdicts: Vec::new(),
             pages: 0,
@@ -121,7 +121,7 @@ impl Ended {
     /// Drops what the component said beside its result: nobody let it through.
     pub(super) fn withhold(&mut self) {
         self.lines.clear();
-        self.additions = Additions::default();
+        self.additions = Annotations::default();
     }
 }
 
@@ -198,7 +198,7 @@ impl Runtime {
         &self,
         session: &Session,
         generation: &Generation,
-        draft: &Draft,
+        draft: &PendingOperation,
     ) -> StoreResult<BTreeMap<String, Budget>> {
         match &draft.operation.envelope_id {
             Some(envelope) if !generation.envelopes.budgets.is_empty() => {
@@ -285,7 +285,9 @@ impl Runtime {
         }
         let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.equipment.sandbox);
         let running = self.equipment.sandbox.running();
-        let called = pack.instantiate(&mut store).and_then(|instance| invoke(call, &instance, &mut store));
+        let called = pack
+            .instantiate(&mut store)
+            .and_then(|instance| invoke(call, &instance, &mut store));
         drop(running);
         let mut state = store.into_data();
         let ended = conclude(call, pack, called, &mut state, &deadline);
@@ -297,10 +299,10 @@ impl Runtime {
         &self,
         call: &GuestCall,
         pack: &Pack,
-        spare: Spare<ToolPack>,
+        spare: PooledInstance<ToolPack>,
         (setup, session): (Setup, Box<Session>),
     ) -> (Box<Session>, Ended) {
-        let Spare { instance, mut used } = spare;
+        let PooledInstance { instance, mut used } = spare;
         let deadline = setup.deadline.clone();
         let stand_in = CallState::lend_whole(&mut used.store, setup, session);
         let running = self.equipment.sandbox.running();
@@ -346,15 +348,15 @@ fn conclude(
     let cut_short = called.is_err();
     let result = match called {
         Ok(Ok(reply)) => reply::read(&pack.manifest.name, reply).map(|mut reply| {
-            if !state.held_back.is_empty() {
-                reply.held_back = std::mem::take(&mut state.held_back).into();
+            if !state.deferred_writes.is_empty() {
+                reply.deferred_writes = std::mem::take(&mut state.deferred_writes).into();
             }
             reply
         }),
         // What a guest says about being cut short is no news.
         Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => Err(cancelled(call)),
         Ok(Err(err)) if err.keep_rows && call.effect == Effect::Write => Ok(Reply {
-            held_back: std::mem::take(&mut state.held_back).into(),
+            deferred_writes: std::mem::take(&mut state.deferred_writes).into(),
             refusal: Some(Box::new(read_error(err, pack))),
             ..Reply::default()
         }),
@@ -469,7 +471,7 @@ fn read_error(said: wit::ToolError, pack: &Pack) -> ToolError {
         next_call: said.next_call.and_then(next_call),
         asking: said
             .asking
-            .and_then(|asking| ask::read(asking, &pack.granted))
+            .and_then(|asking| elicit::read(asking, &pack.granted))
             .map(Box::new),
     }
 }

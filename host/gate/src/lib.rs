@@ -4,35 +4,35 @@
 //! row commit together; a read's row follows on the writer's queue.
 
 mod admission;
+mod approval;
 mod arguments;
-mod ask;
 mod backlog;
+mod batch;
 mod call;
 mod catch_up;
-mod consent;
 pub mod core_tools;
-mod draft;
+mod dispatch;
+mod elicit;
+mod executors;
 mod failure;
 mod fields;
 mod generation;
 mod guest;
 mod intake;
-mod judge;
-mod keeper;
-mod lanes;
-mod members;
+mod maintenance;
 mod mutation;
 mod outstanding;
+mod pending_operation;
 mod permits;
+mod policy;
+mod pool;
 mod prepare;
 mod projector;
 mod queue;
-mod relay;
 mod reply;
 mod runners;
 mod settled;
 mod slots;
-mod stock;
 pub mod telemetry;
 mod turns;
 mod writer;
@@ -60,21 +60,21 @@ use tollgate_store::storage::Database;
 use crate::telemetry::{Method, Spans};
 
 use admission::Connections;
-use draft::{Draft, Recording, content};
+use executors::{Executors, Judged};
 use generation::Reloads;
 use guest::{GuestCall, Runtime};
-use judge::Judging;
-use lanes::{Judged, Lanes};
 use outstanding::Outstanding;
+use pending_operation::{PendingOperation, Recording, content};
+use policy::Judging;
 use settled::{Settled, answer};
 use slots::HostSlots;
 
+pub use approval::{Consent, Pending};
 pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
-pub use consent::{Consent, Pending};
 pub use generation::Generation;
-pub use judge::{Heard, Trial};
-pub use keeper::Keeping;
+pub use maintenance::Maintenance;
 pub use mutation::Mutation;
+pub use policy::{Heard, Trial};
 pub use reply::Reply;
 
 /// Where the key for questions to clients' users is, in the data directory.
@@ -106,7 +106,7 @@ pub struct Gate {
     calls: TaskTracker,
     /// Calls that are not over, by identity.
     outstanding: Outstanding,
-    lanes: Lanes,
+    lanes: Executors,
     /// Slots of calls that read.
     slots: HostSlots,
     artifacts: Option<Arc<ArtifactStore>>,
@@ -132,7 +132,7 @@ impl Gate {
         equipment: Equipment,
         database: &Database,
         host: Host,
-        keeping: Keeping,
+        keeping: Maintenance,
     ) -> anyhow::Result<Gate> {
         let host = Arc::new(host);
         let artifacts = keeping.artifacts.clone();
@@ -154,7 +154,7 @@ impl Gate {
             calls: TaskTracker::new(),
             outstanding: Outstanding::default(),
             slots: HostSlots::default(),
-            lanes: Lanes::open(database, runtime, Arc::new(keeping))?,
+            lanes: Executors::open(database, runtime, Arc::new(keeping))?,
             session_id: uuid::Uuid::new_v4().to_string(),
             opened_ms: clock.now_ms(),
             spans: None,
@@ -249,7 +249,7 @@ impl Gate {
         let generation = self.prepared(&mut call).await;
         match generation.catalog.find(&call.tool) {
             Some(tool) => {
-                let tool = relay::follow(&generation.catalog, tool, &mut call);
+                let tool = dispatch::follow(&generation.catalog, tool, &mut call);
                 Ok(self.pass(&generation, tool, call, Method::Tool).await)
             }
             None => Err(UnknownTool {
@@ -351,7 +351,7 @@ impl Gate {
     async fn let_through(
         &self,
         mut guest: GuestCall,
-        mut draft: Draft,
+        mut draft: PendingOperation,
         consent: Option<Consent>,
     ) -> (Settled, Recording) {
         while guest.effect == Effect::Read || guest.judging.is_some() {
@@ -364,7 +364,7 @@ impl Gate {
                 Judged::Passed(judged, drafted) => (guest, draft) = (*judged, *drafted),
                 Judged::Asked(judged, drafted, question) => {
                     (guest, draft) = (*judged, *drafted);
-                    if let Err(pending) = consent::check(consent.as_ref(), &question, &mut draft) {
+                    if let Err(pending) = approval::check(consent.as_ref(), &question, &mut draft) {
                         draft.forget_words();
                         let (mut refused, recording) = self.refuse(draft, question.otherwise).await;
                         refused.question = pending;
@@ -385,7 +385,7 @@ impl Gate {
     }
 
     /// Runs a call that reads and takes something that counts. It has no commit of its own, so that is taken before it.
-    async fn read_once(&self, guest: GuestCall, mut draft: Draft) -> (Settled, Recording) {
+    async fn read_once(&self, guest: GuestCall, mut draft: PendingOperation) -> (Settled, Recording) {
         let permits = std::mem::take(&mut draft.permits);
         let op_id = draft.operation.op_id.clone();
         if let Err(refusal) = self.take_permits(&permits, &mut draft).await {
@@ -406,7 +406,7 @@ impl Gate {
         (settled, recording)
     }
 
-    async fn refuse(&self, draft: Draft, refusal: ToolError) -> (Settled, Recording) {
+    async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> (Settled, Recording) {
         let recording = draft.recording.clone();
         (self.lanes.refuse(draft, refusal).await, recording)
     }
@@ -520,7 +520,7 @@ impl Gate {
         generation: &Arc<Generation>,
         tool: &Arc<ToolEntry>,
         mut call: Call,
-    ) -> (Draft, Result<GuestCall, ToolError>) {
+    ) -> (PendingOperation, Result<GuestCall, ToolError>) {
         let correlated = admission::correlate(
             tool,
             &mut call.arguments,
@@ -537,7 +537,7 @@ impl Gate {
             .and_then(|()| admission::may_call(tool, &call.caller))
             .and(correlated)
             .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
-            .and_then(|()| members::find(&generation.catalog, tool, &mut arguments))
+            .and_then(|()| batch::find(&generation.catalog, tool, &mut arguments))
             .and_then(|members| Ok((members, self.outstanding.enter(&draft.share, text.len())?)));
         let (members, ticket) = match checked {
             Ok(checked) => checked,
@@ -545,7 +545,7 @@ impl Gate {
         };
         if !members.is_empty() {
             draft.describe(&arguments);
-            draft.operation.members = members::recorded(tool, &arguments, &members);
+            draft.operation.members = batch::recorded(tool, &arguments, &members);
             text = arguments::text(&arguments);
         }
         draft.charge = admission::charge(tool, &members);
@@ -566,7 +566,7 @@ impl Gate {
                 client: call.caller.client,
                 config,
                 session_id: self.session_id.clone(),
-                answers: call.answers.answers.into_iter().map(ask::wire).collect(),
+                answers: call.answers.answers.into_iter().map(elicit::wire).collect(),
                 remembered: call.answers.remembered,
             },
             identity: call.caller.identity,

@@ -1,9 +1,9 @@
 //! What a call changed: what its component says, else what the host saw.
 
-use tollgate_sandbox::additions::Additions;
+use tollgate_sandbox::annotations::Annotations;
 use tollgate_store::storage::{Session, StoreResult};
 
-use super::draft::Draft;
+use super::pending_operation::PendingOperation;
 
 /// What a call changed, as far as the host sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +20,8 @@ impl Mutation {
     /// What a call changed: what its component says, else what the host saw.
     pub(super) fn of(
         session: &Session,
-        draft: &Draft,
-        additions: &Additions,
+        draft: &PendingOperation,
+        additions: &Annotations,
         seen: Option<(String, Vec<String>)>,
     ) -> StoreResult<Option<Mutation>> {
         let said = additions.mutation_fingerprint().map(str::to_owned);

@@ -10,7 +10,7 @@ use tollgate_sandbox::permit::{Permit, Slot, Terms};
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Namespace, Operation, Session, Slots, StoreResult};
 
-use super::{Draft, Gate, Settled};
+use super::{Gate, PendingOperation, Settled};
 
 /// Longest text of a refusal, in bytes.
 const MAX_TEXT: usize = 2 << 10;
@@ -65,7 +65,7 @@ impl Overtaken {
     }
 
     /// The refusal of a call that has no commit of its own.
-    pub(super) fn refuse(self, draft: &mut Draft) -> ToolError {
+    pub(super) fn refuse(self, draft: &mut PendingOperation) -> ToolError {
         draft.verdicts.extend(self.verdict);
         self.refusal
     }
@@ -123,7 +123,11 @@ pub(super) fn gives_back(operation: &Operation) -> bool {
 
 impl Gate {
     /// Takes what a call that reads needs: slots of this host in memory, and all else in a commit of its own.
-    pub(super) async fn take_permits(&self, permits: &[Permit], draft: &mut Draft) -> Result<(), ToolError> {
+    pub(super) async fn take_permits(
+        &self,
+        permits: &[Permit],
+        draft: &mut PendingOperation,
+    ) -> Result<(), ToolError> {
         let (by_host, written): (Vec<&Permit>, Vec<&Permit>) = permits
             .iter()
             .partition(|permit| permit.slot().is_some_and(|slot| slot.reads_by_host));

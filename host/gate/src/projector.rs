@@ -11,8 +11,8 @@ use tollgate_components::packs::Body;
 use tollgate_sdk::stale;
 use tollgate_store::liveness::{Host, Projection};
 
+use super::executors::Waiting;
 use super::guest::{Ended, GuestCall};
-use super::lanes::Waiting;
 use super::{Reply, Settled};
 
 /// What waits for its turn.
@@ -65,7 +65,7 @@ pub(super) fn announce(host: &Host, guest: &GuestCall, ended: &Ended) {
         return;
     }
     let workspaces: BTreeSet<&str> = reply
-        .held_back
+        .deferred_writes
         .iter()
         .map(|held| held.workspace.info.name.as_str())
         .collect();
@@ -84,7 +84,7 @@ pub(super) fn announce(host: &Host, guest: &GuestCall, ended: &Ended) {
 /// rows are committed.
 fn apply(guest: &GuestCall, settled: &mut Settled) {
     let Ok(reply) = &mut settled.result else { return };
-    for held in reply.held_back.iter() {
+    for held in reply.deferred_writes.iter() {
         if let Err(err) = held.workspace.tree.apply(&held.change) {
             let name = &held.workspace.info.name;
             tracing::warn!(workspace = name, path = held.change.path, %err, "a file is stale");

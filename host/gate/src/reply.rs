@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use tollgate_core::hash;
 use tollgate_core::text;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
-use tollgate_sandbox::workspaces::HeldBack;
+use tollgate_sandbox::workspaces::DeferredWrite;
 use tollgate_sdk::{Content, ToolError};
 
-use super::ask;
+use super::elicit;
 
 /// Largest reply of a component, in bytes of JSON.
 const MAX_REPLY: usize = 1 << 20;
@@ -32,7 +32,7 @@ pub struct Reply {
     /// that went well; its row and its caller get the refusal.
     pub refusal: Option<Box<ToolError>>,
     /// What is written to workspaces once the call is committed.
-    pub held_back: Arc<[HeldBack]>,
+    pub deferred_writes: Arc<[DeferredWrite]>,
 }
 
 impl Reply {
@@ -49,7 +49,7 @@ impl Reply {
         let mut all = self.json.clone();
         for piece in &*self.content {
             all.push('\n');
-            all.push_str(&ask::hash(piece));
+            all.push_str(&elicit::hash(piece));
         }
         hash::sha256_hex(all.as_bytes())
     }
@@ -67,9 +67,9 @@ pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
                 .remediation("Ask for less at once, with a smaller limit."),
         );
     }
-    let content = said.content.into_iter().map(ask::content);
+    let content = said.content.into_iter().map(elicit::content);
     let content: Vec<Content> = content.collect::<Result<_, _>>().map_err(bad)?;
-    let size: usize = content.iter().map(ask::size).sum();
+    let size: usize = content.iter().map(elicit::size).sum();
     if size > MAX_REPLY || content.len() > MAX_CONTENT {
         return Err(bad(format!(
             "{} pieces of content of {size} bytes, more than {MAX_CONTENT} of {MAX_REPLY}",
@@ -80,7 +80,7 @@ pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
         content: content.into(),
         json: object(said.structured).map_err(|err| bad(format!("not a JSON object: {err}")))?,
         text: said.text.map(|said| text::clean_prose(&said)),
-        held_back: Arc::default(),
+        deferred_writes: Arc::default(),
         refusal: None,
     })
 }

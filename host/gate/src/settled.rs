@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use tollgate_components::policies::Verdict;
 use tollgate_core::budget::Budget;
 use tollgate_core::envelope::{Refusal, Standing};
-use tollgate_sandbox::additions::Additions;
+use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
 use tollgate_sdk::ToolError;
 
-use super::consent::Pending;
+use super::approval::Pending;
 use super::guest::Ended;
 use super::mutation::Mutation;
 use super::reply::Reply;
@@ -22,7 +22,7 @@ pub(super) struct Settled {
     pub(super) limit: Option<Refusal>,
     pub(super) budgets: BTreeMap<String, Budget>,
     pub(super) mutation: Option<Mutation>,
-    pub(super) additions: Additions,
+    pub(super) additions: Annotations,
     pub(super) stale: Vec<String>,
     /// What policies said of the result.
     pub(super) verdicts: Vec<Verdict>,
@@ -39,7 +39,7 @@ impl Settled {
             limit: None,
             budgets: BTreeMap::new(),
             mutation: None,
-            additions: Additions::default(),
+            additions: Annotations::default(),
             stale: Vec::new(),
             verdicts: Vec::new(),
             question: None,

@@ -24,12 +24,12 @@ use tollgate_store::storage::{
 };
 
 use super::backlog::Backlog;
+use super::executors::Waiting;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
 use super::guest::{Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
-use super::lanes::Waiting;
 use super::projector::{self, Work as Projection};
-use super::{Draft, Mutation, Reply, Settled, admission, permits};
+use super::{Mutation, PendingOperation, Reply, Settled, admission, permits};
 use crate::core_tools;
 
 /// A change of the host's own. It may run more than once; only the last run counts.
@@ -40,13 +40,13 @@ pub(super) enum Job {
     /// Run a call and record it.
     Call {
         guest: Box<GuestCall>,
-        draft: Box<Draft>,
+        draft: Box<PendingOperation>,
         reply: Waiting,
     },
     /// Admit a `run` call and remember that it is about to start. Answers with its envelope's standing,
     /// or with the refusal, which is recorded then.
     Admit {
-        draft: Box<Draft>,
+        draft: Box<PendingOperation>,
         reply: oneshot::Sender<Result<Option<Standing>, Settled>>,
     },
     /// Mark what a connection left open as interrupted, or what all of this host's did, because it stops.
@@ -289,7 +289,7 @@ impl Writer {
 
     /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
     /// without content.
-    fn admit(&mut self, draft: &Draft, now: &str) -> StoreResult<Settled> {
+    fn admit(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
         if draft.permits.is_empty() {
             return self.admit_by_envelope(draft, now);
         }
@@ -306,7 +306,7 @@ impl Writer {
     }
 
     /// Counts a call in its envelope.
-    fn admit_by_envelope(&mut self, draft: &Draft, now: &str) -> StoreResult<Settled> {
+    fn admit_by_envelope(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);
@@ -329,7 +329,7 @@ impl Writer {
     }
 
     /// The fingerprint of what a call changed, and whether its envelope has seen it before.
-    fn mutation(&mut self, draft: &Draft, settled: &Settled) -> StoreResult<Option<Mutation>> {
+    fn mutation(&mut self, draft: &PendingOperation, settled: &Settled) -> StoreResult<Option<Mutation>> {
         let session = self.session()?;
         let changes = session.take_changes();
         if !matches!(draft.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
@@ -446,7 +446,7 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                 if settled
                     .result
                     .as_ref()
-                    .is_ok_and(|done| !done.held_back.is_empty())
+                    .is_ok_and(|done| !done.deferred_writes.is_empty())
                 {
                     let settled = Box::new(settled);
                     let _ = projector.send(Projection::Files {

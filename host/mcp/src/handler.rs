@@ -16,10 +16,10 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::DropGuard;
 use tollgate_gate::Gate;
 
-use super::asking::Seal;
-use super::errand::{self, Errand, Kind, Turn};
+use super::elicitation::Seal;
 use super::listings::Listings;
 use super::logs::WantedLines;
+use super::request::{self, ClientRequest, Kind, Turn};
 use super::seen::Seen;
 use super::subscriptions::{self, Subscriptions};
 use super::{replies, resources};
@@ -218,7 +218,7 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let errand = Errand {
+        let errand = ClientRequest {
             kind: Kind::Prompt,
             name: &request.name,
             arguments: request.arguments.unwrap_or_default(),
@@ -235,7 +235,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let errand = Errand {
+        let errand = ClientRequest {
             kind: Kind::Tool,
             name: &request.name,
             arguments: request.arguments.unwrap_or_default(),
@@ -262,7 +262,7 @@ impl ServerHandler for Handler {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if errand::is_stateless(&context) {
+        if request::is_stateless(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
         self.wanted_lines.set(request.level);

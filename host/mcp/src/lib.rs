@@ -1,23 +1,23 @@
 //! MCP: the gate as a server over stdio and HTTP.
 
-mod asking;
 pub mod auth;
 mod brief;
-mod errand;
+mod elicitation;
+mod elicitation_form;
 mod handler;
 pub mod http;
-mod lines;
 mod listing;
 mod listings;
 mod logs;
+mod ndjson;
 mod opening;
-mod questions;
 mod replies;
+mod request;
 mod resources;
+pub mod sanitize;
 mod seen;
 mod stdio;
 mod subscriptions;
-pub mod wire;
 
 pub use handler::Handler;
 pub use http::{HttpError, Serving, serve as serve_http};

@@ -13,8 +13,8 @@ use tollgate_components::packs::{Catalog, Resource, ValueSource, Values};
 use tollgate_gate::Reply;
 use tollgate_sdk::ToolError;
 
-use super::errand::{Errand, Kind, Turn};
 use super::handler::Handler;
+use super::request::{ClientRequest, Kind, Turn};
 
 /// Most resources of one kind that are listed.
 const LISTED: usize = 20;
@@ -76,7 +76,7 @@ impl Handler {
         let Some((resource, arguments)) = found else {
             return Err(nothing_at(address));
         };
-        let errand = Errand {
+        let errand = ClientRequest {
             kind: Kind::Tool,
             name: &resource.tool,
             arguments: arguments.clone(),

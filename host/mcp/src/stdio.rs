@@ -10,7 +10,7 @@ use rmcp::transport::io::stdio_pipes;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::handler::{Handler, Structured};
-use super::lines::Lines;
+use super::ndjson::Lines;
 
 /// How long calls may still begin after standard input was closed. A script that is piped in has its calls made; who
 /// is gone has no use for what still waits.

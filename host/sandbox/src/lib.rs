@@ -2,7 +2,7 @@
 //!
 //! Every call gets a store and an instance that no other had. Whatever a guest does to itself ends with the call.
 
-pub mod additions;
+pub mod annotations;
 pub mod bindings;
 mod engine;
 pub mod granted;

@@ -84,7 +84,7 @@ pub struct Progress {
     /// Somebody judges the result first.
     is_judged: bool,
     /// Lines that wait for that.
-    held_back: Vec<Line>,
+    deferred_lines: Vec<Line>,
     last: Option<Instant>,
     done: u64,
     total: Option<u64>,
@@ -119,7 +119,7 @@ impl Progress {
             text: text.to_owned(),
         };
         if self.is_judged {
-            self.held_back.push(line);
+            self.deferred_lines.push(line);
             self.lines += 1;
             return;
         }
@@ -153,7 +153,7 @@ impl Progress {
 
     /// The lines that were held back.
     pub fn take_lines(&mut self) -> Vec<Line> {
-        std::mem::take(&mut self.held_back)
+        std::mem::take(&mut self.deferred_lines)
     }
 
     /// Tells how far the call is, unless it told that just now.

@@ -18,13 +18,13 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use super::engine::Sandbox;
 use super::limits::{self, Exceeded, Limiter, Limits};
 use super::output::Output;
-use crate::additions::Additions;
+use crate::annotations::Annotations;
 use crate::granted::Granted;
 use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sitting::Sitting;
-use crate::view::ahead::Ahead;
-use crate::workspaces::{Access, HeldBack};
+use crate::view::prefetch::Prefetcher;
+use crate::workspaces::{Access, DeferredWrite};
 
 /// One call: whose it is, its session on the database, and its limits.
 pub struct CallState {
@@ -43,7 +43,7 @@ pub struct CallState {
     /// How long a transaction of its own may take.
     pub transaction_time: Duration,
     /// What it added to its operation's record.
-    pub additions: Additions,
+    pub additions: Annotations,
     /// Units of named budgets that a `write` call has set aside.
     pub held: BTreeMap<String, i64>,
     /// What its tool may do.
@@ -55,9 +55,9 @@ pub struct CallState {
     /// Tells its client how far it is.
     pub progress: Progress,
     /// What it wants written after its commit.
-    pub held_back: Vec<HeldBack>,
+    pub deferred_writes: Vec<DeferredWrite>,
     /// What it said it will look at.
-    pub ahead: Ahead,
+    pub ahead: Prefetcher,
     /// What it keeps of logs and the like.
     pub artifacts: CallArtifacts,
     /// The resources it holds.
@@ -138,7 +138,7 @@ impl CallState {
         table.set_max_capacity(limits::HANDLES);
         CallState {
             facts: setup.facts,
-            additions: Additions::default(),
+            additions: Annotations::default(),
             held: BTreeMap::new(),
             namespace: setup.namespace,
             session,
@@ -150,8 +150,8 @@ impl CallState {
             access: setup.access,
             launcher: setup.launcher,
             progress: setup.progress,
-            held_back: Vec::new(),
-            ahead: Ahead::default(),
+            deferred_writes: Vec::new(),
+            ahead: Prefetcher::default(),
             artifacts: setup.artifacts,
             table,
             wasi,
@@ -199,11 +199,11 @@ impl CallState {
     pub fn give_back(&mut self, stand_in: Box<Session>) -> Box<Session> {
         self.tell_output();
         self.facts = Facts::default();
-        self.additions = Additions::default();
+        self.additions = Annotations::default();
         self.progress = Progress::default();
         self.artifacts = CallArtifacts::default();
-        self.held_back = Vec::new();
-        self.ahead = Ahead::default();
+        self.deferred_writes = Vec::new();
+        self.ahead = Prefetcher::default();
         self.table = ResourceTable::new();
         let session = std::mem::replace(&mut self.session, stand_in);
         session.leave();

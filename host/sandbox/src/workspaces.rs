@@ -192,7 +192,7 @@ impl Access {
 
 /// A write that waits for its call's commit.
 #[derive(Debug, Clone)]
-pub struct HeldBack {
+pub struct DeferredWrite {
     /// Where.
     pub workspace: Arc<Workspace>,
     /// What.

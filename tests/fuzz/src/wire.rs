@@ -1,12 +1,12 @@
 //! Messages of clients.
 
 use serde_json::Value;
-use tollgate_mcp::wire;
+use tollgate_mcp::sanitize;
 
 /// What takes a message's place can be read, is the answer to the same request, and needs no other in its
 /// place.
 pub(crate) fn run(bytes: &[u8]) {
-    let Some(repaired) = wire::repair(bytes) else {
+    let Some(repaired) = sanitize::repair(bytes) else {
         return;
     };
     assert!(std::str::from_utf8(&repaired).is_ok());
@@ -14,11 +14,11 @@ pub(crate) fn run(bytes: &[u8]) {
         return;
     };
     // A client may write the key itself, wherever it likes; it only says something of a call.
-    if message["method"] != "tools/call" || message["params"]["_meta"].get(wire::MALFORMED).is_none() {
+    if message["method"] != "tools/call" || message["params"]["_meta"].get(sanitize::MALFORMED).is_none() {
         return;
     }
     if let Ok(original) = serde_json::from_slice::<Value>(bytes) {
         assert_eq!(original.get("id"), message.get("id"));
     }
-    assert_eq!(wire::repair(&repaired), None, "it was not repaired");
+    assert_eq!(sanitize::repair(&repaired), None, "it was not repaired");
 }

@@ -1,12 +1,12 @@
 //! Whether a component does what it says: its surface, and a call of everything, in a place that is thrown
 //! away.
 
-mod answer;
-mod made_up;
+mod arbitrary;
 mod pack;
-mod place;
 mod policy;
 mod report;
+mod scratch;
+mod validate;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tollgate_core::deadline::{Cancel, Deadline};
 
 use crate::host::Authority;
 
-use place::Place;
+use scratch::Place;
 
 pub use report::{Called, Finding, Report};
 

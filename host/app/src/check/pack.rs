@@ -11,10 +11,10 @@ use tollgate_gate::Gate;
 use tollgate_sandbox::Limits;
 
 use super::Subject;
-use super::answer;
-use super::made_up::{Fill, Known, Maker};
-use super::place::{self, Ended, Place, WORKSPACE};
+use super::arbitrary::{Fill, Known, Maker};
 use super::report::{Called, Finding, Report};
+use super::scratch::{self, Ended, Place, WORKSPACE};
+use super::validate;
 
 /// Finds out everything about a pack.
 pub(super) async fn check(
@@ -106,7 +106,7 @@ async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, repor
             Ok(arguments) if before.as_ref() == Some(&arguments) => {}
             Ok(arguments) => {
                 before = Some(arguments.clone());
-                let ended = place::call(gate, name, arguments.clone(), cancel).await;
+                let ended = scratch::call(gate, name, arguments.clone(), cancel).await;
                 // One that was given up says nothing of the tool.
                 if let Some(ended) = ended.filter(|_| !cancel.is_cancelled()) {
                     note(name, arguments, ended, &output, known, report);
@@ -139,10 +139,10 @@ fn note(
         outcome,
         duration_ms,
     });
-    answer::faults(name, &result, output)
+    validate::faults(name, &result, output)
         .into_iter()
         .for_each(|fault| report.problem(fault));
-    answer::note(name, &result)
+    validate::note(name, &result)
         .into_iter()
         .for_each(|note| report.note(note));
 }

@@ -7,8 +7,8 @@ use tollgate_core::deadline::Cancel;
 use tollgate_sdk::ToolError;
 
 use super::pack::settings;
-use super::place::{self, Ended, Place};
 use super::report::{Called, Finding, Report};
+use super::scratch::{self, Ended, Place};
 
 /// What it judges: a call that reads, and one that changes something.
 const JUDGED: &[(&str, &str)] = &[
@@ -44,7 +44,7 @@ pub(super) async fn check(
     if problems.is_empty() {
         for (tool, arguments) in JUDGED {
             let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
-            let ended = place::call(&gate, tool, arguments.clone(), cancel).await;
+            let ended = scratch::call(&gate, tool, arguments.clone(), cancel).await;
             if let Some(ended) = ended.filter(|_| !cancel.is_cancelled()) {
                 judged(name, is_made_up, (tool, arguments), ended, report);
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wasmtime::component::Component;
 
 use super::cache::{How, load_copied};
-use super::code::Code;
+use super::code_cache::Code;
 use super::compile::CompileError;
 use super::load::{Haste, Loader, Prepared, one};
 use super::origin::Origin;

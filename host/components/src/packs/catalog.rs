@@ -11,10 +11,10 @@ use tollgate_core::meter::Meter;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_store::storage::Database;
 
+use super::alternate_schema;
 use super::definitions::{self, Change, Comparison};
 use super::load::{Haste, LoadError, Loader, Pack, Source, Tables};
 use super::manifest::{Tier, ToolSpec, prefixes_clash};
-use super::other_forms;
 use super::resources::{self, Resource, Values};
 use super::search::Index;
 use crate::builtin;
@@ -486,7 +486,7 @@ impl Catalog {
             return;
         }
         let arguments = validator(body.clone(), &spec);
-        other_forms::hide(&mut spec.input_schema);
+        alternate_schema::hide(&mut spec.input_schema);
         let pack = match &body {
             Body::Guest(pack) => pack.manifest.name.as_str(),
             Body::Core(_) => host_tool::PACK,
@@ -579,7 +579,7 @@ fn validator(body: Body, spec: &ToolSpec) -> Lazy<Option<Validator>> {
 }
 
 pub(super) fn compiled(schema: &Map<String, Value>) -> Result<Validator, ValidationError<'static>> {
-    jsonschema::validator_for(&other_forms::accepted(schema))
+    jsonschema::validator_for(&alternate_schema::accepted(schema))
 }
 
 /// Every input schema must be one that arguments can be checked against. Those of this program are, as a test says.

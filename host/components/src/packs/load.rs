@@ -12,11 +12,11 @@ use thiserror::Error;
 use tollgate_core::clock::Clock;
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
-use tollgate_sandbox::guest::{CallStore, GuestResult, Stopped};
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
 use tollgate_sandbox::bindings::tollgate::host::component::Want;
 use tollgate_sandbox::bindings::{ToolPack, ToolPackPre};
 use tollgate_sandbox::granted::Granted;
+use tollgate_sandbox::guest::{CallStore, GuestResult, Stopped};
 use tollgate_sandbox::process::Launcher;
 use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::state::{Facts, Setup, Transactions};
@@ -30,7 +30,7 @@ use wasmtime::{Store, Trap};
 
 use super::bring::pinned;
 use super::cache::{Cache, How};
-use super::code::{Code, Codes};
+use super::code_cache::{Code, Codes};
 use super::compile::Compiler;
 use super::download::Downloads;
 use super::grants::{self, Grants, Trust};
@@ -41,7 +41,7 @@ use super::ready::{Linked, Ready};
 use super::version::World;
 use crate::builtin;
 use crate::host_tool::HostTools;
-use crate::policies::{Described, Spares};
+use crate::policies::{Described, InstancePool};
 
 /// How long a component may take to describe itself.
 const DESCRIBE_TIME: Duration = Duration::from_secs(5);
@@ -90,7 +90,7 @@ pub struct Pack {
     /// Workspaces and programs it may use.
     pub access: Arc<Access>,
     ready: Ready,
-    spares: Spares<ToolPack>,
+    spares: InstancePool<ToolPack>,
 }
 
 impl Pack {
@@ -111,7 +111,7 @@ impl Pack {
     }
 
     /// Instances that were made before a call needs them.
-    pub fn spares(&self) -> &Spares<ToolPack> {
+    pub fn spares(&self) -> &InstancePool<ToolPack> {
         &self.spares
     }
 
@@ -457,9 +457,9 @@ impl Loader {
             exclude: source.exclude.clone(),
             ready,
             spares: match source.origin {
-                Origin::Builtin(_) => Spares::default(),
+                Origin::Builtin(_) => InstancePool::default(),
                 // Others may do something when they are made that belongs to the call.
-                _ => Spares::none(),
+                _ => InstancePool::none(),
             },
         })
     }

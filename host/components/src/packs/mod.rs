@@ -1,9 +1,10 @@
 //! Loading components: from bytes to packs whose tools the gate can call.
 
+mod alternate_schema;
 mod bring;
 mod cache;
 mod catalog;
-mod code;
+mod code_cache;
 pub mod compile;
 mod confine;
 mod definitions;
@@ -14,7 +15,6 @@ pub mod lint;
 mod load;
 mod manifest;
 mod origin;
-mod other_forms;
 mod ready;
 mod resources;
 pub mod search;
@@ -24,7 +24,7 @@ mod wording;
 
 pub use cache::How;
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Preparing, Selection, ToolEntry};
-pub use code::Code;
+pub use code_cache::Code;
 pub use definitions::{Change, policy_owner};
 pub use download::{DownloadError, Downloads, fetch};
 pub use grants::Grants;

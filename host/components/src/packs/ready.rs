@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use tollgate_sandbox::CallState;
 use tollgate_sandbox::bindings::ToolPackPre;
 
-use super::code::Code;
+use super::code_cache::Code;
 
 /// What a call instantiates, and the code behind it.
 pub(super) struct Linked {

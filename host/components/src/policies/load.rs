@@ -7,18 +7,18 @@ use futures::future::join_all;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::{Map, Value};
 use thiserror::Error;
-use tollgate_sandbox::guest::{CallStore, GuestResult};
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::policy::{Policy as Instance, PolicyPre};
 use tollgate_sandbox::granted::Granted;
+use tollgate_sandbox::guest::{CallStore, GuestResult};
 use tollgate_sandbox::workspaces::{Access, Workspaces};
 use tollgate_sandbox::{CallState, Limits};
 use tollgate_store::storage::Namespace;
 
 use super::chain::Chain;
+use super::instance_pool::InstancePool;
 use super::manifest::Manifest;
 use super::member::{Member, Mode, Phase};
-use super::spares::Spares;
 use crate::builtin;
 use crate::packs::{
     self, Code, Grants, Haste, Loader, Origin, Prepared, Tables, Wish, World, config_problems, granted,
@@ -84,13 +84,13 @@ pub struct Policy {
     /// Workspaces it may read.
     pub access: Arc<Access>,
     pre: PolicyPre<CallState>,
-    spares: Spares<Instance>,
+    spares: InstancePool<Instance>,
     _code: Code,
 }
 
 impl Policy {
     /// Instances that were made before a call needs them.
-    pub fn spares(&self) -> &Spares<Instance> {
+    pub fn spares(&self) -> &InstancePool<Instance> {
         &self.spares
     }
 
@@ -394,7 +394,7 @@ impl Described {
             )),
             manifest: manifest.clone(),
             pre: self.pre.clone(),
-            spares: Spares::default(),
+            spares: InstancePool::default(),
             _code: self.code.clone(),
         })
     }

@@ -5,10 +5,10 @@
 
 mod chain;
 mod change;
+mod instance_pool;
 mod load;
 mod manifest;
 mod member;
-mod spares;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -16,9 +16,9 @@ mod verdict;
 pub use chain::Subject;
 pub use chain::{Chain, Decision, Hearing, Question};
 pub use change::PolicyChange;
+pub use instance_pool::{InstancePool, PooledInstance, RetiredInstance};
 pub use load::Described;
 pub use load::{LIMITS, Policy, Source, Unloaded};
 pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
-pub use spares::{Spare, Spares, Used};
 pub use verdict::{Answer, Cause, Fault, Verdict};

@@ -52,15 +52,15 @@ pub struct Bearer {
 
 /// What opens the door: the operator's tokens, an issuer's, or both. With neither, it is open.
 #[derive(Debug, Default)]
-pub struct Doorkeeper {
+pub struct Authenticator {
     tokens: Option<Arc<Keyring>>,
     issuer: Option<Issuer>,
 }
 
-impl Doorkeeper {
+impl Authenticator {
     /// A doorkeeper that knows these.
-    pub fn new(tokens: Option<Arc<Keyring>>, issuer: Option<Issuer>) -> Doorkeeper {
-        Doorkeeper { tokens, issuer }
+    pub fn new(tokens: Option<Arc<Keyring>>, issuer: Option<Issuer>) -> Authenticator {
+        Authenticator { tokens, issuer }
     }
 
     /// Whether everybody gets in.
@@ -128,11 +128,11 @@ mod tests {
 
     #[tokio::test]
     async fn an_open_door_asks_nobody_and_a_closed_one_everybody() {
-        let open = Doorkeeper::default();
+        let open = Authenticator::default();
         assert!(open.identify(Some("Bearer whatever")).await.unwrap().is_none());
         let token = "0123456789abcdef0123456789abcdef";
         let tokens = Keyring::open(None, Some(&format!("ada {token}\n")), |_| ()).unwrap();
-        let closed = Doorkeeper::new(tokens.map(Arc::new), None);
+        let closed = Authenticator::new(tokens.map(Arc::new), None);
         let right = closed.identify(Some(&format!("Bearer {token}"))).await;
         assert_eq!(right.unwrap().unwrap().identity.as_str(), "token:ada");
         assert_eq!(closed.identify(None).await.unwrap_err(), Refused::NoToken);

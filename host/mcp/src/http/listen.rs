@@ -20,8 +20,8 @@ use tower::service_fn;
 
 use super::answer;
 use super::caps::Caps;
-use super::door::Door;
-use super::linger::Lingering;
+use super::graceful_close::Lingering;
+use super::middleware::Admission;
 use super::seats::{Place, Seats};
 
 /// Connections beyond the limit that hear of it. Those beyond these are closed at once.
@@ -41,7 +41,7 @@ pub(super) async fn until_stopped(
     listener: TcpListener,
     app: Router,
     caps: &Caps,
-    door: Arc<Door>,
+    door: Arc<Admission>,
     (asked, stop): (impl Future<Output = ()>, CancellationToken),
 ) {
     let graceful = GracefulShutdown::new();
@@ -84,7 +84,7 @@ pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
 }
 
 /// Ends idle sessions as they come due, for ever.
-async fn sweep(door: &Door) {
+async fn sweep(door: &Admission) {
     loop {
         let pause = door.sessions.end_idle().await;
         tokio::time::sleep(pause).await;
@@ -96,7 +96,7 @@ async fn accept(
     listener: TcpListener,
     app: Router,
     caps: &Caps,
-    (seats, door): (&Arc<Seats>, &Door),
+    (seats, door): (&Arc<Seats>, &Admission),
     graceful: &GracefulShutdown,
 ) {
     let told = Arc::new(Semaphore::new(TOLD));

@@ -9,14 +9,14 @@ use serde_json::json;
 use tollgate_sdk::ToolError;
 
 use super::answer;
-use super::door::Door;
+use super::middleware::Admission;
 use crate::auth::Refused;
 
 /// Where the metadata is; also with the path of what it is about behind it.
 pub(super) const ADDRESS: &str = "/.well-known/oauth-protected-resource";
 
 /// Shows the metadata. There is none without an issuer.
-pub(super) async fn show(State(door): State<Arc<Door>>) -> Response {
+pub(super) async fn show(State(door): State<Arc<Admission>>) -> Response {
     let Some(issuer) = door.keeper.issuer() else {
         return StatusCode::NOT_FOUND.into_response();
     };
@@ -35,7 +35,7 @@ pub(super) async fn show(State(door): State<Arc<Door>>) -> Response {
 }
 
 /// The answer to who does not get in: 401 with what would help, or 403 with the scopes that would.
-pub(super) fn challenge(door: &Door, refused: &Refused) -> Response {
+pub(super) fn challenge(door: &Admission, refused: &Refused) -> Response {
     let (status, code, error) = match refused {
         Refused::NoToken => (StatusCode::UNAUTHORIZED, "TOKEN_REQUIRED", None),
         Refused::Invalid(_) => (StatusCode::UNAUTHORIZED, "TOKEN_INVALID", Some("invalid_token")),
@@ -66,7 +66,7 @@ pub(super) fn challenge(door: &Door, refused: &Refused) -> Response {
 }
 
 /// The value of `WWW-Authenticate`.
-fn authenticate(door: &Door, error: Option<&str>) -> String {
+fn authenticate(door: &Admission, error: Option<&str>) -> String {
     let mut parts = Vec::new();
     match door.keeper.issuer() {
         Some(issuer) => {

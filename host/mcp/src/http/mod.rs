@@ -3,14 +3,14 @@
 mod answer;
 mod bodies;
 mod caps;
-mod door;
 pub(super) mod faults;
+mod graceful_close;
 mod head;
 mod hosts;
 mod limits;
-mod linger;
 mod listen;
 mod metadata;
+mod middleware;
 mod pace;
 mod page;
 mod pulse;
@@ -24,7 +24,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use axum::middleware;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -35,14 +35,14 @@ use tokio_util::sync::CancellationToken;
 use tollgate_gate::Gate;
 
 use super::handler::Handler;
-use crate::auth::{Auth, Doorkeeper, Issuer, KeyError, Keyring};
+use crate::auth::{Auth, Authenticator, Issuer, KeyError, Keyring};
 
 pub use caps::Caps;
-pub(super) use door::Sender;
+pub(super) use middleware::Sender;
 pub(super) use seats::peer;
 
-use door::Door;
 use hosts::Hosts;
+use middleware::Admission;
 use pulse::Pulse;
 
 /// What the text under `/metrics` is.
@@ -138,7 +138,7 @@ pub async fn serve(
     Ok(())
 }
 
-fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Result<Door, HttpError> {
+fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Result<Admission, HttpError> {
     let resource = serving
         .auth
         .resource
@@ -159,8 +159,8 @@ fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Res
     // Browsers send an origin, other clients do not: pages from elsewhere are refused.
     let own = ["localhost", "127.0.0.1", "[::1]"];
     origins.extend(own.map(|host| format!("http://{host}:{}", bound.port())));
-    Ok(Door::new(
-        Doorkeeper::new(serving.tokens, issuer),
+    Ok(Admission::new(
+        Authenticator::new(serving.tokens, issuer),
         resource,
         hosts,
         origins,
@@ -171,7 +171,7 @@ fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Res
 
 fn router(
     handler: impl Fn() -> Handler + Send + Sync + 'static,
-    door: Arc<Door>,
+    door: Arc<Admission>,
     (longest_head, longest_body): (usize, usize),
     stop: &CancellationToken,
 ) -> Router {
@@ -187,7 +187,7 @@ fn router(
     let mcp = Router::new()
         .route_service(PATH, service)
         // On its own path alone: whoever asks for another one is told that there is nothing.
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&door), door::pass));
+        .route_layer(from_fn_with_state(Arc::clone(&door), middleware::pass));
     Router::new()
         .route("/", get(async || page::show()))
         .route("/healthz", get(async || "ok\n"))
@@ -202,13 +202,13 @@ fn router(
         .merge(mcp)
         .fallback(async || answer::nothing_there(PATH))
         // Around everything, what is not there included: no page learns anything by a name that leads here.
-        .layer(middleware::from_fn_with_state(known, hosts::check))
-        .layer(middleware::from_fn_with_state(longest_head, head::check))
-        .layer(middleware::from_fn_with_state(door, door::count))
+        .layer(from_fn_with_state(known, hosts::check))
+        .layer(from_fn_with_state(longest_head, head::check))
+        .layer(from_fn_with_state(door, middleware::count))
 }
 
 /// What is counted, for whom may make calls.
-async fn metrics(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
+async fn metrics(State(door): State<Arc<Admission>>, headers: HeaderMap) -> Response {
     match door.metrics(&headers).await {
         Ok(text) => ([(CONTENT_TYPE, PROMETHEUS)], text).into_response(),
         Err(refusal) => refusal,
@@ -216,7 +216,7 @@ async fn metrics(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response 
 }
 
 /// Whether calls can be made: the host is not stopping, its writer works, and tokens can be checked.
-async fn readiness(door: Arc<Door>, pulse: &Pulse) -> Response {
+async fn readiness(door: Arc<Admission>, pulse: &Pulse) -> Response {
     let ready = if door.is_stopping() {
         Err("stopping")
     } else {

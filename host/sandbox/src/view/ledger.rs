@@ -10,7 +10,7 @@ use tollgate_store::storage::{
 use wasmtime::component::{HasData, Linker};
 
 use crate::CallState;
-use crate::additions::{Additions, BadEvent};
+use crate::annotations::{Annotations, BadEvent};
 use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::ledger::{self, Event, Filter, Operation, Slot as WireSlot};
 use crate::permit::{BadPermit, Slot};
@@ -41,7 +41,7 @@ pub enum LedgerError {
 struct View<'a> {
     facts: &'a Facts,
     session: &'a Session,
-    additions: &'a mut Additions,
+    additions: &'a mut Annotations,
     namespace: &'a Namespace,
     clock: &'a dyn Clock,
 }

@@ -1,12 +1,12 @@
 //! The capabilities that components import, one module each, as views on a call's state.
 
-pub mod ahead;
 mod artifacts;
 pub mod budget;
 mod clock_and_ids;
 mod git;
 pub mod ledger;
 mod log;
+pub mod prefetch;
 mod process;
 pub mod storage;
 mod workspace;

@@ -16,8 +16,8 @@ use crate::bindings::tollgate::host::process::{self, Command, Ending as WireEndi
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::progress::{Narrator, Progress};
 use crate::state::Transactions;
-use crate::view::ahead::Ahead;
 use crate::view::git;
+use crate::view::prefetch::Prefetcher;
 use crate::workspaces::Access;
 
 /// What a program leaves of its call's time, so that the reply can tell of it.
@@ -34,7 +34,7 @@ struct View<'a> {
     deadline: &'a Deadline,
     progress: &'a mut Progress,
     artifacts: &'a CallArtifacts,
-    ahead: &'a mut Ahead,
+    ahead: &'a mut Prefetcher,
 }
 
 impl View<'_> {

@@ -12,8 +12,8 @@ use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::workspace::{
     self, Description, Entry, Error, Kind, Listing as WireListing, TestCommand, Upcoming as WireUpcoming,
 };
-use crate::view::ahead::{Ahead, Upcoming};
-use crate::workspaces::{Access, HeldBack};
+use crate::view::prefetch::{Prefetcher, Upcoming};
+use crate::workspaces::{Access, DeferredWrite};
 
 /// Most bytes that one call may want written after its commit.
 const MAX_HELD_BACK: usize = 16 << 20;
@@ -23,8 +23,8 @@ const MAX_FILES: usize = 1_000;
 struct View<'a> {
     access: &'a Access,
     effect: Effect,
-    held_back: &'a mut Vec<HeldBack>,
-    ahead: &'a mut Ahead,
+    deferred_writes: &'a mut Vec<DeferredWrite>,
+    ahead: &'a mut Prefetcher,
     deadline: &'a Deadline,
 }
 
@@ -45,13 +45,17 @@ impl View<'_> {
             self.ahead.forget();
             return reach.workspace.tree.apply(&change);
         }
-        let held: usize = self.held_back.iter().map(|held| held.change.content.len()).sum();
-        if held + content.len() > MAX_HELD_BACK || self.held_back.len() == MAX_FILES {
+        let held: usize = self
+            .deferred_writes
+            .iter()
+            .map(|held| held.change.content.len())
+            .sum();
+        if held + content.len() > MAX_HELD_BACK || self.deferred_writes.len() == MAX_FILES {
             return Err(WorkspaceError::TooLarge(format!(
                 "one call writes at most {MAX_FILES} files and {MAX_HELD_BACK} bytes"
             )));
         }
-        self.held_back.push(HeldBack {
+        self.deferred_writes.push(DeferredWrite {
             workspace: reach.workspace.clone(),
             change,
         });
@@ -237,7 +241,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     workspace::add_to_linker::<_, HasView>(linker, |state| View {
         access: &state.access,
         effect: state.effect,
-        held_back: &mut state.held_back,
+        deferred_writes: &mut state.deferred_writes,
         ahead: &mut state.ahead,
         deadline: &state.deadline,
     })

@@ -141,7 +141,7 @@ pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, Back
     }
     // Made at its first use, which may be this one: it must be there when keys are copied.
     let key = LedgerKey::open(data)?;
-    let draft = tree::Draft::beside(&target)?;
+    let draft = tree::PendingOperation::beside(&target)?;
     // Nothing is collected that the rows of this moment name, until it is copied.
     let _kept = data
         .has("artifacts")
@@ -182,7 +182,7 @@ pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, Back
     })
 }
 
-fn copy_keys(from: &Dir, draft: &tree::Draft, list: &mut List) -> io::Result<()> {
+fn copy_keys(from: &Dir, draft: &tree::PendingOperation, list: &mut List) -> io::Result<()> {
     for entry in from.entries()? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if name.ends_with(".key") && name != CACHE_KEY {

@@ -84,7 +84,7 @@ pub fn restore(
         Unlisted::Head(err) => BackupError::Head(err),
         Unlisted::Unreadable(why) => BackupError::NotWhole(format!("{LIST}: {why}")),
     })?;
-    let draft = tree::Draft::beside(&target)?;
+    let draft = tree::PendingOperation::beside(&target)?;
     // What is checked is the copy: nobody can exchange the backup in between.
     fetch(&from, backup, &draft, &list)?;
     let (rows, head) = verify(&draft, &key)?;
@@ -106,7 +106,7 @@ pub fn restore(
 }
 
 /// Copies every file that is listed, and compares it with the list.
-fn fetch(from: &Dir, backup: &Path, draft: &tree::Draft, list: &List) -> Result<(), BackupError> {
+fn fetch(from: &Dir, backup: &Path, draft: &tree::PendingOperation, list: &List) -> Result<(), BackupError> {
     for needed in [DATABASE, HEAD] {
         if !list.files().contains_key(needed) {
             return Err(BackupError::NotWhole(format!("{LIST} does not name {needed}")));
@@ -128,7 +128,12 @@ fn fetch(from: &Dir, backup: &Path, draft: &tree::Draft, list: &List) -> Result<
     Ok(())
 }
 
-fn copy_into(from: &Dir, folder: &str, file: &str, draft: &tree::Draft) -> io::Result<super::Entry> {
+fn copy_into(
+    from: &Dir,
+    folder: &str,
+    file: &str,
+    draft: &tree::PendingOperation,
+) -> io::Result<super::Entry> {
     let from = from.open_dir_nofollow(folder)?;
     match draft.dir().create_dir_with(folder, &tree::private_folder()) {
         Err(err) if err.kind() != io::ErrorKind::AlreadyExists => return Err(err),
@@ -138,7 +143,7 @@ fn copy_into(from: &Dir, folder: &str, file: &str, draft: &tree::Draft) -> io::R
 }
 
 /// Follows the ledger of a copy up to the head that was signed with the backup's key. How many rows it has.
-fn verify(draft: &tree::Draft, key: &PublicKey) -> Result<(u64, ExportedHead), BackupError> {
+fn verify(draft: &tree::PendingOperation, key: &PublicKey) -> Result<(u64, ExportedHead), BackupError> {
     let broken = |what: String| BackupError::Broken(what);
     let text = draft
         .dir()

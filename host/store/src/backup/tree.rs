@@ -20,15 +20,15 @@ use crate::data_dir::DataDir;
 const CHUNK: usize = 1 << 18;
 
 /// A folder that is not whole yet, beside the place where it goes. Dropping it takes it away.
-pub(super) struct Draft {
+pub(super) struct PendingOperation {
     path: PathBuf,
     dir: Dir,
     is_placed: bool,
 }
 
-impl Draft {
+impl PendingOperation {
     /// A draft of what will be at a path, on the same disk.
-    pub(super) fn beside(target: &Path) -> Result<Draft, BackupError> {
+    pub(super) fn beside(target: &Path) -> Result<PendingOperation, BackupError> {
         let folder = target.parent().unwrap_or(Path::new("/"));
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let path = folder.join(format!(".{name}.unfinished-{}", std::process::id()));
@@ -36,7 +36,7 @@ impl Draft {
         let made = std::fs::create_dir_all(folder).and_then(|()| DirBuilder::new().mode(0o700).create(&path));
         made.map_err(BackupError::io(&path))?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(BackupError::io(&path))?;
-        Ok(Draft {
+        Ok(PendingOperation {
             path,
             dir,
             is_placed: false,
@@ -65,7 +65,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for PendingOperation {
     fn drop(&mut self) {
         if !self.is_placed {
             #[allow(clippy::disallowed_methods, reason = "it was made here")]
@@ -105,7 +105,7 @@ pub(super) fn share(data: &DataDir, name: &str) -> Result<File, BackupError> {
 
 /// Copies the files of a folder into one of the same name. Files that are not whole yet, locks, and files that go at
 /// this moment are left out.
-pub(super) fn copy(from: &Dir, draft: &Draft, name: &str, list: &mut List) -> io::Result<()> {
+pub(super) fn copy(from: &Dir, draft: &PendingOperation, name: &str, list: &mut List) -> io::Result<()> {
     draft.dir.create_dir_with(name, &private_folder())?;
     let to = draft.dir.open_dir_nofollow(name)?;
     for entry in from.entries()? {

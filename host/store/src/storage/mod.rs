@@ -41,10 +41,10 @@ mod statement;
 mod stats;
 #[cfg(test)]
 mod tampering;
-mod turn;
 mod value;
 mod verify;
 mod wide;
+mod write_lock;
 
 use std::path::{Path, PathBuf};
 

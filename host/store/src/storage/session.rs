@@ -18,7 +18,7 @@ use super::error::{StoreError, StoreFailure, StoreResult};
 use super::functions_sqlite::{self, IsLate};
 use super::ledger::Head;
 use super::memory::{self, Armed, Budget};
-use super::turn::Line;
+use super::write_lock::Line;
 
 /// How long a session waits for another process's write transaction: longer than any may take.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(12);

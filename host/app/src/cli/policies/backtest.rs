@@ -9,7 +9,7 @@ use globset::Glob;
 use serde_json::json;
 use tollgate::config::Config;
 use tollgate::host::{self, Site};
-use tollgate::trial::{self, Missing, Replay};
+use tollgate::policy_test::{self, Missing, Replay};
 
 use crate::cli::{self, Global, file, out};
 
@@ -54,7 +54,7 @@ impl Backtest {
         let site = Site::frozen(&data_dir, cli::authority(global, &config)?)?;
         let workspaces = cli::workspaces(global, &config, &data_dir)?;
         let time = Duration::from_secs(self.time);
-        let replay = trial::replay(
+        let replay = policy_test::replay(
             &site,
             &config,
             &workspaces,

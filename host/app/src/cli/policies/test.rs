@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
 use tollgate::host;
-use tollgate::trial::{self, Case, Ran};
+use tollgate::policy_test::{self, Case, Ran};
 
 use crate::cli::{self, Global, out};
 
@@ -34,7 +34,7 @@ impl Test {
         let config = Config::load(global.config.as_deref())?;
         let source = host::named_policy(&config, &self.policy)?;
         let site = cli::site(global, &config)?;
-        let ran = trial::run(&site, source, &cases, Duration::from_secs(self.time)).await?;
+        let ran = policy_test::run(&site, source, &cases, Duration::from_secs(self.time)).await?;
         let failed = ran.iter().filter(|ran| !ran.passed).count();
         if global.json {
             let passed = ran.len() - failed;
@@ -61,7 +61,7 @@ impl Test {
             #[allow(clippy::disallowed_methods, reason = "the user names the file")]
             let text = std::fs::read_to_string(file);
             let text = text.with_context(|| format!("{} cannot be read", file.display()))?;
-            match trial::read(&text) {
+            match policy_test::read(&text) {
                 Ok(read) => cases.extend(read),
                 Err(bad) => {
                     let problems = bad

@@ -20,8 +20,8 @@ use tollgate_store::storage::{
 };
 
 use super::super::Equipment;
-use super::super::members;
-use super::ask::Court;
+use super::super::batch;
+use super::evaluate::Evaluator;
 use super::{Judging, Review};
 
 /// What was judged before of a call that nobody makes: nothing.
@@ -81,10 +81,10 @@ impl Trial {
 
     /// Asks one policy about a call.
     pub fn before(&mut self, policy: &Policy, request: &wit::Request) -> StoreResult<Answer<wit::Verdict>> {
-        self.reading(|court| {
-            court.sitting = Some(sitting(request));
+        self.reading(|evaluator| {
+            evaluator.sitting = Some(sitting(request));
             let notes = request.notes.clone();
-            court.ask_about(
+            evaluator.ask_about(
                 policy,
                 &mut request.clone(),
                 &notes,
@@ -101,9 +101,9 @@ impl Trial {
         request: &wit::Request,
         outcome: &wit::Outcome,
     ) -> StoreResult<Answer<wit::Review>> {
-        let ask = |court: &mut Court<'_>| {
+        let ask = |evaluator: &mut Evaluator<'_>| {
             let notes = request.notes.clone();
-            court.ask_about(
+            evaluator.ask_about(
                 policy,
                 &mut request.clone(),
                 &notes,
@@ -129,12 +129,12 @@ impl Trial {
                 let mut judging = Judging {
                     catalog: Arc::clone(catalog),
                     tool: Arc::clone(tool),
-                    members: members::find(catalog, tool, &mut arguments).unwrap_or_default(),
+                    members: batch::find(catalog, tool, &mut arguments).unwrap_or_default(),
                     arguments,
                 };
-                let (requests, is_amended) = self.reading(|court| {
-                    court.sitting = Some(sitting(&request));
-                    court.hear_all(&mut judging, request, &mut hearing)
+                let (requests, is_amended) = self.reading(|evaluator| {
+                    evaluator.sitting = Some(sitting(&request));
+                    evaluator.hear_all(&mut judging, request, &mut hearing)
                 })?;
                 (requests, is_amended.then_some(judging.arguments))
             }
@@ -166,11 +166,11 @@ impl Trial {
             let object: Result<Map<String, Value>, _> = serde_json::from_str(json);
             object.map(|_| json.to_owned()).map_err(|err| err.to_string())
         };
-        let amended = self.reading(|court| {
-            court.sitting = Some(sitting(&request));
+        let amended = self.reading(|evaluator| {
+            evaluator.sitting = Some(sitting(&request));
             let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
                 super::amend(&mut request, amended);
-                court.ask_about(policy, &mut request, notes, None, |judge, store, request| {
+                evaluator.ask_about(policy, &mut request, notes, None, |judge, store, request| {
                     Ok(judge.call_before_call(store, request)?)
                 })
             };
@@ -191,7 +191,7 @@ impl Trial {
     ) -> StoreResult<(Decision, Duration)> {
         let (requests, notes) = (heard.requests.clone(), heard.notes.clone());
         let review = Review::new(Arc::clone(catalog), requests, notes, Instant::now());
-        let ask = |court: &mut Court<'_>| court.review(&review, outcome, effect);
+        let ask = |evaluator: &mut Evaluator<'_>| evaluator.review(&review, outcome, effect);
         let hearing = match effect {
             Effect::Write => self.writing(ask, |hearing| hearing.decision() == Decision::Pass)?,
             Effect::Read | Effect::Run => self.reading(ask)?,
@@ -205,7 +205,7 @@ impl Trial {
         heard.requests.iter().any(judges)
     }
 
-    fn reading<T>(&mut self, ask: impl FnOnce(&mut Court<'_>) -> T) -> StoreResult<T> {
+    fn reading<T>(&mut self, ask: impl FnOnce(&mut Evaluator<'_>) -> T) -> StoreResult<T> {
         let session = self.session.take().ok_or(StoreError::no_session())?;
         session.begin_read()?;
         session.freeze()?;
@@ -220,7 +220,7 @@ impl Trial {
 
     fn writing<T>(
         &mut self,
-        ask: impl FnOnce(&mut Court<'_>) -> T,
+        ask: impl FnOnce(&mut Evaluator<'_>) -> T,
         is_kept: impl FnOnce(&T) -> bool,
     ) -> StoreResult<T> {
         let session = self.session.take().ok_or(StoreError::no_session())?;
@@ -240,11 +240,11 @@ impl Trial {
     fn lend<T>(
         &self,
         session: Box<Session>,
-        ask: impl FnOnce(&mut Court<'_>) -> T,
+        ask: impl FnOnce(&mut Evaluator<'_>) -> T,
     ) -> StoreResult<(T, Box<Session>)> {
-        let mut court = Court::new(&self.equipment, None, Cancel::default(), session);
-        let said = ask(&mut court);
-        let session = court.session.take().ok_or(StoreError::no_session())?;
+        let mut evaluator = Evaluator::new(&self.equipment, None, Cancel::default(), session);
+        let said = ask(&mut evaluator);
+        let session = evaluator.session.take().ok_or(StoreError::no_session())?;
         Ok((said, session))
     }
 }

@@ -31,8 +31,8 @@ use super::pace::Pace;
 use super::seats::{Seat, Work};
 use super::sessions::{InUse, Place, Sessions, Use};
 use super::{answer, faults, metadata, page};
-use crate::auth::{Bearer, Doorkeeper, Refused};
-use crate::wire;
+use crate::auth::{Authenticator, Bearer, Refused};
+use crate::sanitize;
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
@@ -44,8 +44,8 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(31);
 
 /// What the door knows.
-pub(super) struct Door {
-    pub(super) keeper: Doorkeeper,
+pub(super) struct Admission {
+    pub(super) keeper: Authenticator,
     /// This server's address, as clients know it.
     pub(super) resource: String,
     pub(super) hosts: Vec<String>,
@@ -66,16 +66,16 @@ pub(super) struct Door {
     unanswered: TaskTracker,
 }
 
-impl Door {
+impl Admission {
     pub(super) fn new(
-        keeper: Doorkeeper,
+        keeper: Authenticator,
         resource: String,
         hosts: Vec<String>,
         origins: Vec<String>,
         caps: Caps,
         gate: Arc<Gate>,
-    ) -> Door {
-        Door {
+    ) -> Admission {
+        Admission {
             keeper,
             resource,
             hosts,
@@ -310,13 +310,13 @@ impl Door {
 }
 
 /// Lets a request in, or answers why not.
-pub(super) async fn pass(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+pub(super) async fn pass(State(door): State<Arc<Admission>>, request: Request, next: Next) -> Response {
     let_in(&door, request, next)
         .await
         .unwrap_or_else(|refusal| refusal)
 }
 
-async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Response, Response> {
+async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<Response, Response> {
     if request.method() == Method::GET && page::is_wanted(request.headers()) {
         return Ok(page::show());
     }
@@ -371,7 +371,7 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
     let (body, room) = door.body(body, &share).await?;
     // Only a request that came whole keeps its connection's place.
     let busy = busy(Work::Call);
-    let body = wire::repair(&body).map_or(body, Bytes::from);
+    let body = sanitize::repair(&body).map_or(body, Bytes::from);
     let outline = Outline::of(&body).filter(|outline| !outline.has_odd_id());
     let outline = outline.ok_or_else(|| faults::unreadable(&body))?;
     let place = door.place(outline.begins_session(), &share).await?;
@@ -389,7 +389,7 @@ async fn let_in(door: &Arc<Door>, request: Request, next: Next) -> Result<Respon
 }
 
 /// Counts every answer that refuses, wherever it comes from.
-pub(super) async fn count(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+pub(super) async fn count(State(door): State<Arc<Admission>>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     door.count(response.status());
     response

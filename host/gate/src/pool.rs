@@ -7,16 +7,16 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use tollgate_components::packs::Pack;
-use tollgate_components::policies::{Spare, Used};
+use tollgate_components::policies::{PooledInstance, RetiredInstance};
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::CallState;
 use tollgate_sandbox::bindings::ToolPack;
+use tollgate_sandbox::guest::{CallStore, GuestResult, Stopped};
 use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::state::{Facts, Setup, Transactions};
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{self, Session};
-use tollgate_sandbox::guest::{CallStore, GuestResult, Stopped};
 
 use super::guest::Runtime;
 
@@ -31,7 +31,7 @@ impl Runtime {
 
     fn stock(&self, pack: &Pack) {
         let (used, missing) = pack.spares().work();
-        let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(Used::cleared).collect();
+        let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(RetiredInstance::cleared).collect();
         for _ in 0..missing {
             let Some(room) = self.equipment.sandbox.room() else {
                 return;
@@ -42,8 +42,8 @@ impl Runtime {
             let made = stand_in.map_err(Stopped::from);
             match made.and_then(|stand_in| self.make(pack, stand_in)) {
                 Ok((store, instance)) => {
-                    let used = Used::new(store, room);
-                    pack.spares().add(Spare { instance, used });
+                    let used = RetiredInstance::new(store, room);
+                    pack.spares().add(PooledInstance { instance, used });
                 }
                 Err(err) => {
                     tracing::debug!(pack = pack.manifest.name, %err, "no instance is made in advance");

@@ -86,7 +86,7 @@ impl Seen {
 
 /// The hints of one call. Its thread starts with the first of them and ends with the call.
 #[derive(Default)]
-pub struct Ahead(Option<Arc<Shared>>);
+pub struct Prefetcher(Option<Arc<Shared>>);
 
 #[derive(Default)]
 struct Shared {
@@ -129,7 +129,7 @@ enum State {
     Seen(Seen),
 }
 
-impl Ahead {
+impl Prefetcher {
     /// Keeps requests in mind that will come before those that are left.
     pub fn expect(&mut self, workspace: &Arc<Workspace>, next: impl DoubleEndedIterator<Item = Upcoming>) {
         let shared = match &self.0 {
@@ -228,7 +228,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for Prefetcher {
     fn drop(&mut self) {
         self.forget();
     }

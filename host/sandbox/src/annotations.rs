@@ -42,7 +42,7 @@ pub enum BadEvent {
 
 /// What one call added.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Additions {
+pub struct Annotations {
     events: Vec<Value>,
     changed: Vec<String>,
     failing_tests: Vec<String>,
@@ -53,7 +53,7 @@ pub struct Additions {
     bytes: usize,
 }
 
-impl Additions {
+impl Annotations {
     /// Adds an event, or says why not and adds nothing of it.
     pub fn add(&mut self, event: Event) -> Result<(), BadEvent> {
         check(&event)?;
@@ -263,17 +263,17 @@ mod tests {
                 ..event("t")
             },
         ];
-        let mut additions = Additions::default();
+        let mut additions = Annotations::default();
         for event in bad {
             let shown = format!("{event:?}");
             assert!(additions.add(event).is_err(), "{}", text::cut(&shown, 200));
         }
-        assert_eq!(additions, Additions::default());
+        assert_eq!(additions, Annotations::default());
     }
 
     #[test]
     fn the_last_fingerprint_counts_and_names_add_up() {
-        let mut additions = Additions::default();
+        let mut additions = Annotations::default();
         for (name, digit) in [("one", "1"), ("two", "2")] {
             let event = Event {
                 changed: vec![name.to_owned()],
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn many_small_events_meet_a_bound() {
-        let mut additions = Additions::default();
+        let mut additions = Annotations::default();
         let added = (0..1000)
             .take_while(|_| additions.add(event("t")).is_ok())
             .count();

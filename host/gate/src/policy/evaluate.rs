@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate_components::policies::{Answer, Cause, Fault, Policy, Spare, Used};
+use tollgate_components::policies::{Answer, Cause, Fault, Policy, PooledInstance, RetiredInstance};
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::Exceeded;
 use tollgate_sandbox::bindings::policy::Policy as Instance;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
 use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::sitting::Sitting;
 use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::{self, Session};
-use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
 
 use super::super::Equipment;
 
@@ -34,7 +34,7 @@ fn work(limit: Duration, bytes: usize) -> Duration {
 }
 
 /// Runs policies one after another on a session that it was lent.
-pub(super) struct Court<'a> {
+pub(super) struct Evaluator<'a> {
     equipment: &'a Equipment,
     /// This process among the others, if it is a host.
     host: Option<Arc<Host>>,
@@ -47,14 +47,14 @@ pub(super) struct Court<'a> {
     pub(super) pages: i64,
 }
 
-impl<'a> Court<'a> {
+impl<'a> Evaluator<'a> {
     pub(super) fn new(
         equipment: &'a Equipment,
         host: Option<Arc<Host>>,
         cancel: Cancel,
         session: Box<Session>,
-    ) -> Court<'a> {
-        Court {
+    ) -> Evaluator<'a> {
+        Evaluator {
             equipment,
             host,
             cancel,
@@ -145,13 +145,13 @@ impl<'a> Court<'a> {
     fn ask_spare<V>(
         &self,
         policy: &Policy,
-        spare: Spare<Instance>,
+        spare: PooledInstance<Instance>,
         facts: Facts,
         deadline: &Deadline,
         session: Box<Session>,
         say: impl FnOnce(&Instance, &mut CallStore) -> GuestResult<Result<V, String>>,
     ) -> (Box<Session>, Result<V, Fault>) {
-        let Spare { instance, mut used } = spare;
+        let PooledInstance { instance, mut used } = spare;
         let stand_in = CallState::lend(&mut used.store, facts, deadline.clone(), session);
         let running = self.equipment.sandbox.running();
         let said = say(&instance, &mut used.store);
@@ -176,7 +176,7 @@ fn size(request: &wit::Request, outcome: Option<&wit::Outcome>) -> usize {
 /// Clears away what was used of a policy, and makes what calls will use next.
 pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
     let (used, missing) = policy.spares().work();
-    let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(Used::cleared).collect();
+    let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(RetiredInstance::cleared).collect();
     for _ in 0..missing {
         let Some(room) = equipment.sandbox.room() else {
             return;
@@ -195,8 +195,8 @@ pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
         });
         match made {
             Ok((store, instance)) => {
-                let used = Used::new(store, room);
-                policy.spares().add(Spare { instance, used });
+                let used = RetiredInstance::new(store, room);
+                policy.spares().add(PooledInstance { instance, used });
             }
             Err(err) => {
                 tracing::debug!(policy = policy.manifest.name, %err, "no instance is made in advance");

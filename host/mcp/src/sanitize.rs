@@ -210,7 +210,7 @@ fn skip_string(bytes: &mut impl Iterator<Item = u8>) {
 }
 
 /// Reads lines and passes each on, [repaired](repair) where needed.
-pub struct Repaired<R> {
+pub struct Sanitized<R> {
     inner: R,
     chunk: Box<[u8]>,
     /// The start of a line whose end has not come.
@@ -227,10 +227,10 @@ pub struct Repaired<R> {
 /// Gets lines that are no messages.
 type Refusing = Box<dyn FnMut(&[u8]) + Send>;
 
-impl<R> Repaired<R> {
+impl<R> Sanitized<R> {
     /// Wraps a reader of lines. What is no message goes to `unreadable` and is not passed on.
-    pub fn new(inner: R, unreadable: impl FnMut(&[u8]) + Send + 'static) -> Repaired<R> {
-        Repaired {
+    pub fn new(inner: R, unreadable: impl FnMut(&[u8]) + Send + 'static) -> Sanitized<R> {
+        Sanitized {
             inner,
             chunk: vec![0; CHUNK].into_boxed_slice(),
             partial: Vec::new(),
@@ -274,7 +274,7 @@ impl<R> Repaired<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Repaired<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for Sanitized<R> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -380,7 +380,7 @@ mod tests {
         let (send, told) = std::sync::mpsc::channel();
         let unreadable = move |line: &[u8]| send.send(String::from_utf8_lossy(line).into_owned()).unwrap();
         let mut out = String::new();
-        let mut lines = Repaired::new(input.as_bytes(), unreadable);
+        let mut lines = Sanitized::new(input.as_bytes(), unreadable);
         lines.read_to_string(&mut out).await.unwrap();
         assert_eq!(out, format!("\n{good}\n"));
         drop(lines);
@@ -399,7 +399,7 @@ mod tests {
                 async move { tokio::io::AsyncWriteExt::write_all(&mut write, sent.as_bytes()).await },
             );
             let mut out = String::new();
-            Repaired::new(read, |_| {})
+            Sanitized::new(read, |_| {})
                 .read_to_string(&mut out)
                 .await
                 .unwrap();

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::http::faults;
 use super::opening::Opening;
-use super::wire::Repaired;
+use super::sanitize::Sanitized;
 
 /// Most messages of one write.
 const TOGETHER: usize = 64;
@@ -32,7 +32,7 @@ const KEPT: usize = 256 << 10;
 
 /// A session's two pipes.
 pub(super) struct Lines<R: AsyncRead + Unpin> {
-    incoming: AsyncRwTransport<RoleServer, Repaired<R>, Outgoing>,
+    incoming: AsyncRwTransport<RoleServer, Sanitized<R>, Outgoing>,
     outgoing: Option<Outgoing>,
     writer: Option<JoinHandle<io::Result<()>>>,
     /// Cancelled at the end of what the client sends.
@@ -50,7 +50,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         let (outgoing, lines) = unbounded_channel();
         let outgoing = Outgoing(outgoing);
         Lines {
-            incoming: AsyncRwTransport::new(Repaired::new(read, refusing(&outgoing)), outgoing.clone()),
+            incoming: AsyncRwTransport::new(Sanitized::new(read, refusing(&outgoing)), outgoing.clone()),
             outgoing: Some(outgoing),
             writer: Some(tokio::spawn(write_lines(lines, write))),
             ended: CancellationToken::new(),

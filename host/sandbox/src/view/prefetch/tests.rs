@@ -30,7 +30,7 @@ fn workspace(files: &[(&str, &str)]) -> (tempfile::TempDir, Arc<Workspace>) {
     (place, workspace)
 }
 
-fn take(ahead: &Ahead, app: &Arc<Workspace>, what: &Upcoming) -> Option<Seen> {
+fn take(ahead: &Prefetcher, app: &Arc<Workspace>, what: &Upcoming) -> Option<Seen> {
     let deadline = Deadline::after(Duration::from_secs(60), Cancel::default());
     ahead.take(app, what, &deadline)
 }
@@ -40,7 +40,7 @@ fn read(name: &str) -> Upcoming {
 }
 
 /// Waits until everything that is expected was looked at.
-fn settle(ahead: &Ahead) {
+fn settle(ahead: &Prefetcher) {
     let shared = ahead.0.as_ref().unwrap();
     while !shared.plan().rests {
         std::thread::yield_now();
@@ -61,7 +61,7 @@ fn text(seen: Option<Seen>) -> Option<String> {
 #[test]
 fn what_is_expected_is_there_in_its_order() {
     let (_place, app) = workspace(&[("a", "1"), ("b", "2"), ("c", "3")]);
-    let mut ahead = Ahead::default();
+    let mut ahead = Prefetcher::default();
     assert!(take(&ahead, &app, &read("a")).is_none(), "nothing was expected");
     ahead.expect(
         &app,
@@ -91,7 +91,7 @@ fn a_listing_under_way_is_waited_for() {
     let (_place, app) = workspace(&[("a", "1")]);
     // Without a thread of its own.
     let shared = Arc::new(Shared::default());
-    let ahead = Ahead(Some(Arc::clone(&shared)));
+    let ahead = Prefetcher(Some(Arc::clone(&shared)));
     let root = || Upcoming::List(".".to_owned(), 2);
     shared.plan().add(&app, root());
     let work = shared.plan().next().unwrap();
@@ -115,7 +115,7 @@ fn who_waits_looks_at_what_comes_next() {
     let (_place, app) = workspace(&[("a", "1")]);
     let fingerprint = app.tree.list_unless(".", None, 9).unwrap().unwrap().fingerprint;
     let shared = Arc::new(Shared::default());
-    let ahead = Ahead(Some(Arc::clone(&shared)));
+    let ahead = Prefetcher(Some(Arc::clone(&shared)));
     let root = |known, limit| Upcoming::ListUnless(".".to_owned(), known, limit);
     let next = [
         root(None, 1),
@@ -149,7 +149,7 @@ fn who_waits_looks_at_what_comes_next() {
 #[test]
 fn errors_are_seen_as_they_would_be() {
     let (_place, app) = workspace(&[]);
-    let mut ahead = Ahead::default();
+    let mut ahead = Prefetcher::default();
     ahead.expect(&app, [read("../x"), read("missing")].into_iter());
     settle(&ahead);
     for (what, wanted) in [("../x", "Denied"), ("missing", "NotFound")] {
@@ -163,7 +163,7 @@ fn errors_are_seen_as_they_would_be() {
 #[test]
 fn what_was_read_before_a_change_is_forgotten() {
     let (place, app) = workspace(&[("a", "old")]);
-    let mut ahead = Ahead::default();
+    let mut ahead = Prefetcher::default();
     ahead.expect(&app, [read("a")].into_iter());
     settle(&ahead);
     std::fs::write(place.path().join("app/a"), "new").unwrap();
@@ -179,7 +179,7 @@ fn only_so_much_is_held() {
     let megabyte = "x".repeat(1 << 20);
     let (_place, app) = workspace(&[("big", &megabyte)]);
     let big = || Upcoming::Read("big".to_owned(), 1 << 20);
-    let mut ahead = Ahead::default();
+    let mut ahead = Prefetcher::default();
     ahead.expect(
         &app,
         std::iter::repeat_with(big)
@@ -205,7 +205,7 @@ fn only_so_much_is_held() {
 fn nobody_waits_past_a_deadline() {
     let (_place, app) = workspace(&[("a", "1")]);
     let shared = Arc::new(Shared::default());
-    let ahead = Ahead(Some(Arc::clone(&shared)));
+    let ahead = Prefetcher(Some(Arc::clone(&shared)));
     let root = Upcoming::List(".".to_owned(), 2);
     shared.plan().add(&app, root.clone());
     // Somebody is in the middle of it and never done.

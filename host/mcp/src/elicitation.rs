@@ -18,9 +18,9 @@ use tollgate_core::identity::Identity;
 use tollgate_gate::{Answers, Asked, Consent, Gate, Outcome, Pending};
 use tollgate_sdk::{Action, Answer, Question};
 
-use super::errand::{self, ENVELOPE, Errand};
+use super::elicitation_form::{self, Abilities, PATIENCE, When, Who};
 use super::handler::Handler;
-use super::questions::{self, Abilities, PATIENCE, When, Who};
+use super::request::{self, ClientRequest, ENVELOPE};
 
 /// How often one request may ask.
 const MAX_ROUNDS: usize = 10;
@@ -135,7 +135,7 @@ impl<'a> Conversation<'a> {
     pub(super) async fn begin(
         context: &'a RequestContext<RoleServer>,
         handler: &'a Handler,
-        errand: &Errand<'_>,
+        errand: &ClientRequest<'_>,
         (responses, state): (Option<InputResponses>, Option<String>),
     ) -> Result<(Conversation<'a>, Answers), ErrorData> {
         let responses = responses.unwrap_or_default();
@@ -170,7 +170,7 @@ impl<'a> Conversation<'a> {
         let (can, cannot): (Vec<Question>, Vec<Question>) = questions
             .into_iter()
             .partition(|question| self.abilities.has(Who::of(question)));
-        let requests = questions::requests(&can);
+        let requests = elicitation_form::requests(&can);
         if requests.is_empty() {
             return self.without(&cannot, outcome).map(|()| Step::Over);
         }
@@ -191,7 +191,10 @@ impl<'a> Conversation<'a> {
             When::Meanwhile => {
                 let mut responses = InputResponses::new();
                 for (key, request) in requests {
-                    match self.wait_for(questions::send(&self.context.peer, request)).await {
+                    match self
+                        .wait_for(elicitation_form::send(&self.context.peer, request))
+                        .await
+                    {
                         Some(result) => drop(responses.insert(key, result)),
                         None => return Ok(Step::Over),
                     }
@@ -223,7 +226,7 @@ impl<'a> Conversation<'a> {
         let asked = std::mem::take(&mut self.kept.asked);
         let answers = asked.into_iter().filter_map(|(key, who)| {
             let response = responses.remove(&key)?;
-            questions::answer(who, &key, response)
+            elicitation_form::answer(who, &key, response)
         });
         let mut answers: Vec<Answer> = answers.collect();
         let consent = match self.kept.open.take() {
@@ -288,11 +291,11 @@ impl<'a> Conversation<'a> {
 
 /// What a state is good for: whose request, over which connection if it lasts, for what, with which arguments, in which
 /// envelope.
-fn subject(context: &RequestContext<RoleServer>, connection: &str, errand: &Errand<'_>) -> String {
-    let identity = errand::identity(context);
+fn subject(context: &RequestContext<RoleServer>, connection: &str, errand: &ClientRequest<'_>) -> String {
+    let identity = request::identity(context);
     let all = json!([
         identity.as_ref().map(Identity::as_str),
-        (!errand::is_stateless(context)).then_some(connection),
+        (!request::is_stateless(context)).then_some(connection),
         errand.kind.as_str(),
         errand.name,
         tollgate_sdk::canonical_json(&Value::Object(errand.arguments.clone())),

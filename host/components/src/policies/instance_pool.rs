@@ -13,22 +13,22 @@ use wasmtime::Store;
 const MAX_READY: usize = 2;
 
 /// An instance in a store that no call has used yet.
-pub struct Spare<I> {
+pub struct PooledInstance<I> {
     pub instance: I,
-    pub used: Used,
+    pub used: RetiredInstance,
 }
 
 /// A store, and the room that it takes.
-pub struct Used {
+pub struct RetiredInstance {
     pub store: Store<CallState>,
     /// Nothing went wrong in it.
     pub is_sound: bool,
     _room: Room,
 }
 
-impl Used {
-    pub fn new(store: Store<CallState>, room: Room) -> Used {
-        Used {
+impl RetiredInstance {
+    pub fn new(store: Store<CallState>, room: Room) -> RetiredInstance {
+        RetiredInstance {
             store,
             is_sound: true,
             _room: room,
@@ -36,7 +36,7 @@ impl Used {
     }
 }
 
-impl Used {
+impl RetiredInstance {
     /// Clears the store away, and returns what stood in for a session in it.
     pub fn cleared(self) -> Box<Session> {
         self.store.into_data().finish(self.is_sound)
@@ -44,21 +44,21 @@ impl Used {
 }
 
 /// The instances of one component.
-pub struct Spares<I>(Mutex<Stock<I>>);
+pub struct InstancePool<I>(Mutex<PoolState<I>>);
 
-struct Stock<I> {
-    ready: Vec<Spare<I>>,
+struct PoolState<I> {
+    ready: Vec<PooledInstance<I>>,
     /// Stores of calls that are over. Clearing one away takes time as well.
-    used: Vec<Used>,
+    used: Vec<RetiredInstance>,
     /// How many were asked for since the last look.
     wanted: usize,
     /// None could be made. What is wrong shows when a call needs one.
     is_given_up: bool,
 }
 
-impl<I> Default for Spares<I> {
-    fn default() -> Spares<I> {
-        Spares(Mutex::new(Stock {
+impl<I> Default for InstancePool<I> {
+    fn default() -> InstancePool<I> {
+        InstancePool(Mutex::new(PoolState {
             ready: Vec::new(),
             used: Vec::new(),
             wanted: 0,
@@ -67,28 +67,28 @@ impl<I> Default for Spares<I> {
     }
 }
 
-impl<I> Spares<I> {
+impl<I> InstancePool<I> {
     /// None, ever.
-    pub fn none() -> Spares<I> {
-        let none = Spares::default();
+    pub fn none() -> InstancePool<I> {
+        let none = InstancePool::default();
         none.give_up();
         none
     }
 
     /// One that is ready, if there is one.
-    pub fn take(&self) -> Option<Spare<I>> {
+    pub fn take(&self) -> Option<PooledInstance<I>> {
         let mut stock = self.stock();
         stock.wanted += 1;
         stock.ready.pop()
     }
 
     /// Keeps a store until somebody has time for it.
-    pub fn put_away(&self, used: Used) {
+    pub fn put_away(&self, used: RetiredInstance) {
         self.stock().used.push(used);
     }
 
     /// What is to be cleared away, and how many are to be made.
-    pub fn work(&self) -> (Vec<Used>, usize) {
+    pub fn work(&self) -> (Vec<RetiredInstance>, usize) {
         let mut stock = self.stock();
         let wanted = std::mem::take(&mut stock.wanted);
         let missing = match stock.is_given_up {
@@ -99,7 +99,7 @@ impl<I> Spares<I> {
     }
 
     /// Adds one.
-    pub fn add(&self, spare: Spare<I>) {
+    pub fn add(&self, spare: PooledInstance<I>) {
         let mut stock = self.stock();
         if stock.ready.len() < MAX_READY {
             stock.ready.push(spare);
@@ -116,7 +116,7 @@ impl<I> Spares<I> {
         self.stock().is_given_up = true;
     }
 
-    fn stock(&self) -> MutexGuard<'_, Stock<I>> {
+    fn stock(&self) -> MutexGuard<'_, PoolState<I>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn components_of_others_have_no_instances_made_in_advance() {
-        let spares = Spares::<()>::none();
+        let spares = InstancePool::<()>::none();
         assert!(spares.take().is_none());
         assert_eq!(spares.work().1, 0);
     }

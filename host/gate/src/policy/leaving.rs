@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use tollgate_core::hash;
-use tollgate_sandbox::workspaces::HeldBack;
+use tollgate_sandbox::workspaces::DeferredWrite;
 use tollgate_sdk::{AnsweredBy, Asking, Content, Media};
 use tollgate_store::artifacts::CallArtifacts;
 
@@ -24,7 +24,7 @@ pub(super) fn text(ended: &Ended, artifacts: &CallArtifacts) -> Option<String> {
         if reply.refusal.is_none() {
             pieces.reply(reply);
         }
-        reply.held_back.iter().for_each(|held| pieces.file(held));
+        reply.deferred_writes.iter().for_each(|held| pieces.file(held));
     }
     if let Some(asking) = ended.refusal().and_then(|refusal| refusal.asking.as_deref()) {
         pieces.asking(asking);
@@ -98,7 +98,7 @@ impl Pieces {
         }
     }
 
-    fn file(&mut self, held: &HeldBack) {
+    fn file(&mut self, held: &DeferredWrite) {
         let name = &held.workspace.info.name;
         self.add(format!("{name}: {}", held.change.path));
         self.add(readable(&held.change.content));

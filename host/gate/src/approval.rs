@@ -13,7 +13,7 @@ use tollgate_core::hash;
 use tollgate_core::identity::Identity;
 
 use super::Gate;
-use super::draft::Draft;
+use super::pending_operation::PendingOperation;
 
 /// A question to the client's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Gate {
 pub(super) fn check(
     consent: Option<&Consent>,
     question: &Question,
-    draft: &mut Draft,
+    draft: &mut PendingOperation,
 ) -> Result<(), Option<Pending>> {
     let operation = &draft.operation;
     let about = json!([

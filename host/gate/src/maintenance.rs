@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LINGER: Duration = Duration::from_millis(100);
 
 /// What is kept, and where.
-pub struct Keeping {
+pub struct Maintenance {
     /// The data directory.
     pub data: Arc<DataDir>,
     /// What the operator says about the ledger.
@@ -33,8 +33,8 @@ pub struct Keeping {
 }
 
 /// The thread that takes away what is over. Its changes go through the writer.
-pub(super) struct Keeper {
-    keeping: Arc<Keeping>,
+pub(super) struct MaintenanceThread {
+    keeping: Arc<Maintenance>,
     database: Database,
     clock: Arc<dyn Clock>,
     writer: Sender<Job>,
@@ -42,16 +42,16 @@ pub(super) struct Keeper {
     stop: Receiver<()>,
 }
 
-impl Keeper {
+impl MaintenanceThread {
     /// A keeper that works until the sender is dropped.
     pub(super) fn new(
-        keeping: Arc<Keeping>,
+        keeping: Arc<Maintenance>,
         database: Database,
         clock: Arc<dyn Clock>,
         writer: Sender<Job>,
-    ) -> (Sender<()>, Keeper) {
+    ) -> (Sender<()>, MaintenanceThread) {
         let (running, stop) = crossbeam_channel::bounded(0);
-        let keeper = Keeper {
+        let keeper = MaintenanceThread {
             keeping,
             database,
             clock,
@@ -184,7 +184,7 @@ pub(super) struct Mirrorer {
 
 impl Mirrorer {
     /// A mirrorer that wants to be told of commits, until the sender is dropped.
-    pub(super) fn open(database: &Database, keeping: &Keeping) -> anyhow::Result<(Sender<()>, Mirrorer)> {
+    pub(super) fn open(database: &Database, keeping: &Maintenance) -> anyhow::Result<(Sender<()>, Mirrorer)> {
         let (committed, heard) = crossbeam_channel::bounded(1);
         let mirrorer = Mirrorer {
             mirror: Mirror::open(&keeping.data)?,

@@ -1,7 +1,7 @@
 //! Asking the policies about a call: before it is admitted, on a snapshot, and about its result, before that is
 //! committed.
 
-mod ask;
+mod evaluate;
 mod leaving;
 mod review;
 mod trial;
@@ -20,12 +20,12 @@ use tollgate_sandbox::sitting::Sitting;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::storage::Session;
 
-use super::draft::Draft;
+use super::batch::{self, Member};
 use super::guest::{GuestCall, Runtime, cancelled};
-use super::members::{self, Member};
+use super::pending_operation::PendingOperation;
 use super::{admission, arguments};
 
-use ask::Court;
+use evaluate::Evaluator;
 
 pub(super) use review::Review;
 pub use trial::{Heard, Trial};
@@ -73,8 +73,8 @@ impl Judging {
     fn accept(&self, tool: &ToolEntry, is_member: bool, given: &str, json: &str) -> Result<String, String> {
         let amended: Map<String, Value> = serde_json::from_str(json).map_err(|err| err.to_string())?;
         let mut amended = if is_member {
-            let inherited = members::inheritance(&self.tool, &self.arguments);
-            Value::Object(members::completed(tool, amended, &inherited))
+            let inherited = batch::inheritance(&self.tool, &self.arguments);
+            Value::Object(batch::completed(tool, amended, &inherited))
         } else {
             arguments::normalised(tool, amended)
         };
@@ -89,7 +89,7 @@ impl Judging {
                 return Err(told(&err));
             }
         }
-        let members = members::find(&self.catalog, tool, &mut amended).map_err(|err| told(&err))?;
+        let members = batch::find(&self.catalog, tool, &mut amended).map_err(|err| told(&err))?;
         Ok(if members.is_empty() {
             text
         } else {
@@ -98,11 +98,11 @@ impl Judging {
     }
 
     /// Makes amended arguments those of the call. The whole is checked again: its parts may have grown.
-    fn adopt(&self, guest: &mut GuestCall, draft: &mut Draft) -> Result<(), ToolError> {
+    fn adopt(&self, guest: &mut GuestCall, draft: &mut PendingOperation) -> Result<(), ToolError> {
         guest.arguments = arguments::text(&self.arguments);
         draft.describe(&self.arguments);
         draft.charge = admission::charge(&self.tool, &self.members);
-        draft.operation.members = members::recorded(&self.tool, &self.arguments, &self.members);
+        draft.operation.members = batch::recorded(&self.tool, &self.arguments, &self.members);
         arguments::check(&self.tool, &self.arguments, &guest.arguments, &[])
     }
 }
@@ -123,7 +123,7 @@ impl Runtime {
         &self,
         judging: Judging,
         guest: &mut GuestCall,
-        draft: &mut Draft,
+        draft: &mut PendingOperation,
         session: Box<Session>,
     ) -> (Option<Box<Session>>, Decision) {
         if guest.cancel.is_cancelled() {
@@ -131,9 +131,9 @@ impl Runtime {
         }
         let cancel = guest.cancel.clone();
         let judged = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            let mut court = self.court(cancel, session);
-            let decision = court.hear(judging, guest, draft);
-            (court.session, decision)
+            let mut evaluator = self.evaluator(cancel, session);
+            let decision = evaluator.hear(judging, guest, draft);
+            (evaluator.session, decision)
         }));
         match judged {
             Ok((session, _)) if guest.cancel.is_cancelled() => (session, Decision::Deny(cancelled(guest))),
@@ -148,7 +148,7 @@ impl Runtime {
     pub(super) fn prepare_policies(&self, catalog: &Catalog) {
         let members = catalog.policies().members().iter();
         for policy in members.filter_map(|member| member.policy.as_ref().ok()) {
-            let prepare = AssertUnwindSafe(|| ask::prepare(&self.equipment, policy));
+            let prepare = AssertUnwindSafe(|| evaluate::prepare(&self.equipment, policy));
             if std::panic::catch_unwind(prepare).is_err() {
                 policy.spares().give_up();
             }
@@ -156,8 +156,8 @@ impl Runtime {
     }
 
     /// Who asks policies on a session.
-    fn court(&self, cancel: Cancel, session: Box<Session>) -> Court<'_> {
-        Court::new(&self.equipment, Some(Arc::clone(&self.host)), cancel, session)
+    fn evaluator(&self, cancel: Cancel, session: Box<Session>) -> Evaluator<'_> {
+        Evaluator::new(&self.equipment, Some(Arc::clone(&self.host)), cancel, session)
     }
 }
 
@@ -169,8 +169,13 @@ fn panicked(op_id: &str) -> ToolError {
     )
 }
 
-impl Court<'_> {
-    fn hear(&mut self, mut judging: Judging, guest: &mut GuestCall, draft: &mut Draft) -> Decision {
+impl Evaluator<'_> {
+    fn hear(
+        &mut self,
+        mut judging: Judging,
+        guest: &mut GuestCall,
+        draft: &mut PendingOperation,
+    ) -> Decision {
         let catalog = Arc::clone(&judging.catalog);
         let chain = catalog.policies();
         let mut hearing = Hearing::default();
@@ -207,7 +212,7 @@ impl Court<'_> {
         let mut is_amended = false;
         if let Some(text) = self.before(judging, &tool, None, &mut request, hearing) {
             judging.arguments = serde_json::from_str(&text).unwrap_or_default();
-            let members = members::find(&judging.catalog, &tool, &mut judging.arguments);
+            let members = batch::find(&judging.catalog, &tool, &mut judging.arguments);
             judging.members = members.unwrap_or_default();
             is_amended = true;
         }
@@ -238,7 +243,7 @@ impl Court<'_> {
             arguments
                 .get(&argument)?
                 .get(place)?
-                .get(members::ARGUMENTS)
+                .get(batch::ARGUMENTS)
                 .cloned()
         };
         let own = entry(&judging.arguments).unwrap_or_else(|| Value::Object(Map::new()));
@@ -260,7 +265,7 @@ impl Court<'_> {
             .get_mut(&argument)
             .and_then(|list| list.get_mut(place));
         if let Some(Value::Object(slot)) = slot {
-            slot.insert(members::ARGUMENTS.to_owned(), amended);
+            slot.insert(batch::ARGUMENTS.to_owned(), amended);
         }
         (Some(request), true)
     }
@@ -319,7 +324,7 @@ fn amend(request: &mut wit::Request, amended: Option<&str>) {
 }
 
 /// A call as policies see it, before one of them is named.
-fn request(guest: &GuestCall, draft: &Draft) -> wit::Request {
+fn request(guest: &GuestCall, draft: &PendingOperation) -> wit::Request {
     let operation = &draft.operation;
     wit::Request {
         op_id: operation.op_id.clone(),

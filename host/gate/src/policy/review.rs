@@ -12,7 +12,7 @@ use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{PAGE, Session};
 
 use super::super::guest::{Ended, GuestCall, Runtime};
-use super::ask::{Court, host_failed};
+use super::evaluate::{Evaluator, host_failed};
 use super::{leaving, panicked};
 
 /// What those who judge results want to know of their calls.
@@ -52,11 +52,11 @@ impl Runtime {
         let outcome = outcome(ended, &call.artifacts, review.started);
         let changes = session.take_changes();
         let reviewed = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            let mut court = self.court(call.cancel.clone(), session);
-            let hearing = court.review(review, &outcome, call.effect);
-            (court, hearing)
+            let mut evaluator = self.evaluator(call.cancel.clone(), session);
+            let hearing = evaluator.review(review, &outcome, call.effect);
+            (evaluator, hearing)
         }));
-        let Ok((court, hearing)) = reviewed else {
+        let Ok((evaluator, hearing)) = reviewed else {
             ended.result = Err(panicked(&call.context.op_id));
             ended.withhold();
             call.artifacts.forget();
@@ -69,8 +69,8 @@ impl Runtime {
             call.artifacts.forget();
         }
         ended.verdicts = hearing.verdicts;
-        ended.pages = court.pages;
-        let session = court.session?;
+        ended.pages = evaluator.pages;
+        let session = evaluator.session?;
         // What policies wrote is no part of what the call did.
         session.set_changes(changes);
         Some(session)
@@ -92,7 +92,7 @@ fn outcome(ended: &Ended, artifacts: &CallArtifacts, started: Instant) -> wit::O
     }
 }
 
-impl Court<'_> {
+impl Evaluator<'_> {
     pub(super) fn review(&mut self, review: &Review, outcome: &wit::Outcome, effect: Effect) -> Hearing {
         let mut hearing = Hearing::with_notes(review.notes.clone());
         let mut requests = review.requests.clone();
@@ -106,8 +106,8 @@ impl Court<'_> {
             let Some(request) = requests.get_mut(place) else {
                 return host_failed();
             };
-            let mut ask = |court: &mut Court<'_>| {
-                court.ask_about(policy, request, notes, Some(outcome), |judge, store, request| {
+            let mut ask = |evaluator: &mut Evaluator<'_>| {
+                evaluator.ask_about(policy, request, notes, Some(outcome), |judge, store, request| {
                     Ok(judge.call_after_call(store, request, outcome)?)
                 })
             };

@@ -20,7 +20,7 @@ use super::{Caller, Gate, Reply, Settled, admission};
 
 /// The row of a call whose end is not known yet.
 #[derive(Clone)]
-pub(super) struct Draft {
+pub(super) struct PendingOperation {
     pub(super) started: Instant,
     /// Whose call it is, for lanes that are shared.
     pub(super) share: Share,
@@ -61,12 +61,12 @@ impl Gate {
         arguments: &Value,
         caller: &Caller,
         envelope_id: Option<String>,
-    ) -> Draft {
+    ) -> PendingOperation {
         let identity = caller
             .identity
             .as_ref()
             .map(|identity| identity.as_str().to_owned());
-        let mut draft = Draft {
+        let mut draft = PendingOperation {
             started: Instant::now(),
             share: caller.share.clone(),
             // Queries of the host's own name an actor to look for, and claim nothing.
@@ -120,7 +120,7 @@ impl Gate {
     }
 }
 
-impl Draft {
+impl PendingOperation {
     /// Says which arguments the call has.
     pub(super) fn describe(&mut self, arguments: &Value) {
         // Of amended arguments the row has no other actor either.

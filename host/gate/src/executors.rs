@@ -18,14 +18,14 @@ use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
 
 use super::backlog::Backlog;
-use super::draft::Recording;
 use super::guest::{Ended, GuestCall, Runtime, cancelled};
-use super::judge::Review;
-use super::keeper::{Keeper, Keeping, Mirrorer};
+use super::maintenance::{Maintenance, MaintenanceThread, Mirrorer};
+use super::pending_operation::Recording;
+use super::policy::Review;
 use super::queue::Queue;
 use super::runners::Runners;
 use super::writer::{self, Job, Work};
-use super::{Draft, Mutation, Reply, Settled, admission, failure, projector};
+use super::{Mutation, PendingOperation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
 
 /// Fewest threads for `read` calls, and most.
@@ -44,7 +44,7 @@ const GIVEN_UP_INTERVAL: Duration = Duration::from_millis(50);
 
 struct ReadJob {
     guest: GuestCall,
-    draft: Draft,
+    draft: PendingOperation,
     reply: oneshot::Sender<Judged>,
 }
 
@@ -57,11 +57,11 @@ pub(super) enum Judged {
     /// It is over, and this is kept of it.
     Settled(Settled, Recording),
     /// The policies let it through, and it is to run outside any transaction.
-    Passed(Box<GuestCall>, Box<Draft>),
+    Passed(Box<GuestCall>, Box<PendingOperation>),
     /// They did not, or could not be asked. Nothing is recorded yet.
-    Denied(Box<Draft>, ToolError),
+    Denied(Box<PendingOperation>, ToolError),
     /// They let it through if the client's user agrees.
-    Asked(Box<GuestCall>, Box<Draft>, Question),
+    Asked(Box<GuestCall>, Box<PendingOperation>, Question),
 }
 
 /// Who waits for a call to be committed.
@@ -84,7 +84,7 @@ impl Waiting {
 }
 
 /// The threads that run calls. They end when this is dropped, after what was queued.
-pub(super) struct Lanes {
+pub(super) struct Executors {
     database: Database,
     data: Arc<DataDir>,
     /// Figures of the database, and when they were read.
@@ -98,12 +98,12 @@ pub(super) struct Lanes {
     running: Option<Sender<()>>,
 }
 
-impl Lanes {
+impl Executors {
     pub(super) fn open(
         database: &Database,
         runtime: Runtime,
-        keeping: Arc<Keeping>,
-    ) -> anyhow::Result<Lanes> {
+        keeping: Arc<Maintenance>,
+    ) -> anyhow::Result<Executors> {
         let mirrorer = keeping
             .settings
             .mirror
@@ -135,10 +135,11 @@ impl Lanes {
             threads.push(thread(&format!("reader-{number}"), move || reader.work()));
         }
         let clock = Arc::clone(&runtime.equipment.clock);
-        let (running, keeper) = Keeper::new(keeping, database.clone(), clock, Sender::clone(&writes));
+        let (running, keeper) =
+            MaintenanceThread::new(keeping, database.clone(), clock, Sender::clone(&writes));
         threads.push(thread("keeper", move || keeper.work()));
         threads.extend(mirrorer.map(|mirrorer| thread("mirrorer", move || mirrorer.work())));
-        Ok(Lanes {
+        Ok(Executors {
             database: database.clone(),
             data,
             totals: tokio::sync::Mutex::default(),
@@ -153,7 +154,7 @@ impl Lanes {
 
     /// Has a call judged on a snapshot, if somebody judges it. Runs it there if it reads, and its row
     /// follows later; one that writes goes on to the writer if it may.
-    pub(super) async fn read(&self, guest: GuestCall, draft: Draft) -> Judged {
+    pub(super) async fn read(&self, guest: GuestCall, draft: PendingOperation) -> Judged {
         let (reply, mut answer) = oneshot::channel();
         let share = draft.share.clone();
         self.reads.push(share, ReadJob { guest, draft, reply });
@@ -168,7 +169,7 @@ impl Lanes {
     }
 
     /// Runs a call as a transaction that commits with its row.
-    pub(super) async fn write(&self, guest: GuestCall, draft: Draft) -> Settled {
+    pub(super) async fn write(&self, guest: GuestCall, draft: PendingOperation) -> Settled {
         let (reply, answer) = oneshot::channel();
         self.send(Job::Call {
             guest: Box::new(guest),
@@ -180,7 +181,7 @@ impl Lanes {
 
     /// Runs a call outside any transaction. It is admitted before, and its row is on disk before the
     /// reply. A caller that goes away does not take the record with it.
-    pub(super) async fn run(&self, guest: GuestCall, draft: Draft) -> Settled {
+    pub(super) async fn run(&self, guest: GuestCall, draft: PendingOperation) -> Settled {
         let Some(writes) = self.writes.clone() else {
             return Settled::refused(stopping());
         };
@@ -202,7 +203,7 @@ impl Lanes {
     }
 
     /// Records a call that was refused before any guest ran.
-    pub(super) async fn refuse(&self, draft: Draft, refusal: ToolError) -> Settled {
+    pub(super) async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> Settled {
         let settled = Settled::refused(refusal);
         if let Some(writes) = &self.writes {
             // It was refused either way; the host's log says what the ledger lacks.
@@ -289,7 +290,7 @@ fn count(database: &Database, data: &DataDir) -> anyhow::Result<Totals> {
     })
 }
 
-impl Drop for Lanes {
+impl Drop for Executors {
     fn drop(&mut self) {
         self.running = None;
         self.reads.close();
@@ -308,7 +309,7 @@ fn readers() -> usize {
 }
 
 /// Records a call, and waits until its row is on disk. Fails if it cannot be put there.
-async fn record(writes: &Sender<Job>, draft: Draft, settled: &Settled) -> Result<(), ToolError> {
+async fn record(writes: &Sender<Job>, draft: PendingOperation, settled: &Settled) -> Result<(), ToolError> {
     let (done, recorded) = oneshot::channel();
     let _ = writes.send(Job::Record {
         share: draft.share.clone(),
@@ -339,7 +340,7 @@ struct Runner {
 }
 
 impl Runner {
-    async fn run(self, guest: GuestCall, draft: Draft) -> Settled {
+    async fn run(self, guest: GuestCall, draft: PendingOperation) -> Settled {
         let place = tokio::select! {
             place = self.running.enter(&draft.share) => place,
             () = given_up(&guest.cancel) => None,
@@ -383,7 +384,7 @@ async fn given_up(cancel: &Cancel) {
 }
 
 /// Runs a call on this thread with a session of its own.
-fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Draft) -> Settled {
+fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &PendingOperation) -> Settled {
     let session = match database.write_session() {
         Ok(session) => Box::new(session),
         Err(err) => return Settled::refused(failure::storage_failed(&err.into_cause())),
@@ -479,7 +480,7 @@ impl Reader {
     fn serve(
         &self,
         mut guest: GuestCall,
-        mut draft: Draft,
+        mut draft: PendingOperation,
         spare: Option<Box<Session>>,
     ) -> (Option<Box<Session>>, Judged) {
         let begun = spare
@@ -527,7 +528,7 @@ impl Reader {
     fn read(
         &self,
         guest: &GuestCall,
-        draft: &Draft,
+        draft: &PendingOperation,
         session: Box<Session>,
     ) -> (Option<Box<Session>>, Settled) {
         let failed = |err: &StoreError| (None, Settled::refused(failure::storage_failed(err)));
@@ -554,7 +555,7 @@ impl Reader {
     }
 
     /// Whether the call's envelope lets it read. Reading costs nothing.
-    fn admit(&self, draft: &Draft, session: &Session) -> StoreResult<Settled> {
+    fn admit(&self, draft: &PendingOperation, session: &Session) -> StoreResult<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);

@@ -14,16 +14,16 @@ use tollgate_gate::telemetry::Parent;
 use tollgate_gate::{Answers, Call, Caller, Outcome, Reply};
 use tollgate_sandbox::progress::{Line, Progress, Wanted, Word};
 
-use super::asking::{Conversation, Step};
+use super::elicitation::{Conversation, Step};
 use super::handler::Handler;
 use super::http::{self, Sender};
-use super::{logs, replies, wire};
+use super::{logs, replies, sanitize};
 
 /// Where a request's `_meta` names the envelope that its call belongs to.
 pub(super) const ENVELOPE: &str = "tollgate/envelope_id";
 
 /// Something to be done for a request.
-pub(super) struct Errand<'a> {
+pub(super) struct ClientRequest<'a> {
     pub(super) kind: Kind,
     pub(super) name: &'a str,
     pub(super) arguments: Map<String, Value>,
@@ -71,7 +71,7 @@ impl Handler {
     pub(super) async fn do_errand(
         &self,
         context: &RequestContext<RoleServer>,
-        mut errand: Errand<'_>,
+        mut errand: ClientRequest<'_>,
         answered: (Option<InputResponses>, Option<String>),
     ) -> Result<Turn, ErrorData> {
         let is_first = self.is_first(&context.id);
@@ -324,9 +324,9 @@ async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken
     }
 }
 
-/// What [`wire::repair`] found wrong with this call's message.
+/// What [`sanitize::repair`] found wrong with this call's message.
 fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
-    let Some(Value::Array(problems)) = context.meta.get(wire::MALFORMED) else {
+    let Some(Value::Array(problems)) = context.meta.get(sanitize::MALFORMED) else {
         return Vec::new();
     };
     problems
