@@ -48,7 +48,7 @@ impl Connections {
 pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
     match (&tool.body, tool.spec.effect) {
         (Body::Core(_), _) | (_, Effect::Read) => Charge::Nothing,
-        _ if runs_tests(tool) => Charge::TestRun,
+        _ if tool.runs_tests => Charge::TestRun,
         _ => {
             let writes = members
                 .iter()
@@ -56,17 +56,6 @@ pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
             Charge::Mutations(i64::try_from(writes.count()).unwrap_or(i64::MAX).max(1))
         }
     }
-}
-
-/// The built-in pack that runs tests and reads their reports, and its tools that do.
-const TESTING: (&str, &[&str]) = ("convergence", &["test_run", "test_report"]);
-
-/// Whether a tool is one of those that run tests and change nothing else. Only the built-in ones are known to: a
-/// tool of another pack that has their name may change whatever it likes, and counts as a mutation.
-fn runs_tests(tool: &ToolEntry) -> bool {
-    let (pack, tools) = TESTING;
-    let is_one = |of: &Pack| of.manifest.name == pack && of.is_builtin();
-    tools.contains(&tool.spec.name.as_str()) && matches!(&tool.body, Body::Guest(of) if is_one(of))
 }
 
 /// What a call of a tool is recorded as.

@@ -57,6 +57,7 @@ use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::Database;
 
+use crate::core_tools::EnvelopeChange;
 use crate::telemetry::{Method, Spans};
 
 use admission::Connections;
@@ -503,11 +504,12 @@ impl Gate {
         let (Body::Core(_), Ok(reply)) = (&tool.body, &settled.result) else {
             return;
         };
-        let (follow, path): (fn(&Connections, &str, &str), _) = match tool.spec.name.as_str() {
-            "envelope_open" => (Connections::opened, "/id"),
-            "envelope_close" => (Connections::closed, "/envelope/id"),
-            _ => return,
-        };
+        let (follow, path): (fn(&Connections, &str, &str), _) =
+            match core_tools::envelope_change(&tool.spec.name) {
+                Some(EnvelopeChange::Opened(path)) => (Connections::opened, path),
+                Some(EnvelopeChange::Closed(path)) => (Connections::closed, path),
+                None => return,
+            };
         let structured = Value::Object(reply.structured());
         if let Some(id) = structured.pointer(path).and_then(Value::as_str) {
             follow(&self.connections, connection, id);

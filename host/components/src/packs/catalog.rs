@@ -59,6 +59,9 @@ pub struct ToolEntry {
     pub correlated: bool,
     /// Arguments that its members have from it, if they do not name them themselves.
     pub inherited: Vec<String>,
+    /// It runs tests and changes nothing else, as its schema says and the host believes of built-in packs alone: whatever
+    /// a pack of somebody else does counts as a mutation.
+    pub runs_tests: bool,
 }
 
 impl Default for Selection {
@@ -477,6 +480,7 @@ impl Catalog {
             meter: Arc::default(),
             correlated: false,
             inherited: Vec::new(),
+            runs_tests: false,
         };
         self.prompts.insert(spec.name.clone(), Arc::new(entry));
     }
@@ -501,6 +505,7 @@ impl Catalog {
         for alias in &spec.aliases {
             self.aliases.insert(alias.clone(), spec.name.clone());
         }
+        let is_builtin = matches!(&body, Body::Guest(pack) if pack.is_builtin());
         let entry = ToolEntry {
             body,
             spec,
@@ -508,6 +513,7 @@ impl Catalog {
             meter: Arc::default(),
             correlated,
             inherited: declared.inherited,
+            runs_tests: declared.runs_tests && is_builtin,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
     }

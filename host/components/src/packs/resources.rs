@@ -2,7 +2,8 @@
 //!
 //! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
 //! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
-//! of a tool that runs members says that members have it, too. Lists show none of them.
+//! of a tool that runs members says that members have it, too. `x-charge` at the root says that the tool runs tests and
+//! changes nothing else. Lists show none of them.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,10 @@ const RESOURCES: &str = "x-resources";
 const VALUES: &str = "x-values";
 /// Where a property of a tool that runs members says that they inherit it.
 const INHERITED: &str = "x-inherited";
+/// Where a schema says that the tool runs tests and changes nothing else, so that it costs its envelope a test run.
+const CHARGE: &str = "x-charge";
+/// The only charge that a schema can declare.
+const TEST_RUN: &str = "test-run";
 /// What every address begins with; the pack's name and a path follow.
 const SCHEME: &str = "tollgate://";
 /// Longest address that is looked at, in bytes.
@@ -89,6 +94,8 @@ pub(super) struct Declared {
     pub(super) values: BTreeMap<String, Values>,
     /// Arguments that members have from the call around them.
     pub(super) inherited: Vec<String>,
+    /// The tool says that it runs tests and changes nothing else.
+    pub(super) runs_tests: bool,
 }
 
 /// One piece of a path between slashes.
@@ -120,6 +127,11 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     let mut declared = Declared::default();
     let mut problems = Vec::new();
     let addresses = spec.input_schema.remove(RESOURCES);
+    match spec.input_schema.remove(CHARGE) {
+        None => {}
+        Some(charge) if charge == TEST_RUN && spec.effect != Effect::Read => declared.runs_tests = true,
+        Some(_) => problems.push(format!("{CHARGE}: it is \"{TEST_RUN}\", in a tool that does not only read")),
+    }
     if let Some(Value::Object(properties)) = spec.input_schema.get_mut("properties") {
         for (name, property) in properties {
             match property.as_object_mut().map(values).unwrap_or(Ok(None)) {

@@ -12,7 +12,7 @@ use tollgate_store::storage::{Envelope, EnvelopeFilter};
 
 use super::envelope_view::EnvelopeView;
 use super::operations::{self, ReportView};
-use super::{CoreCx, Tool, storage};
+use super::{CoreCx, EnvelopeChange, Tool, storage};
 
 /// Open an envelope: a bounded piece of work. Pass its id as envelope_id with each call that belongs to it. Limits you do
 /// not name are the operator's.
@@ -34,6 +34,7 @@ impl Tool for Open {
     const TITLE: &'static str = "Open an envelope";
     const EFFECT: Effect = Effect::Write;
     const TIER: Tier = Tier::Core;
+    const ENVELOPE: Option<EnvelopeChange> = Some(EnvelopeChange::Opened("/id"));
     type Output = EnvelopeView;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {
@@ -113,6 +114,7 @@ impl Tool for Close {
     const TITLE: &'static str = "Close an envelope";
     const EFFECT: Effect = Effect::Write;
     const TIER: Tier = Tier::Core;
+    const ENVELOPE: Option<EnvelopeChange> = Some(EnvelopeChange::Closed("/envelope/id"));
     type Output = Closed;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<Closed, ToolError> {

@@ -103,11 +103,22 @@ trait Tool: DeserializeOwned + JsonSchema {
     const DISCOVERS: bool = false;
     /// Lists values for arguments of packs.
     const LISTS_VALUES: bool = false;
+    /// Changes the envelope of its connection.
+    const ENVELOPE: Option<EnvelopeChange> = None;
     type Output: Serialize + JsonSchema;
     fn run(self, cx: &CoreCx<'_>) -> Result<Self::Output, ToolError>;
     fn text(_output: &Self::Output) -> Option<String> {
         None
     }
+}
+
+/// Change of the envelope that a connection's calls belong to, with the pointer to its id in the reply.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum EnvelopeChange {
+    /// The connection's calls belong to it from now on.
+    Opened(&'static str),
+    /// They belong to it no more.
+    Closed(&'static str),
 }
 
 /// Reads the arguments, runs the tool, and returns the reply.
@@ -124,6 +135,8 @@ macro_rules! tools {
         }),+]);
 
         const CALLS: &[(&str, Call)] = &[$((<$tool>::NAME, call::<$tool>)),+];
+
+        const ENVELOPES: &[(&str, Option<EnvelopeChange>)] = &[$((<$tool>::NAME, <$tool>::ENVELOPE)),+];
     };
 }
 
@@ -139,6 +152,12 @@ tools!(
     discovery::Describe,
     discovery::Relay,
 );
+
+/// Change that a call of a tool makes to its connection's envelope.
+pub(crate) fn envelope_change(name: &str) -> Option<EnvelopeChange> {
+    let (_, change) = ENVELOPES.iter().find(|(known, _)| *known == name)?;
+    *change
+}
 
 /// Runs the tool of a name, which is one of [`TOOLS`].
 pub(crate) fn run(name: &str, cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {

@@ -13,6 +13,7 @@ use crate::{error, store};
 /// output if you have it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-charge" = "test-run"))]
 pub(crate) struct Report {
     /// The workspace it ran in.
     #[serde(default = "default_workspace")]

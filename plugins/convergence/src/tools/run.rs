@@ -20,6 +20,7 @@ const MAX_TAIL: usize = 16 << 10;
 /// shows when it comes back unchanged.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-charge" = "test-run"))]
 pub(crate) struct TestRun {
     /// The workspace.
     #[serde(default = "default_workspace")]
