@@ -5,19 +5,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::routing::get;
-use jsonwebtoken::jwk::Jwk;
-use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
-
-/// What an Ed25519 key in PKCS #8 starts with; 32 random bytes follow.
-const PKCS8: [u8; 16] = [
-    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
-];
 
 /// An issuer.
 pub(crate) struct Issuer {
     pub(crate) url: String,
-    keys: Arc<Mutex<Vec<(String, EncodingKey)>>>,
+    keys: Arc<Mutex<Vec<(String, Ed25519KeyPair)>>>,
 }
 
 impl Issuer {
@@ -69,25 +65,24 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-fn sign(claims: &Value, id: &str, key: &EncodingKey) -> String {
-    let mut header = Header::new(Algorithm::EdDSA);
-    header.kid = Some(id.to_owned());
-    jsonwebtoken::encode(&header, claims, key).unwrap()
+fn sign(claims: &Value, id: &str, key: &Ed25519KeyPair) -> String {
+    let part = |value: &Value| BASE64.encode(value.to_string());
+    let header = json!({"typ": "JWT", "alg": "EdDSA", "kid": id});
+    let signed = format!("{}.{}", part(&header), part(claims));
+    let signature = key.sign(signed.as_bytes());
+    format!("{signed}.{}", BASE64.encode(signature))
 }
 
-fn new_key() -> EncodingKey {
-    let mut der = PKCS8.to_vec();
+fn new_key() -> Ed25519KeyPair {
     let mut seed = [0_u8; 32];
     getrandom::fill(&mut seed).unwrap();
-    der.extend(seed);
-    EncodingKey::from_ed_der(&der)
+    Ed25519KeyPair::from_seed_unchecked(&seed).unwrap()
 }
 
-fn set(keys: &[(String, EncodingKey)]) -> Value {
+fn set(keys: &[(String, Ed25519KeyPair)]) -> Value {
     let keys = keys.iter().map(|(id, key)| {
-        let mut jwk = Jwk::from_encoding_key(key, Algorithm::EdDSA).unwrap();
-        jwk.common.key_id = Some(id.clone());
-        jwk
+        let public = BASE64.encode(key.public_key());
+        json!({"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "kid": id, "x": public})
     });
     json!({ "keys": keys.collect::<Vec<_>>() })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Body, ENVELOPE_ARGUMENT, Pack, ToolEntry};
+use tollgate_components::packs::{Body, ENVELOPE_ARGUMENT, ToolEntry};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Charge, Refusal, Standing};
 use tollgate_core::scopes::Calls;

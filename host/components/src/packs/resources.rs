@@ -130,7 +130,9 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     match spec.input_schema.remove(CHARGE) {
         None => {}
         Some(charge) if charge == TEST_RUN && spec.effect != Effect::Read => declared.runs_tests = true,
-        Some(_) => problems.push(format!("{CHARGE}: it is \"{TEST_RUN}\", in a tool that does not only read")),
+        Some(_) => problems.push(format!(
+            "{CHARGE}: it is \"{TEST_RUN}\", in a tool that does not only read"
+        )),
     }
     if let Some(Value::Object(properties)) = spec.input_schema.get_mut("properties") {
         for (name, property) in properties {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tollgate_core::clock::{Clock as _, SystemClock};
 
 use super::keys::{KeyError, KeySource, Keys};
+use super::signatures;
 use super::{Identity, Refused};
 
 /// Signatures that are taken: those that only the holder of a private key can make.
@@ -63,6 +64,7 @@ struct Part(Map<String, Value>);
 impl Issuer {
     /// An issuer. Its keys are fetched when they are first needed.
     pub fn new(settings: IssuerSettings) -> Result<Issuer, KeyError> {
+        signatures::install();
         Ok(Issuer {
             keys: Keys::new(&settings.issuer, settings.keys.clone())?,
             settings,

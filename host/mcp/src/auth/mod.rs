@@ -4,6 +4,7 @@ mod issuer;
 mod keyring;
 mod keys;
 mod settings;
+mod signatures;
 mod tokens;
 
 use std::sync::Arc;
