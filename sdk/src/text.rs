@@ -38,6 +38,9 @@ pub struct ParseTextError {
 
 /// Makes an identifier type: `id!(/// A task. TaskId, "tsk");`
 ///
+/// A third argument is the description of the type in schemas. A field of the type without a doc comment has this
+/// description: `id!(/// A task. TaskId, "tsk", "Task id from task_create, for example tsk_01K…");`
+///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
 /// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
@@ -54,6 +57,12 @@ pub struct ParseTextError {
 #[macro_export]
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident, $prefix:literal) => {
+        $crate::id!(@type $(#[$meta])* $name, $prefix, {"type": "string"});
+    };
+    ($(#[$meta:meta])* $name:ident, $prefix:literal, $description:literal) => {
+        $crate::id!(@type $(#[$meta])* $name, $prefix, {"type": "string", "description": $description});
+    };
+    (@type $(#[$meta:meta])* $name:ident, $prefix:literal, $schema:tt) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash,
             $crate::reexport::serde::Serialize, $crate::reexport::serde::Deserialize)]
@@ -100,7 +109,7 @@ macro_rules! id {
             fn json_schema(
                 _: &mut $crate::reexport::schemars::SchemaGenerator,
             ) -> $crate::reexport::schemars::Schema {
-                $crate::reexport::schemars::json_schema!({"type": "string"})
+                $crate::reexport::schemars::json_schema!($schema)
             }
         }
     };

@@ -1,12 +1,11 @@
 //! The pack `conductor`: plan a job in one thread, execute it step by step in another.
 //!
-//! Planning fills a job with a goal, invariants and a chain of steps; the ready gate lists every gap.
-//! Execution gives out one prompt at a time and accepts a step only with evidence, which gates compare
-//! with Git, files and commands. What was learned on the way is kept and brought up where it matters.
+//! Planning fills a job with a goal, invariants and a chain of steps; the ready gate lists every gap. Execution
+//! returns one prompt at a time and accepts a step only with evidence, which gates compare with Git, files and
+//! commands. Recorded mistakes appear in the prompts of related steps.
 //!
-//! What is legal or missing is decided by pure functions (`state`, `interview`, `ready`, `evidence`,
-//! `submission`, `gate::decide`, `checkpoint`, `prompt`); the tools gather facts for them and apply what
-//! they say.
+//! Pure functions decide what is legal or missing (`state`, `interview`, `ready`, `evidence`, `submission`,
+//! `gate::decide`, `checkpoint`, `prompt`). The tools gather facts for them and apply their decisions.
 
 mod access;
 mod arguments;
@@ -66,7 +65,7 @@ use crate::tools::submit::JobSubmitStepResult;
 use crate::tools::templates::{TemplateApply, TemplateList, TemplateSave};
 use crate::tools::tidy::{RepoFindStaleCandidates, RepoHygieneSuggest};
 
-/// The pack.
+/// Definition of the pack.
 pub const PACK: Pack = Pack {
     name: "conductor",
     version: env!("CARGO_PKG_VERSION"),

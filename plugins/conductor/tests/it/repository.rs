@@ -199,8 +199,8 @@ fn a_map_is_made_asked_and_exported() {
         ok files=8 languages=[{"language":"Python","files":5,"resolved":2,"external":2,"missing":1,"unknown":0}] entry_points=[{"kind":"binary","name":"shop","file":"shop/main.py","from":"pyproject.toml"}] missing_imports=["shop/cart.py:2: shop.gone: x"] stale_candidates=1 without_description=6
         ok {"files":[{"path":"shop/cart.py","description":"What a customer wants to buy","role":"source","language":"Python","owner":"shop","size":52,"imports":1,"imported_by":1,"distance":1},{"path":"shop/main.py","role":"source","language":"Python","owner":"shop","size":32,"imports":1,"imported_by":0,"distance":2}],"total":2,"unread":0}
         ok files.0.path="shop/cart.py" total=1
-        err NOT_IN_MAP: money.py is not in the map; of that name are shop/money.py
-          - NOT_IN_MAP: money.py is not in the map; of that name are shop/money.py
+        err NOT_IN_MAP: money.py is not in the map; files of that name: shop/money.py
+          - NOT_IN_MAP: money.py is not in the map; files of that name: shop/money.py
         err INVALID_ARGUMENTS: limit is 500, not within 1 to 200; and 1 more reason
           - INVALID_ARGUMENTS (limit): limit is 500, not within 1 to 200
           - INVALID_ARGUMENTS (depth): depth is 0, not within 1 to 100
@@ -303,9 +303,9 @@ fn descriptions_are_kept_whole_or_not_at_all() {
     expect![[r#"
         err INVALID_ARGUMENTS: descriptions and remove are both empty
           - INVALID_ARGUMENTS (descriptions): descriptions and remove are both empty
-        err DESCRIPTION_REFUSED: ../x is no file of the repository; and 3 more reasons
-          - DESCRIPTION_REFUSED (descriptions): ../x is no file of the repository
-          - DESCRIPTION_REFUSED (descriptions): shop/cort.py is no file of the repository
+        err DESCRIPTION_REFUSED: ../x is not a file of the repository; and 3 more reasons
+          - DESCRIPTION_REFUSED (descriptions): ../x is not a file of the repository
+          - DESCRIPTION_REFUSED (descriptions): shop/cort.py is not a file of the repository
           - DESCRIPTION_REFUSED (descriptions): the description of shop/main.py only repeats its name
           - DESCRIPTION_REFUSED (descriptions): the description of shop/money.py is a placeholder
         ok stored=2 described=2 new_without_description=["shop/__init__.py","shop/main.py","shop/old_cart.py"]
@@ -339,12 +339,12 @@ fn what_cannot_be_read_is_said() {
             err INVALID_ARGUMENTS: max_entries is 60000, not within 1 to 50000; and 1 more reason
               - INVALID_ARGUMENTS (max_entries): max_entries is 60000, not within 1 to 50000
               - INVALID_ARGUMENTS (max_depth): max_depth is 0, not within 1 to 64
-            err INVALID_ARGUMENTS: repo_root has to be the name of a workspace, or a path inside one without `..`
-              - INVALID_ARGUMENTS (repo_root): repo_root has to be the name of a workspace, or a path inside one without `..`
+            err INVALID_ARGUMENTS: repo_root must be the name of a workspace, or a path inside one without `..`
+              - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path inside one without `..`
             err REPOSITORY_UNAVAILABLE: the repository cannot be read: there is no workspace `nowhere` for this pack
               - REPOSITORY_UNAVAILABLE: the repository cannot be read: there is no workspace `nowhere` for this pack
-            err DESCRIPTION_REFUSED: a.py is no file of the repository
-              - DESCRIPTION_REFUSED (descriptions): a.py is no file of the repository
+            err DESCRIPTION_REFUSED: a.py is not a file of the repository
+              - DESCRIPTION_REFUSED (descriptions): a.py is not a file of the repository
             err MAP_MISSING: there is no map of the repository yet
               - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
             err MAP_MISSING: there is no map of the repository yet
@@ -383,8 +383,8 @@ fn a_root_can_be_given_with_the_first_snapshot() {
     expect![[r#"
         ok sequence=1 files=5 repo_root="main/shop"
         ok repo_root="main/shop"
-        err INVALID_ARGUMENTS: repo_root is main, but the job's is main/shop; conductor_answer changes it
-          - INVALID_ARGUMENTS (repo_root): repo_root is main, but the job's is main/shop; conductor_answer changes it
+        err INVALID_ARGUMENTS: repo_root is main, but the job's repo_root is main/shop; change it with conductor_answer
+          - INVALID_ARGUMENTS (repo_root): repo_root is main, but the job's repo_root is main/shop; change it with conductor_answer
         ok files=5 languages.0={"language":"Python","files":5,"resolved":0,"external":5,"missing":0,"unknown":0}
     "#]].assert_eq(&log);
 }
@@ -403,7 +403,7 @@ fn a_baseline_is_asked_for_where_the_policies_do() {
     );
     expect![[r#"
         err PLAN_INCOMPLETE: the plan has 1 gap
-          - BASELINE_MISSING (repo_root): the policies want a baseline of the repository and there is none -> repo_snapshot {"job_id":"JOB"}
+          - BASELINE_MISSING (repo_root): the policies require a snapshot of the repository and there is none -> repo_snapshot {"job_id":"JOB"}
     "#]].assert_eq(&log);
     let bench = shop();
     bench.run(READY);
