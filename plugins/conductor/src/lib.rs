@@ -69,7 +69,7 @@ use crate::tools::tidy::{RepoFindStaleCandidates, RepoHygieneSuggest};
 pub const PACK: Pack = Pack {
     name: "conductor",
     version: env!("CARGO_PKG_VERSION"),
-    summary: "Plan a job in one thread, execute it step by step and with evidence in another.",
+    summary: "Plan a job in one thread, execute it step by step with evidence in another.",
     instructions: "A job is planned in one thread and executed in another that knows only its id. To plan: \
         conductor_init, ask the user what the questions ask, conductor_answer, plan_propose_steps (or \
         template_apply), job_set_ready, which lists every gap with the call that closes it. To execute, given \

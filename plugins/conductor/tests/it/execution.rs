@@ -20,7 +20,7 @@ fn submit(bench: &Bench, changes: Value) -> Value {
     bench.reply("job_submit_step_result", arguments)
 }
 
-/// The stage, what is missing and the reasons.
+/// Stage, missing fields and reasons of a reply.
 fn told(reply: &Value) -> String {
     format!(
         "{} {} {} {}\n",

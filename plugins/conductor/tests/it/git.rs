@@ -17,7 +17,7 @@ fn submit(bench: &Bench, changes: Value) -> String {
     )
 }
 
-/// A job with one step under these gates, its prompt given out, and many tries left.
+/// A job with one step under these gates, its prompt returned, and many tries left.
 fn gated(gates: Value) -> Bench {
     let bench = Bench::with_repository().started(json!([step("one", gates), step("two", json!([]))]));
     bench.run(
@@ -456,11 +456,11 @@ fn without_a_grant_gates_fail_closed_and_the_ready_gate_says_so() {
     );
     log += &submit(&bench, json!({"commit_hash": "0123456"}));
     expect![[r#"
-        ok warnings=["step S1: gate changed_files_minimum will fail: there is no workspace `main` for this pack","step S1: gate file_not_exists will fail: there is no workspace `main` for this pack","step S1: gate command_exit_0 will fail: there is no workspace `main` for this pack","commits are required, but git_commit cannot create them here: commit outside, or set git = \"write\" for the workspace","the job has no snapshot of its repository; take one with repo_snapshot"]
-        err GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
-          - GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
-        err GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
-          - GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
-        false ["gate changed_files_minimum: Git is not available: Git cannot be used here: there is no workspace `main` for this pack","gate file_not_exists: x cannot be checked: there is no workspace `main` for this pack","gate command_exit_0: `pytest`: it cannot be run: there is no workspace `main` for this pack"] null {"pytest":"there is no workspace `main` for this pack"}
+        ok warnings=["step S1: gate changed_files_minimum will fail: workspace `main` does not exist or is not granted to this pack","step S1: gate file_not_exists will fail: workspace `main` does not exist or is not granted to this pack","step S1: gate command_exit_0 will fail: workspace `main` does not exist or is not granted to this pack","commits are required, but git_commit cannot create them here: commit outside, or set git = \"write\" for the workspace","the job has no snapshot of its repository; take one with repo_snapshot"]
+        err GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
+          - GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
+        err GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
+          - GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
+        false ["gate changed_files_minimum: Git is not available: Git cannot be used here: workspace `main` does not exist or is not granted to this pack","gate file_not_exists: x cannot be checked: workspace `main` does not exist or is not granted to this pack","gate command_exit_0: `pytest`: it cannot be run: workspace `main` does not exist or is not granted to this pack"] null {"pytest":"workspace `main` does not exist or is not granted to this pack"}
     "#]].assert_eq(&log);
 }

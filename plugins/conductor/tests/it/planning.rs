@@ -22,7 +22,7 @@ fn the_interview_leads_from_phase_to_phase() {
             ok stored=["out_of_scope","deliverables","repo_exists"] interview.phase=2 interview.required_open=["definition_of_done","invariants","steps"]
             ok interview.phase=5 interview.required_open=["steps"]
             ok interview.phase=4 interview.required_open=["repo_root","steps"]
-            ok interview.phase=5 interview.required_open=["steps"] warnings=["there is no workspace `main` for this pack; gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+            ok interview.phase=5 interview.required_open=["steps"] warnings=["workspace `main` does not exist or is not granted to this pack; gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
             err INVALID_ARGUMENTS: answers contains no answer
               - INVALID_ARGUMENTS (answers): answers contains no answer
             err INVALID_ARGUMENTS: answers.invariants[0] is still a placeholder; say what it stands for; and 3 more reasons
@@ -270,7 +270,7 @@ fn a_job_begins_with_what_can_be_used() {
               - INVALID_ARGUMENTS (tags[0]): tags[0] is blank
               - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path inside one without `..`
               - INVALID_ARGUMENTS (policies.max_retries_per_step): policies.max_retries_per_step is 101, not within 0 to 100
-            ok status="PLANNING" warnings=["there is no workspace `nowhere` for this pack; gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+            ok status="PLANNING" warnings=["workspace `nowhere` does not exist or is not granted to this pack; gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
         "#]],
     );
 }

@@ -1,4 +1,4 @@
-//! What a step's prompt says.
+//! Content of a step's prompt.
 
 use expect_test::expect_file;
 use serde_json::json;

@@ -11,7 +11,7 @@ use tollgate_sdk::native::{Session, Workspace};
 
 use crate::harness::{Bench, READY, check, result, step};
 
-/// A small project in the repository of a job, committed.
+/// A small committed project in the repository of a job.
 fn shop() -> Bench {
     let bench = Bench::with_repository();
     let files = [
@@ -93,7 +93,7 @@ fn what_git_tracks_counts_although_it_is_ignored() {
     assert!(!paths(&bench).contains(&"build/out.py".to_owned()));
 }
 
-/// Gives files that were just written a time long ago, another one for each `age`, so that it tells whether they
+/// Sets the times of new files to long ago, different for each `age`, so that the times show whether files
 /// change.
 fn settle(directory: &Path, age: u64) {
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
@@ -239,18 +239,18 @@ fn a_map_is_made_asked_and_exported() {
 
         ## Deprecated or stale
 
-        - `shop/old_cart.py` (100): nothing imports it; described as deprecated: Obsolete; see cart.py; named like something put aside (`old`)
+        - `shop/old_cart.py` (100): nothing imports it; described as deprecated: Obsolete; see cart.py; named like a disused file (`old`)
 
         err INVALID_ARGUMENTS: part is 2, not within 1 to 1
           - INVALID_ARGUMENTS (part): part is 2, not within 1 to 1
         err INVALID_ARGUMENTS: min_score is 20, not within 30 to 100
           - INVALID_ARGUMENTS (min_score): min_score is 20, not within 30 to 100
-        ok candidates=[{"path":"shop/old_cart.py","score":100,"reasons":["nothing imports it","described as deprecated: Obsolete; see cart.py","named like something put aside (`old`)"],"next_call":{"tool":"repo_map_query","arguments":{"job_id":"JOB","importers_of":"shop/old_cart.py"}}}] total=1 unread=0 warnings=null
-        ok suggestions=[{"action":"repair","paths":["shop/cart.py"],"reasons":["line 2 imports `shop.gone: x`, which is not there"],"next_call":{"tool":"repo_map_query","arguments":{"imports_of":"shop/cart.py","job_id":"JOB"}}},{"action":"delete","paths":["shop/old_cart.py"],"reasons":["nothing imports it","described as deprecated: Obsolete; see cart.py","named like something put aside (`old`)"],"next_call":{"tool":"repo_map_query","arguments":{"importers_of":"shop/old_cart.py","job_id":"JOB"}}}] total=4
+        ok candidates=[{"path":"shop/old_cart.py","score":100,"reasons":["nothing imports it","described as deprecated: Obsolete; see cart.py","named like a disused file (`old`)"],"next_call":{"tool":"repo_map_query","arguments":{"job_id":"JOB","importers_of":"shop/old_cart.py"}}}] total=1 unread=0 warnings=null
+        ok suggestions=[{"action":"repair","paths":["shop/cart.py"],"reasons":["line 2 imports `shop.gone: x`, which does not exist"],"next_call":{"tool":"repo_map_query","arguments":{"imports_of":"shop/cart.py","job_id":"JOB"}}},{"action":"delete","paths":["shop/old_cart.py"],"reasons":["nothing imports it","described as deprecated: Obsolete; see cart.py","named like a disused file (`old`)"],"next_call":{"tool":"repo_map_query","arguments":{"importers_of":"shop/old_cart.py","job_id":"JOB"}}}] total=4
         # Clean-up plan
 
-        - repair shop/cart.py: line 2 imports `shop.gone: x`, which is not there
-        - delete shop/old_cart.py: nothing imports it; described as deprecated: Obsolete; see cart.py; named like something put aside (`old`)
+        - repair shop/cart.py: line 2 imports `shop.gone: x`, which does not exist
+        - delete shop/old_cart.py: nothing imports it; described as deprecated: Obsolete; see cart.py; named like a disused file (`old`)
 
     "#]].assert_eq(&log);
 }
@@ -341,8 +341,8 @@ fn what_cannot_be_read_is_said() {
               - INVALID_ARGUMENTS (max_depth): max_depth is 0, not within 1 to 64
             err INVALID_ARGUMENTS: repo_root must be the name of a workspace, or a path inside one without `..`
               - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path inside one without `..`
-            err REPOSITORY_UNAVAILABLE: the repository cannot be read: there is no workspace `nowhere` for this pack
-              - REPOSITORY_UNAVAILABLE: the repository cannot be read: there is no workspace `nowhere` for this pack
+            err REPOSITORY_UNAVAILABLE: the repository cannot be read: workspace `nowhere` does not exist or is not granted to this pack
+              - REPOSITORY_UNAVAILABLE: the repository cannot be read: workspace `nowhere` does not exist or is not granted to this pack
             err DESCRIPTION_REFUSED: a.py is not a file of the repository
               - DESCRIPTION_REFUSED (descriptions): a.py is not a file of the repository
             err MAP_MISSING: there is no map of the repository yet

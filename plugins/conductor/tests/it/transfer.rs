@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::harness::{Bench, result, step};
 
-/// A job with something of everything, halfway.
+/// A half-finished job with records of every kind.
 fn halfway() -> Bench {
     let bench = Bench::new().started(json!([
         step("one", json!([])),
@@ -175,7 +175,7 @@ fn a_file_that_holds_no_bundle_is_refused() {
         {"bundle":{},"path":"main/part.json"}: INVALID_ARGUMENTS: path cannot be combined with `bundle`
         {"path":"main"}: INVALID_ARGUMENTS: path "main" is not a path in a workspace
         {"path":"main/../part.json"}: INVALID_ARGUMENTS: path "main/../part.json" is not a path in a workspace
-        {"path":"elsewhere/part.json"}: WORKSPACE_UNKNOWN: there is no workspace `elsewhere` for this pack
+        {"path":"elsewhere/part.json"}: WORKSPACE_UNKNOWN: workspace `elsewhere` does not exist or is not granted to this pack
         {"path":"main/none.json"}: FILE_NOT_FOUND: `none.json` does not exist
         {"path":"main/part.json"}: BUNDLE_INVALID: the bundle is invalid: EOF while parsing a string at line 1 column 42
         {"path":"main/more.json"}: BUNDLE_INVALID: the bundle's format is missing, not tollgate-conductor-job
