@@ -60,10 +60,10 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
         not allowed: `/bin/sh` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["/bin/sh"]` to [workspaces.main]
         not allowed: `./git` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["./git"]` to [workspaces.main]
         not started: there is no `no-such-program` on the host's PATH
-        no command can look like this: an argument has a NUL in it
-        a transaction is open, and nothing slow may hold it
-        not allowed: `git push` is not among the subcommands that packs may run: blame, cat-file, check-ignore, config, describe, diff, diff-files, diff-index, diff-tree, for-each-ref, hash-object, log, ls-files, ls-tree, merge-base, name-rev, rev-list, rev-parse, shortlog, show, show-ref, status, version, add, branch, commit, reset, restore, rm, switch, tag
-        not allowed: `git commit` writes, and git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that asks for it
+        invalid command: an argument has a NUL in it
+        a transaction is open; run programs outside of transactions
+        not allowed: `git push` is not one of the subcommands that packs may run: blame, cat-file, check-ignore, config, describe, diff, diff-files, diff-index, diff-tree, for-each-ref, hash-object, log, ls-files, ls-tree, merge-base, name-rev, rev-list, rev-parse, shortlog, show, show-ref, status, version, add, branch, commit, reset, restore, rm, switch, tag
+        not allowed: `git commit` writes, but git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that requests it
         Exited(3) 0 0 [] []
         Signalled(9) 0 0 [] []
         Exited(0) 10 0 [fed /main

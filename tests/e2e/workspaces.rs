@@ -51,17 +51,17 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
     let ahead = json!({"how": "list", "paths": [".", "../outside"], "ahead": true});
     seen += "\n";
     seen += &result(&session, "meddler_look", ahead).await;
-    let escaped = "access refused: `../outside` has `..` in it";
+    let escaped = "access refused: `../outside` contains `..`";
     assert_eq!(seen, format!("{log}\n{escaped}"), "a hint opens nothing");
     for ahead in [false, true] {
         let paths = json!([".", "../outside", "up", "missing", "a\nb"]);
         let twice = json!({"how": "unless", "paths": paths, "ahead": ahead});
         expect![[r#"
             "a\nb" File, "out" Symlink, "up" Symlink; the same
-            access refused: `../outside` has `..` in it
-            access refused: `up` leads out of the workspace
+            access refused: `../outside` contains `..`
+            access refused: `up` leaves the workspace
             `missing` does not exist
-            `a\nb` is, or goes through, what is no directory"#]]
+            `a\nb` is, or goes through, a path that is not a directory"#]]
         .assert_eq(&result(&session, "meddler_look", twice).await);
     }
     let paths = [
@@ -94,18 +94,18 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
     )
     .await;
     expect![[r#"
-        access refused: `../outside/secret` has `..` in it
+        access refused: `../outside/secret` contains `..`
         access refused: `/etc/passwd` is absolute; paths start at the workspace's root
-        access refused: `up/secret` leads out of the workspace
-        access refused: `x\0y` has a NUL in it
+        access refused: `up/secret` leaves the workspace
+        access refused: `x\0y` contains a NUL
         odd
         `missing` does not exist
         "a\nb" File, "out" Symlink, "up" Symlink
-        access refused: `out/x` goes through a link or what is no directory, and writing follows none; Exited(0) 1 0 [
+        access refused: `out/x` goes through a link or a path that is not a directory; writing follows no links; Exited(0) 1 0 [
         ] []
         access refused: `elsewhere` may not be written; to allow it, set `write = ["out/", ".git/", "elsewhere"]` in [workspaces.main]; Exited(0) 1 0 [
         ] []
-        access refused: `../outside/x` has `..` in it; Exited(0) 1 0 [
+        access refused: `../outside/x` contains `..`; Exited(0) 1 0 [
         ] []
         access refused: `/tmp/x` is absolute; paths start at the workspace's root; Exited(0) 1 0 [
         ] []
@@ -187,7 +187,7 @@ async fn a_file_that_cannot_be_written_makes_the_reply_stale() {
     let files = json!([{"path": "out/taken", "content": "x"}, {"path": "out/free", "content": "x"}]);
     let reply = session.call_raw("meddler_write", json!({"files": files})).await;
     let body = reply.structured_content.unwrap();
-    expect![[r#"{"results":["ok","ok"],"stale":true,"warnings":["workspace main: `out/taken` is there and no regular file"]}"#]].assert_eq(&serde_json::to_string(&body).unwrap());
+    expect![[r#"{"results":["ok","ok"],"stale":true,"warnings":["workspace main: `out/taken` exists and is not a regular file"]}"#]].assert_eq(&serde_json::to_string(&body).unwrap());
     let meta = Value::Object(reply.meta.unwrap().0);
     assert_eq!(meta["tollgate/stale"]["reasons"].as_array().unwrap().len(), 1);
     assert!(meddling.main().join("out/free").exists());
