@@ -8,8 +8,8 @@ use crate::forged::altered;
 use crate::harness::{Place, Session, guest, policy_component, until};
 
 /// What the built-in policy `cel` says of itself, and something as long.
-const SUMMARY: &str = "What an operator says in one CEL expression.";
-const OTHER_SUMMARY: &str = "What an impostor says in one CEL expression.";
+const SUMMARY: &str = "Denies calls, or asks the user, by one CEL expression.";
+const OTHER_SUMMARY: &str = "Denies calls, or asks the mole, by one CEL expression.";
 
 /// The villain, judging `task_get` and `task_create`, with settings.
 fn villain(more: &str) -> String {

@@ -1,4 +1,4 @@
-//! A policy that never says what it is.
+//! Policy whose `describe` never returns.
 
 use tollgate_sdk::guest::policy::bindings::exports::tollgate::host::judge::{
     Guest, Manifest, Note, Outcome, Problem, Request, Review, Verdict,

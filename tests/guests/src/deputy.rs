@@ -1,17 +1,17 @@
-//! Names a tool of somebody else's where a pack names its own: whoever lists or completes would call it.
+//! Declares a resource with the tool of another pack, which listing and completion must not call.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 
-/// Look at one.
+/// Show an item. Its resource lists items with a tool of another pack.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = [{"path": "ones/{id}", "name": "one", "title": "One", "description": "One.",
     "listed": true}]))]
 pub struct Look {
-    /// Which.
+    /// Id of an item, completed with a tool of another pack.
     #[schemars(extend("x-values" = {"tool": "envelope_open", "arguments": {"label": "for the deputy"},
         "items": "envelopes", "value": "id"}))]
     id: String,

@@ -1,15 +1,15 @@
-//! Asks for more random bytes than there is memory for.
+//! Requests more random bytes than memory permits.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 
-/// Ask for random bytes.
+/// Request random bytes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Draw {
-    /// How many.
+    /// Number of bytes to request.
     bytes: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Takes handles and never gives one back.
+//! Creates handles and never drops one.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 
-/// Take a million handles.
+/// Create a million handles.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Take {}

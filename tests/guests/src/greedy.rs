@@ -1,4 +1,4 @@
-//! Wants capabilities that nobody granted.
+//! Requests capabilities that are not granted.
 
 use guests::Done;
 use schemars::JsonSchema;

@@ -1,29 +1,29 @@
-//! Heaves more across the boundary than the host is willing to copy.
+//! Passes more data to the host than it copies.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Event, Level, Migration, Pack, Tool, ToolError, Value, tools};
 
-/// What is heaved.
+/// Kind of data.
 #[derive(Deserialize, JsonSchema, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
-    // A line of 16 MiB for the log.
+    // A log line of 16 MiB.
     Line,
-    // A value of 16 MiB for a statement.
+    // An SQL value of 16 MiB.
     Value,
-    // A list of 600,000 values for a statement.
+    // A list of 600,000 SQL values.
     Values,
     // A list of 600,000 names for the ledger.
     Names,
 }
 
-/// Heave something across the boundary.
+/// Pass too much data to the host.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Heave {
-    /// What.
+    /// Kind of the data: line, value, values or names.
     load: Load,
 }
 

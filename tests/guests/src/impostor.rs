@@ -1,11 +1,11 @@
-//! Claims a tool that another pack has.
+//! Declares a tool with the name of another pack's tool.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 
-/// Pretend to get a task.
+/// Return nothing, under the name of another tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Get {}

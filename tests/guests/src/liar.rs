@@ -1,4 +1,4 @@
-//! Its manifest is not what it does, and its texts are not what text is.
+//! Declares a manifest that does not match its behaviour, and returns invalid texts.
 
 use tollgate_sdk::guest::bindings::exports::tollgate::host::pack::{
     Context, Guest, Manifest, Migration, Reply, Tier, Tool, ToolError,
@@ -8,7 +8,7 @@ use tollgate_sdk::guest::bindings::tollgate::host::storage;
 
 struct Liar;
 
-/// Each tool says that it reads.
+/// Tools that are declared as read tools.
 const TOOLS: [&str; 6] = [
     "liar_write",
     "liar_list",
@@ -45,7 +45,7 @@ impl Guest for Liar {
             "liar_surrogate" => r#"{"result":"\ud800"}"#.to_owned(),
             "liar_bytes" => not_text(),
             "liar_refuse" => return Err(refusal()),
-            // No manifest says that this is there.
+            // A tool that the manifest does not declare.
             "liar_hidden" => r#"{"result":"ran"}"#.to_owned(),
             other => unreachable!("{other}"),
         };
@@ -83,8 +83,8 @@ fn write() -> String {
 
 #[allow(unsafe_code, reason = "only this makes a string that is no text")]
 fn not_text() -> String {
-    // SAFETY: nothing looks into the string before it leaves the component; that it is none is what
-    // the host has to see.
+    // SAFETY: nothing reads the string before it leaves the component; the host has to detect that it is not
+    // UTF-8.
     unsafe { String::from_utf8_unchecked(b"{\"result\":\"\xed\xa0\x80\"}".to_vec()) }
 }
 

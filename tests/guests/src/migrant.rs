@@ -1,11 +1,11 @@
-//! Has a migration that never ends.
+//! Declares a migration that never ends.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, tools};
 
-/// Answer at once.
+/// Return at once.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {}

@@ -1,4 +1,4 @@
-//! A policy that traps when it is asked what it is.
+//! Policy whose `describe` traps.
 
 use tollgate_sdk::guest::policy::bindings::exports::tollgate::host::judge::{
     Guest, Manifest, Note, Outcome, Problem, Request, Review, Verdict,

@@ -1,4 +1,4 @@
-//! Wants a program by its path.
+//! Requests a program by its path.
 
 use guests::Done;
 use schemars::JsonSchema;

@@ -1,17 +1,17 @@
-//! Runs any SQL it is given, to find out what the host lets through.
+//! Runs any SQL on request, to test what the host permits.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, Value, tools};
 
-/// Run a statement in a call that may write.
+/// Run statements in a write call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Execute {
-    /// The statements, run in order.
+    /// Statements to run, in this order.
     sql: Vec<String>,
-    /// Fail after the statements ran.
+    /// Fail after the statements. Default false.
     #[serde(default)]
     fail: bool,
 }
@@ -37,11 +37,11 @@ impl Tool for Execute {
     }
 }
 
-/// Run a query in a call that only reads.
+/// Run a query in a read call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// The query.
+    /// Query to run on the tables.
     sql: String,
 }
 
@@ -59,13 +59,13 @@ impl Tool for Query {
     }
 }
 
-/// Insert rows of a given size until told to stop.
+/// Insert rows of a given size.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fill {
-    /// How many rows.
+    /// Number of rows to insert.
     rows: u32,
-    /// How many bytes each has.
+    /// Number of bytes of each row.
     bytes: u32,
 }
 
@@ -87,7 +87,7 @@ impl Tool for Fill {
     }
 }
 
-/// Reach storage in a call that runs things, without and with a transaction.
+/// Use storage in a run call, without and with a transaction.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {}

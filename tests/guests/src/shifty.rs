@@ -1,4 +1,4 @@
-//! A policy that describes itself differently each time it is asked.
+//! Policy whose `describe` returns something else each time.
 
 use std::hash::{BuildHasher, RandomState};
 

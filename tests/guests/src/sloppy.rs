@@ -1,4 +1,4 @@
-//! Describes itself badly in several ways.
+//! Declares a manifest with several mistakes.
 
 use guests::Done;
 use schemars::JsonSchema;

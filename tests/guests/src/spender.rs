@@ -1,4 +1,4 @@
-//! Reserves, books, drops and fails, and writes whatever it is told into the ledger.
+//! Reserves, commits and drops budget units, and adds any event to the ledger.
 
 use guests::Done;
 use schemars::JsonSchema;
@@ -8,17 +8,17 @@ use tollgate_sdk::{
     tools,
 };
 
-/// Book units in a call that writes.
+/// Use units in a write call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// Which budget.
+    /// Name of the budget to use.
     budget: String,
-    /// How many units to reserve.
+    /// Number of units to reserve.
     reserve: u64,
-    /// How many to book; none are dropped.
+    /// Number of units to commit. Default: drop the reservation.
     commit: Option<u64>,
-    /// Fail at the end.
+    /// Fail at the end of the call. Default false.
     #[serde(default)]
     fail: bool,
 }
@@ -41,32 +41,32 @@ impl Tool for Write {
     }
 }
 
-/// How a call that runs things goes on once it has reserved.
+/// End of a run call after a reservation.
 #[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     Return,
     Trap,
     Hang,
-    // Book inside a transaction that is dropped.
+    // Commit inside a transaction that is dropped.
     RollBack,
-    // Book inside a transaction that is committed.
+    // Commit inside a transaction that is committed.
     Together,
     // Reserve inside a transaction.
     Nested,
 }
 
-/// Book units in a call that runs things.
+/// Use units in a run call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Which budget.
+    /// Name of the budget to use.
     budget: String,
-    /// How many units to reserve.
+    /// Number of units to reserve.
     reserve: u64,
-    /// How many to book; none are dropped.
+    /// Number of units to commit. Default: drop the reservation.
     commit: Option<u64>,
-    /// How it goes on.
+    /// End of the call after the reservation.
     ending: Ending,
 }
 
@@ -117,7 +117,7 @@ impl Tool for Run {
     }
 }
 
-/// Look at the envelope and try to reserve in a call that reads.
+/// Return the envelope and try to reserve in a read call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Read {}
@@ -134,23 +134,23 @@ impl Tool for Read {
     }
 }
 
-/// Add an event to the record of this call.
+/// Add an event to the record of a write call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Its type.
+    /// Type of the event, for example task.created.
     event_type: String,
-    /// What changed.
+    /// Names of the changed entities.
     #[serde(default)]
     changed: Vec<String>,
-    /// What failed.
+    /// Fingerprint of a failure. Default none.
     failure: Option<String>,
-    /// What it changed.
+    /// Fingerprint of a change. Default none.
     mutation: Option<String>,
-    /// How often it is added.
+    /// Number of times to add the event.
     #[serde(default)]
     times: u32,
-    /// Fail at the end.
+    /// Fail at the end of the call. Default false.
     #[serde(default)]
     fail: bool,
 }
@@ -183,7 +183,7 @@ impl Tool for Record {
     }
 }
 
-/// Add an event to the record of a call that reads.
+/// Add an event to the record of a read call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Notice(Record);
@@ -203,13 +203,13 @@ impl Tool for Notice {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// That failed in this way.
+    /// Only operations with this failure fingerprint.
     failure: Option<String>,
-    /// Of this tool.
+    /// Only operations of this tool.
     of_tool: Option<String>,
-    /// After this place.
+    /// Only operations after this number.
     after: Option<u64>,
-    /// At most this many.
+    /// Maximum number of operations.
     limit: u32,
 }
 

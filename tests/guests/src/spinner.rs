@@ -1,4 +1,4 @@
-//! Uses more than it may: time, memory, stack, output.
+//! Uses more time, memory, stack and output than its limits.
 
 use guests::Done;
 use schemars::JsonSchema;
@@ -27,27 +27,27 @@ macro_rules! misbehaviour {
 }
 
 misbehaviour!(
-    /// Answer at once.
+    /// Return at once.
     Answer, "spinner_answer", Read, |_| "here".to_owned()
 );
 misbehaviour!(
-    /// Loop for ever while reading.
+    /// Loop without end in a read call.
     Spin, "spinner_spin", Read, |_| spin()
 );
 misbehaviour!(
-    /// Loop for ever while holding the write transaction.
+    /// Loop without end in a write call, which holds the write transaction.
     SpinWriting, "spinner_spin_writing", Write, |_| spin()
 );
 misbehaviour!(
-    /// Loop for ever outside any transaction.
+    /// Loop without end in a run call, outside any transaction.
     SpinRunning, "spinner_spin_running", Run, |_| spin()
 );
 misbehaviour!(
-    /// Allocate until there is no more.
+    /// Allocate until memory is exhausted.
     Grow, "spinner_grow", Read, |_| grow()
 );
 misbehaviour!(
-    /// Recurse until the stack ends.
+    /// Recurse until the stack is exhausted.
     Recurse, "spinner_recurse", Read, |_| format!("{}", recurse(1))
 );
 misbehaviour!(
@@ -55,15 +55,15 @@ misbehaviour!(
     Panic, "spinner_panic", Write, |_| panic!("as asked")
 );
 misbehaviour!(
-    /// Print a great deal.
+    /// Print a large output.
     Flood, "spinner_flood", Read, |_| flood()
 );
 misbehaviour!(
-    /// Loop inside the database.
+    /// Loop without end inside the database.
     SpinInSql, "spinner_spin_in_sql", Read, |cx| spin_in_sql(cx)
 );
 misbehaviour!(
-    /// Reply with more than a reply may hold.
+    /// Return a reply that is too large.
     Babble, "spinner_babble", Read, |_| "x".repeat(3 << 20)
 );
 

@@ -1,17 +1,17 @@
-//! Wants more time and memory in SQL than a call has, and keeps the write lock.
+//! Uses more time and memory in SQL than its limits, and holds the write lock.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, Value, tools};
 
-/// Run a query with two long texts while reading.
+/// Run a query with two long texts in a read call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Read {
-    /// The query.
+    /// Query to run with two parameters.
     sql: String,
-    /// Length of `?1` (letters `z`) and `?2` (letters `a`, and a `z` at its end).
+    /// Length of `?1` (letters `z`) and `?2` (letters `a` and a final `z`).
     length: usize,
 }
 
@@ -26,13 +26,13 @@ impl Tool for Read {
     }
 }
 
-/// Run a query with two long texts while writing.
+/// Run a query with two long texts in a write call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// The query.
+    /// Query to run with two parameters.
     sql: String,
-    /// Length of `?1` and `?2`.
+    /// Length of the parameters `?1` and `?2`.
     length: usize,
 }
 
@@ -60,7 +60,7 @@ fn ask(cx: &Cx<'_>, sql: &str, length: usize) -> Result<Done, ToolError> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
-    /// `spin`, `query` for ever, or `end` it at once.
+    /// Way to end: `spin` or `query` without end, or `end` at once.
     how: String,
 }
 

@@ -1,4 +1,4 @@
-//! Traps before anything of it is called.
+//! Traps during instantiation.
 
 use guests::Done;
 use schemars::JsonSchema;

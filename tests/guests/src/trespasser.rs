@@ -1,4 +1,4 @@
-//! Its migration touches what is not its own.
+//! Declares a migration of a table that it does not own.
 
 use guests::Done;
 use schemars::JsonSchema;
