@@ -4,7 +4,7 @@ use tollgate_sdk::{id, text_enum};
 
 id!(
     /// A job: `JOB-` and a few base32 characters.
-    JobId, "JOB", "Job id from conductor_init, for example JOB-7F2A."
+    JobId, "JOB", "Job id from conductor_init. For example JOB-7F2A."
 );
 id!(
     /// A step of a job: `S1`, `S2`, …

@@ -10,7 +10,7 @@ use crate::error::Refusals;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Risk {
-    /// Event that can go wrong, in one sentence.
+    /// Event that can go wrong. In one sentence.
     pub risk: String,
     /// Mitigation: what prevents the risk or limits its effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]

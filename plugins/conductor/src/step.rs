@@ -18,7 +18,7 @@ pub(crate) const HIGH_RISK: &str = "high-risk";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSpec {
-    /// Short title of the step, for example "Write the exporter".
+    /// Short title of the step. For example Write the exporter.
     pub title: String,
     /// Work to do, for a reader who knows nothing but the prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]

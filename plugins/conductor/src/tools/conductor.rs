@@ -19,25 +19,23 @@ use crate::store::job::{self, Job};
 use crate::store::snapshot::SnapshotRecord;
 use crate::store::{short_id, step};
 
-/// Start a job in status PLANNING and return the first interview questions. Ask the user what you cannot know,
-/// then call conductor_answer. Takes a snapshot if repo_root can be read. The job id is all that another thread
-/// needs to continue.
+/// Start a job in PLANNING and return the first interview questions. Ask the user what you cannot know, then call
+/// conductor_answer. Takes a snapshot if repo_root is readable.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorInit {
-    /// Short title of the job, for example "CSV export".
+    /// Short title, for example CSV export.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// Goal of the job in one sentence: the result, not the work.
+    /// Goal of the job, in one sentence.
     #[schemars(length(min = 1, max = ENTRY))]
     goal: String,
-    /// Name of a registered workspace, or a path inside one, for example app/server. Implies that a repository
-    /// exists.
+    /// Registered workspace, or a path in one.
     #[schemars(length(min = 1, max = PATH))]
     repo_root: Option<String>,
-    /// Policies that differ from the defaults. job_update_policies can change them later.
+    /// Policies that differ from the defaults.
     policies: Option<PolicyChanges>,
-    /// Labels of the job, shown by job_list. Default none.
+    /// Labels shown by job_list.
     #[serde(default)]
     tags: Vec<String>,
 }
@@ -191,38 +189,38 @@ impl Tool for ConductorNextQuestions {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Answers {
-    /// Goal of the job in one sentence.
+    /// Goal in one sentence. The result, not the work.
     goal: Option<String>,
-    /// Name of a registered workspace, or a path inside one, for example app/server.
+    /// Registered workspace, or a path in one. For example app/server.
     repo_root: Option<String>,
     /// True if a repository already exists.
     repo_exists: Option<bool>,
-    /// Things that the job must not touch, one per entry.
+    /// Things not to touch. One per entry.
     out_of_scope: Option<Vec<String>>,
-    /// Operating system, runtime and language, for example Linux, Python 3.12.
+    /// Operating system, runtime, language. For example Linux, Python 3.12.
     target_environment: Option<String>,
-    /// Minimal or robust version, and the deadline if there is one.
+    /// Minimal or robust, and the deadline.
     timeline_priority: Option<String>,
-    /// Abilities and limits of the user, one per entry.
+    /// Abilities and limits of the user. One per entry.
     user_constraints: Option<Vec<String>>,
-    /// Exact outputs, one per entry: files, endpoints, documents.
+    /// Exact outputs: files, endpoints, docs. One per entry.
     deliverables: Option<Vec<String>>,
-    /// Conditions that must hold at the end, one per entry.
+    /// Conditions at the end. One per entry, each of them checkable.
     definition_of_done: Option<Vec<String>>,
-    /// Tests that are expected, one per entry.
+    /// Expected tests. One per entry.
     tests_expected: Option<Vec<String>>,
-    /// Rules that must never be violated, one per entry.
+    /// Rules never to violate. One per entry.
     invariants: Option<Vec<String>>,
-    /// Paths of files to read first, one per entry.
+    /// Paths to read first. One per entry.
     key_files: Option<Vec<String>>,
-    /// Places where the program starts, for example src/main.rs.
+    /// Files where the program starts. For example src/main.rs.
     entrypoints: Option<Vec<String>>,
-    /// Risks of the job, each with its mitigation.
+    /// Risks with mitigations. One per entry.
     risks: Option<Vec<Risk>>,
 }
 
-/// Answer one or more interview questions. Stores the answers in the job's plan and returns the questions that
-/// are still open. Moves a READY job back to PLANNING.
+/// Answer one or more interview questions. Stores the answers in the job's plan and returns the open questions.
+/// Moves a READY job back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorAnswer {

@@ -17,9 +17,8 @@ use crate::store::step::{self, Step};
 use crate::store::{batch, context, mistake};
 use crate::{evidence, mistakes, rules};
 
-/// Return the prompt of the current step: objective, invariants, criteria, required evidence, relevant
-/// mistakes. Repeated calls return the same prompt. On a READY job call job_start first. Then do the step and
-/// call job_submit_step_result.
+/// Return the prompt of the current step: objective, invariants, criteria, required evidence, mistakes. On a READY
+/// job call job_start first. Then call job_submit_step_result.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobNextStepPrompt {
@@ -194,7 +193,7 @@ impl Telling {
     }
 }
 
-/// Start the execution of a READY job. Fails if the job is not READY. Then call job_next_step_prompt.
+/// Start the execution of a READY job. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobStart {

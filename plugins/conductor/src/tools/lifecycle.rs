@@ -33,8 +33,8 @@ pub(crate) fn baseline(cx: &Cx<'_>, job: &Job) -> (Option<Baseline>, Vec<String>
     }
 }
 
-/// Check the whole plan and set the job to READY. Fails if the plan has gaps and lists all of them, each with
-/// the call that closes it. Warns about gates that will fail for lack of a grant. Then call job_start.
+/// Check the whole plan and set the job to READY. Fails with all gaps, each with the call that closes it. Warns
+/// about missing grants. Then call job_start.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobSetReady {

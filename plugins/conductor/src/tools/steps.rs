@@ -106,14 +106,13 @@ pub(crate) fn number(specs: Vec<StepSpec>, policies: &Policies, plan: &Plan) -> 
         .collect())
 }
 
-/// Set the chain of steps, in place of an earlier one. Each step should be atomic, verifiable, backed by
-/// evidence and repairable. Inserts checkpoints as the policies say. Fails for unknown gates. Moves a READY job
-/// back to PLANNING. Then call job_set_ready.
+/// Set or replace the chain of steps. Make each step atomic, verifiable, backed by evidence, repairable. Inserts
+/// checkpoints as the policies say. Fails for unknown gates. Moves a READY job back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanProposeSteps {
     job_id: JobId,
-    /// Steps in the order of execution.
+    /// Steps in order of execution.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<StepSpec>,
 }

@@ -24,21 +24,20 @@ use crate::store::{attempt, batch, mistake, short_id};
 use crate::submission::{self, Batch, Rejection, Submission, is_hash};
 
 /// Submit the result of the current step with its evidence. Validated in stages (evidence, devlog and commit,
-/// criteria, claim, gates); the first failing stage reports all of its errors. Gates check Git, files and
-/// command exit codes, not your claims. A rejection returns the fixes and a draft mistake_record call;
-/// acceptance leads to the next step.
+/// criteria, claim, gates); the first failing stage reports all errors. Gates check Git, files and exit codes,
+/// not claims. A rejection returns the fixes and a draft mistake_record call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobSubmitStepResult {
     job_id: JobId,
-    /// Id of the current step, from job_next_step_prompt, for example S1.
+    /// Id of the current step. For example S1.
     step_id: StepId,
     /// MET only if every criterion holds; otherwise PARTIAL or NOT_MET.
     model_claim: Claim,
-    /// Summary of the work done in this step.
+    /// Summary of the work done.
     #[schemars(length(min = 1, max = ENTRY))]
     summary: String,
-    /// Evidence by key, in the format that the prompt gives.
+    /// Evidence in the format of the prompt.
     #[serde(default)]
     evidence: Map<String, Value>,
     /// One line for the devlog. Required unless the policies say otherwise.
