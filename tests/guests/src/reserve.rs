@@ -24,7 +24,7 @@ pub struct Write {
 }
 
 impl Tool for Write {
-    const NAME: &'static str = "spender_write";
+    const NAME: &'static str = "reserve_write";
     const TITLE: &'static str = "Book in a write";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -33,7 +33,7 @@ impl Tool for Write {
         let reservation = cx.budget().reserve(&self.budget, self.reserve)?;
         finish(reservation, self.commit)?;
         cx.db
-            .execute("INSERT INTO spender_rows (body) VALUES (NULL)", &[])?;
+            .execute("INSERT INTO reserve_rows (body) VALUES (NULL)", &[])?;
         if self.fail {
             return Err(ToolError::new("ASKED_TO_FAIL", "asked to fail"));
         }
@@ -71,7 +71,7 @@ pub struct Run {
 }
 
 impl Tool for Run {
-    const NAME: &'static str = "spender_run";
+    const NAME: &'static str = "reserve_run";
     const TITLE: &'static str = "Book in a run";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
@@ -104,7 +104,7 @@ impl Tool for Run {
             }
             Ending::Together => {
                 cx.transaction(|db| {
-                    db.execute("INSERT INTO spender_rows (body) VALUES (NULL)", &[])?;
+                    db.execute("INSERT INTO reserve_rows (body) VALUES (NULL)", &[])?;
                     finish(reservation, self.commit).map_err(ToolError::from)
                 })?;
                 Ok(counters(cx))
@@ -123,7 +123,7 @@ impl Tool for Run {
 pub struct Read {}
 
 impl Tool for Read {
-    const NAME: &'static str = "spender_read";
+    const NAME: &'static str = "reserve_read";
     const TITLE: &'static str = "Look";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -173,7 +173,7 @@ impl Record {
 }
 
 impl Tool for Record {
-    const NAME: &'static str = "spender_record";
+    const NAME: &'static str = "reserve_record";
     const TITLE: &'static str = "Record";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -189,7 +189,7 @@ impl Tool for Record {
 pub struct Notice(Record);
 
 impl Tool for Notice {
-    const NAME: &'static str = "spender_notice";
+    const NAME: &'static str = "reserve_notice";
     const TITLE: &'static str = "Notice";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -214,7 +214,7 @@ pub struct Query {
 }
 
 impl Tool for Query {
-    const NAME: &'static str = "spender_query";
+    const NAME: &'static str = "reserve_query";
     const TITLE: &'static str = "Query";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -255,7 +255,7 @@ fn counters(cx: &Cx<'_>) -> Done {
 }
 
 const PACK: Pack = Pack {
-    name: "spender",
+    name: "reserve",
     version: "0.1.0",
     summary: "Spends budgets and writes into the ledger.",
     wants: &[
@@ -266,7 +266,7 @@ const PACK: Pack = Pack {
     tools: tools![Write, Run, Read, Record, Notice, Query],
     migrations: &[Migration {
         name: "0001_init",
-        sql: "CREATE TABLE spender_rows (id INTEGER PRIMARY KEY, body BLOB);",
+        sql: "CREATE TABLE reserve_rows (id INTEGER PRIMARY KEY, body BLOB);",
     }],
     ..Pack::EMPTY
 };

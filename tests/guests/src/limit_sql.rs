@@ -16,7 +16,7 @@ pub struct Read {
 }
 
 impl Tool for Read {
-    const NAME: &'static str = "sqlhog_read";
+    const NAME: &'static str = "limit_sql_read";
     const TITLE: &'static str = "Read";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -37,7 +37,7 @@ pub struct Write {
 }
 
 impl Tool for Write {
-    const NAME: &'static str = "sqlhog_write";
+    const NAME: &'static str = "limit_sql_write";
     const TITLE: &'static str = "Write";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -65,14 +65,14 @@ pub struct Hold {
 }
 
 impl Tool for Hold {
-    const NAME: &'static str = "sqlhog_hold";
+    const NAME: &'static str = "limit_sql_hold";
     const TITLE: &'static str = "Hold";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
 
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
         cx.transaction(|db| -> Result<Done, ToolError> {
-            db.execute("INSERT INTO sqlhog_rows (body) VALUES ('held')", &[])?;
+            db.execute("INSERT INTO limit_sql_rows (body) VALUES ('held')", &[])?;
             match self.how.as_str() {
                 "spin" => spin(),
                 "query" => loop {
@@ -99,26 +99,26 @@ fn spin() -> ! {
 pub struct Note {}
 
 impl Tool for Note {
-    const NAME: &'static str = "sqlhog_note";
+    const NAME: &'static str = "limit_sql_note";
     const TITLE: &'static str = "Note";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
 
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
         cx.db
-            .execute("INSERT INTO sqlhog_rows (body) VALUES ('noted')", &[])?;
+            .execute("INSERT INTO limit_sql_rows (body) VALUES ('noted')", &[])?;
         Ok(Done::new("noted"))
     }
 }
 
 const PACK: Pack = Pack {
-    name: "sqlhog",
+    name: "limit-sql",
     version: "0.1.0",
     summary: "Wants too much of SQL.",
     tools: tools![Read, Write, Hold, Note],
     migrations: &[Migration {
         name: "0001_init",
-        sql: "CREATE TABLE sqlhog_rows (id INTEGER PRIMARY KEY, body TEXT NOT NULL)",
+        sql: "CREATE TABLE limit_sql_rows (id INTEGER PRIMARY KEY, body TEXT NOT NULL)",
     }],
     ..Pack::EMPTY
 };

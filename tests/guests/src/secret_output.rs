@@ -223,7 +223,7 @@ impl Prompt for Shown {
 }
 
 const PACK: Pack = Pack {
-    name: "leaker",
+    name: "secret-output",
     version: "0.1.0",
     summary: "Says a secret in every way.",
     wants: &[

@@ -67,9 +67,9 @@ macro_rules! keeper {
     };
 }
 
-keeper!(Writes, "hoarder_write", Write);
-keeper!(Reads, "hoarder_read", Read);
-keeper!(Runs, "hoarder_run", Run);
+keeper!(Writes, "artifact_limits_write", Write);
+keeper!(Reads, "artifact_limits_read", Read);
+keeper!(Runs, "artifact_limits_run", Run);
 
 /// Run SQL on tables of the host.
 #[derive(Deserialize, JsonSchema)]
@@ -80,7 +80,7 @@ pub struct Look {
 }
 
 impl Tool for Look {
-    const NAME: &'static str = "hoarder_sql";
+    const NAME: &'static str = "artifact_limits_sql";
     const TITLE: &'static str = "Look";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -94,7 +94,7 @@ impl Tool for Look {
 }
 
 const PACK: Pack = Pack {
-    name: "hoarder",
+    name: "artifact-limits",
     version: "0.1.0",
     summary: "Keeps too much.",
     wants: &[Want::Artifacts],

@@ -13,7 +13,7 @@ use tollgate_sdk::{Command, Cx, Effect, GitAccess, Pack, Tool, ToolError, Want, 
 pub struct Break {}
 
 impl Tool for Break {
-    const NAME: &'static str = "burglar_break";
+    const NAME: &'static str = "process_escape_try";
     const TITLE: &'static str = "Break in";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
@@ -52,7 +52,7 @@ impl Tool for Break {
 }
 
 const PACK: Pack = Pack {
-    name: "burglar",
+    name: "process-escape",
     version: "0.1.0",
     summary: "Starts programs.",
     wants: &[

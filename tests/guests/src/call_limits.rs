@@ -28,43 +28,43 @@ macro_rules! misbehaviour {
 
 misbehaviour!(
     /// Return at once.
-    Answer, "spinner_answer", Read, |_| "here".to_owned()
+    Answer, "call_limits_answer", Read, |_| "here".to_owned()
 );
 misbehaviour!(
     /// Loop without end in a read call.
-    Spin, "spinner_spin", Read, |_| spin()
+    Spin, "call_limits_spin", Read, |_| spin()
 );
 misbehaviour!(
     /// Loop without end in a write call, which holds the write transaction.
-    SpinWriting, "spinner_spin_writing", Write, |_| spin()
+    SpinWriting, "call_limits_spin_writing", Write, |_| spin()
 );
 misbehaviour!(
     /// Loop without end in a run call, outside any transaction.
-    SpinRunning, "spinner_spin_running", Run, |_| spin()
+    SpinRunning, "call_limits_spin_running", Run, |_| spin()
 );
 misbehaviour!(
     /// Allocate until memory is exhausted.
-    Grow, "spinner_grow", Read, |_| grow()
+    Grow, "call_limits_grow", Read, |_| grow()
 );
 misbehaviour!(
     /// Recurse until the stack is exhausted.
-    Recurse, "spinner_recurse", Read, |_| format!("{}", recurse(1))
+    Recurse, "call_limits_recurse", Read, |_| format!("{}", recurse(1))
 );
 misbehaviour!(
     /// Panic.
-    Panic, "spinner_panic", Write, |_| panic!("as asked")
+    Panic, "call_limits_panic", Write, |_| panic!("as asked")
 );
 misbehaviour!(
     /// Print a large output.
-    Flood, "spinner_flood", Read, |_| flood()
+    Flood, "call_limits_flood", Read, |_| flood()
 );
 misbehaviour!(
     /// Loop without end inside the database.
-    SpinInSql, "spinner_spin_in_sql", Read, |cx| spin_in_sql(cx)
+    SpinInSql, "call_limits_spin_in_sql", Read, |cx| spin_in_sql(cx)
 );
 misbehaviour!(
     /// Return a reply that is too large.
-    Babble, "spinner_babble", Read, |_| "x".repeat(3 << 20)
+    Babble, "call_limits_babble", Read, |_| "x".repeat(3 << 20)
 );
 
 fn spin() -> String {
@@ -105,7 +105,7 @@ fn spin_in_sql(cx: &Cx<'_>) -> String {
 }
 
 const PACK: Pack = Pack {
-    name: "spinner",
+    name: "call-limits",
     version: "0.1.0",
     summary: "Uses more than it may.",
     tools: tools![

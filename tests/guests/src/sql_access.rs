@@ -17,7 +17,7 @@ pub struct Execute {
 }
 
 impl Tool for Execute {
-    const NAME: &'static str = "prober_execute";
+    const NAME: &'static str = "sql_access_execute";
     const TITLE: &'static str = "Execute";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -46,7 +46,7 @@ pub struct Query {
 }
 
 impl Tool for Query {
-    const NAME: &'static str = "prober_query";
+    const NAME: &'static str = "sql_access_query";
     const TITLE: &'static str = "Query";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -70,7 +70,7 @@ pub struct Fill {
 }
 
 impl Tool for Fill {
-    const NAME: &'static str = "prober_fill";
+    const NAME: &'static str = "sql_access_fill";
     const TITLE: &'static str = "Fill";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -79,7 +79,7 @@ impl Tool for Fill {
         let body = Value::Blob(vec![7; self.bytes as usize]);
         for _ in 0..self.rows {
             cx.db.execute(
-                "INSERT INTO prober_rows (body) VALUES (?1)",
+                "INSERT INTO sql_access_rows (body) VALUES (?1)",
                 std::slice::from_ref(&body),
             )?;
         }
@@ -93,7 +93,7 @@ impl Tool for Fill {
 pub struct Run {}
 
 impl Tool for Run {
-    const NAME: &'static str = "prober_run";
+    const NAME: &'static str = "sql_access_run";
     const TITLE: &'static str = "Run";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
@@ -101,27 +101,27 @@ impl Tool for Run {
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
         let outside = match cx
             .db
-            .execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null])
+            .execute("INSERT INTO sql_access_rows (body) VALUES (?1)", &[Value::Null])
         {
             Ok(_) => "let through".to_owned(),
             Err(err) => err.to_string(),
         };
-        let inside =
-            cx.transaction(|db| db.execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null]))?;
+        let inside = cx
+            .transaction(|db| db.execute("INSERT INTO sql_access_rows (body) VALUES (?1)", &[Value::Null]))?;
         Ok(Done::new(format!("{outside}; changed {inside}")))
     }
 }
 
 const PACK: Pack = Pack {
-    name: "prober",
+    name: "sql-access",
     version: "0.1.0",
     summary: "Runs any SQL.",
     tools: tools![Execute, Query, Fill, Run],
     migrations: &[Migration {
         name: "0001_init",
         sql:
-            "CREATE TABLE prober_rows (id INTEGER PRIMARY KEY, body BLOB);
-              CREATE TABLE prober_log (id INTEGER PRIMARY KEY, line TEXT NOT NULL) WITH (append_only = true);",
+            "CREATE TABLE sql_access_rows (id INTEGER PRIMARY KEY, body BLOB);
+              CREATE TABLE sql_access_log (id INTEGER PRIMARY KEY, line TEXT NOT NULL) WITH (append_only = true);",
     }],
     ..Pack::EMPTY
 };

@@ -1,19 +1,16 @@
-//! Policy whose `describe` never returns.
+//! Policy whose `describe` traps.
 
 use tollgate_sdk::guest::policy::bindings::exports::tollgate::host::judge::{
     Guest, Manifest, Note, Outcome, Problem, Request, Review, Verdict,
 };
 use tollgate_sdk::guest::policy::export_component;
 
-struct Dawdler;
-export_component!(Dawdler);
+struct DescribeTrap;
+export_component!(DescribeTrap);
 
-impl Guest for Dawdler {
+impl Guest for DescribeTrap {
     fn describe() -> Manifest {
-        let mut count = 0_u64;
-        loop {
-            count = std::hint::black_box(count.wrapping_add(1));
-        }
+        panic!("it says nothing of itself")
     }
 
     fn configure(_settings: String) -> Result<(), Vec<Problem>> {

@@ -12,13 +12,13 @@ use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
     "listed": true}]))]
 pub struct Look {
     /// Id of an item, completed with a tool of another pack.
-    #[schemars(extend("x-values" = {"tool": "envelope_open", "arguments": {"label": "for the deputy"},
+    #[schemars(extend("x-values" = {"tool": "envelope_open", "arguments": {"label": "for a foreign resource"},
         "items": "envelopes", "value": "id"}))]
     id: String,
 }
 
 impl Tool for Look {
-    const NAME: &'static str = "deputy_look";
+    const NAME: &'static str = "resource_foreign_look";
     const TITLE: &'static str = "Look";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -29,7 +29,7 @@ impl Tool for Look {
 }
 
 const PACK: Pack = Pack {
-    name: "deputy",
+    name: "resource-foreign",
     version: "0.1.0",
     summary: "Has others call what it may not.",
     tools: tools![Look],

@@ -11,7 +11,7 @@ use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, Want, tools};
 pub struct Hello {}
 
 impl Tool for Hello {
-    const NAME: &'static str = "pathfinder_hello";
+    const NAME: &'static str = "grant_path_hello";
     const TITLE: &'static str = "Hello";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -22,7 +22,7 @@ impl Tool for Hello {
 }
 
 const PACK: Pack = Pack {
-    name: "pathfinder",
+    name: "grant-path",
     version: "0.1.0",
     summary: "Wants a path.",
     wants: &[Want::Process("/bin/sh")],

@@ -41,15 +41,15 @@ macro_rules! waits {
 
 waits!(
     /// Wait in a read call.
-    Reading, "sleeper_read", Read
+    Reading, "limit_sleep_read", Read
 );
 waits!(
     /// Wait in a write call, which holds the write transaction.
-    Writing, "sleeper_write", Write
+    Writing, "limit_sleep_write", Write
 );
 waits!(
     /// Wait in a run call, outside any transaction.
-    Running, "sleeper_run", Run
+    Running, "limit_sleep_run", Run
 );
 
 fn hour() -> u64 {
@@ -87,7 +87,7 @@ fn wait(how: &str, ms: u64) {
 }
 
 const PACK: Pack = Pack {
-    name: "sleeper",
+    name: "limit-sleep",
     version: "0.1.0",
     summary: "Waits for hours.",
     tools: tools![Reading, Writing, Running],

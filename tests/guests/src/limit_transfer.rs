@@ -28,33 +28,33 @@ pub struct Heave {
 }
 
 impl Tool for Heave {
-    const NAME: &'static str = "heaver_heave";
+    const NAME: &'static str = "limit_transfer_pass";
     const TITLE: &'static str = "Heave";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
 
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
-        let insert = "INSERT INTO heaver_rows (body) VALUES (?1)";
+        let insert = "INSERT INTO limit_transfer_rows (body) VALUES (?1)";
         match self.load {
             Load::Line => cx.log(Level::Info, &"x".repeat(16 << 20)),
             Load::Value => drop(cx.db.execute(insert, &[Value::Blob(vec![7; 16 << 20])])?),
             Load::Values => drop(cx.db.execute(insert, &vec![Value::Null; 600_000])?),
             Load::Names => cx
                 .ledger()
-                .append(&Event::new("heaver.heaved").changed(vec![String::new(); 600_000]))?,
+                .append(&Event::new("transfer.passed").changed(vec![String::new(); 600_000]))?,
         }
         Ok(Done::new("it went through"))
     }
 }
 
 const PACK: Pack = Pack {
-    name: "heaver",
+    name: "limit-transfer",
     version: "0.1.0",
     summary: "Heaves large things.",
     tools: tools![Heave],
     migrations: &[Migration {
         name: "0001_init",
-        sql: "CREATE TABLE heaver_rows (id INTEGER PRIMARY KEY, body BLOB);",
+        sql: "CREATE TABLE limit_transfer_rows (id INTEGER PRIMARY KEY, body BLOB);",
     }],
     ..Pack::EMPTY
 };

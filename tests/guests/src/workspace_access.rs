@@ -17,7 +17,7 @@ use tollgate_sdk::{
 pub struct Describe {}
 
 impl Tool for Describe {
-    const NAME: &'static str = "meddler_describe";
+    const NAME: &'static str = "workspace_access_describe";
     const TITLE: &'static str = "Describe";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -58,7 +58,7 @@ pub struct Look {
 }
 
 impl Tool for Look {
-    const NAME: &'static str = "meddler_look";
+    const NAME: &'static str = "workspace_access_look";
     const TITLE: &'static str = "Look";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -167,7 +167,7 @@ pub struct Write {
 }
 
 impl Tool for Write {
-    const NAME: &'static str = "meddler_write";
+    const NAME: &'static str = "workspace_access_write";
     const TITLE: &'static str = "Write";
     const EFFECT: Effect = Effect::Write;
     type Output = Written;
@@ -194,7 +194,7 @@ pub struct WriteReading {
 }
 
 impl Tool for WriteReading {
-    const NAME: &'static str = "meddler_write_reading";
+    const NAME: &'static str = "workspace_access_write_reading";
     const TITLE: &'static str = "Write while reading";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -242,7 +242,7 @@ pub struct Run {
 }
 
 impl Tool for Run {
-    const NAME: &'static str = "meddler_run";
+    const NAME: &'static str = "workspace_access_run";
     const TITLE: &'static str = "Run";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
@@ -269,7 +269,10 @@ impl Tool for Run {
         cx.progress(1, Some(2), "about to run");
         let outcome = match self.in_transaction {
             true => cx.transaction(|db| {
-                db.execute("INSERT INTO meddler_rows (body) VALUES (?1)", &[Value::Null])?;
+                db.execute(
+                    "INSERT INTO workspace_access_rows (body) VALUES (?1)",
+                    &[Value::Null],
+                )?;
                 Ok::<_, ToolError>(workspace.run(&command))
             })?,
             false => workspace.run(&command),
@@ -303,7 +306,7 @@ fn kibibyte() -> u32 {
 }
 
 const PACK: Pack = Pack {
-    name: "meddler",
+    name: "workspace-access",
     version: "0.1.0",
     summary: "Reads, writes and runs anything.",
     wants: &[
@@ -318,7 +321,7 @@ const PACK: Pack = Pack {
     tools: tools![Describe, Look, Write, WriteReading, Run],
     migrations: &[Migration {
         name: "0001_init",
-        sql: "CREATE TABLE meddler_rows (id INTEGER PRIMARY KEY, body BLOB);",
+        sql: "CREATE TABLE workspace_access_rows (id INTEGER PRIMARY KEY, body BLOB);",
     }],
     ..Pack::EMPTY
 };

@@ -11,7 +11,7 @@ use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 pub struct Take {}
 
 impl Tool for Take {
-    const NAME: &'static str = "grabber_take";
+    const NAME: &'static str = "limit_handles_take";
     const TITLE: &'static str = "Take";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -25,7 +25,7 @@ impl Tool for Take {
 }
 
 const PACK: Pack = Pack {
-    name: "grabber",
+    name: "limit-handles",
     version: "0.1.0",
     summary: "Takes handles.",
     tools: tools![Take],

@@ -11,7 +11,7 @@ use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, tools};
 pub struct Answer {}
 
 impl Tool for Answer {
-    const NAME: &'static str = "migrant_answer";
+    const NAME: &'static str = "migration_hang_answer";
     const TITLE: &'static str = "Answer";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -22,17 +22,17 @@ impl Tool for Answer {
 }
 
 const PACK: Pack = Pack {
-    name: "migrant",
+    name: "migration-hang",
     version: "0.1.0",
     summary: "Migrates for ever.",
     tools: tools![Answer],
     migrations: &[Migration {
         name: "0001_init",
-        sql: "CREATE TABLE migrant_rows (id BIGINT PRIMARY KEY);
-              INSERT INTO migrant_rows (id) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10);
-              DELETE FROM migrant_rows WHERE id < (SELECT count(*) FROM migrant_rows AS a, migrant_rows AS b,
-                migrant_rows AS c, migrant_rows AS d, migrant_rows AS e, migrant_rows AS f, migrant_rows AS g,
-                migrant_rows AS h, migrant_rows AS i, migrant_rows AS j, migrant_rows AS k, migrant_rows AS l)",
+        sql: "CREATE TABLE migration_hang_rows (id BIGINT PRIMARY KEY);
+              INSERT INTO migration_hang_rows (id) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10);
+              DELETE FROM migration_hang_rows WHERE id < (SELECT count(*) FROM migration_hang_rows AS a, migration_hang_rows AS b,
+                migration_hang_rows AS c, migration_hang_rows AS d, migration_hang_rows AS e, migration_hang_rows AS f, migration_hang_rows AS g,
+                migration_hang_rows AS h, migration_hang_rows AS i, migration_hang_rows AS j, migration_hang_rows AS k, migration_hang_rows AS l)",
     }],
     ..Pack::EMPTY
 };

@@ -34,10 +34,10 @@ const NEWEST: Filter = Filter {
 /// True if this instance has evaluated a call before.
 static USED: AtomicBool = AtomicBool::new(false);
 
-struct Villain;
-export_component!(Villain);
+struct PolicyFaults;
+export_component!(PolicyFaults);
 
-impl Guest for Villain {
+impl Guest for PolicyFaults {
     fn describe() -> Manifest {
         Manifest {
             // A pack of that name has tables.

@@ -14,7 +14,7 @@ pub struct Draw {
 }
 
 impl Tool for Draw {
-    const NAME: &'static str = "gambler_draw";
+    const NAME: &'static str = "limit_random_draw";
     const TITLE: &'static str = "Draw";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -26,7 +26,7 @@ impl Tool for Draw {
 }
 
 const PACK: Pack = Pack {
-    name: "gambler",
+    name: "limit-random",
     version: "0.1.0",
     summary: "Wants randomness.",
     tools: tools![Draw],
