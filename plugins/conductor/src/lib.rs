@@ -75,7 +75,7 @@ pub const PACK: Pack = Pack {
         template_apply), job_set_ready, which lists every gap with the call that closes it. To execute, given \
         JOB-…: job_start, then job_next_step_prompt, do exactly that step, job_submit_step_result with the \
         evidence it asks for, and so on until JOB_COMPLETE. Do not claim MET while a criterion does not hold: \
-        gates look at Git, files and commands. After a rejection fix what it names, record the mistake, submit \
+        gates check Git, files and commands. After a rejection fix what it names, record the mistake, submit \
         again. job_get shows where a job stands.",
     wants: &[Want::WorkspaceRead("*"), Want::Tests, Want::Git(GitAccess::Write)],
     migrations: &[

@@ -50,14 +50,14 @@ argue, and keep what is worth keeping in the job.
 1. Go through the open questions. Ask the user whatever you cannot know; do not guess. Store answers with \
 conductor_answer, research and notes with context_add_block, decisions with decision_record.
 2. Look at the repository, if there is one: repo_map_update, repo_map_export, repo_map_query. Store what they do not show, such as how tests run, in a REPO_MAP block.
-3. Set invariants and a definition of done that can be checked. Choose the shortest way there. List what can go wrong.
+3. Set invariants and a definition of done that can be checked. Choose the shortest path to it. List what can go wrong.
 4. Look for faults in the plan: ten ways it can fail, hidden dependencies, the smallest thing that would prove it works.
 5. Propose steps with plan_propose_steps, or start from a template (template_list). Each step has one objective, criteria \
-that can be checked, the evidence that shows it, and a remediation for when it fails. Prefer gates that look at Git, \
+that can be checked, the evidence that shows it, and a remediation for when it fails. Prefer gates that check Git, \
 files and commands to criteria that nobody can check.
 6. Call job_set_ready and close every gap it lists. Tell the user its warnings.
 
-Then give the user the job id and stop: execution belongs into a new thread, with the prompt execute_job.";
+Then give the user the job id and stop: execution belongs in a new thread, with the prompt execute_job.";
 
 /// Execute a job step by step, knowing nothing but its id.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -102,7 +102,7 @@ impl Prompt for ExecuteJob {
 const EXECUTOR: &str = "\
 1. Do exactly the current step and nothing of a later one. Keep changes small; edit, do not rewrite.
 2. Check every acceptance criterion yourself before you submit. Never claim MET while one does not hold.
-3. Submit with job_submit_step_result in the format that the prompt shows. Gates look at Git, files and commands.
+3. Submit with job_submit_step_result in the format that the prompt shows. Gates check Git, files and commands.
 4. On a rejection fix exactly what it names, record the mistake with the draft it gives you, and submit again.
 5. On NEXT_STEP_AVAILABLE call job_next_step_prompt. On PAUSE_FOR_HUMAN or FAIL_JOB stop and tell the user. On \
 JOB_COMPLETE offer the export.

@@ -44,17 +44,17 @@ pub(crate) const BUILTIN: &[Builtin] = &[
     ),
     builtin!(
         "tdd_loop",
-        "Failing test first, then the least code, then tidying"
+        "Failing test first, then minimal code, then refactoring"
     ),
     builtin!("bug_fix", "Reproduce, find the cause, fix it, keep it fixed"),
     builtin!(
         "refactor",
-        "Change structure and no behaviour, with tests as the proof"
+        "Change structure without changing behaviour, proved by tests"
     ),
-    builtin!("docs", "Documentation that was tried out"),
+    builtin!("docs", "Documentation whose examples were run"),
     builtin!(
         "dependency_upgrade",
-        "Raise one dependency and prove that nothing broke"
+        "Upgrade one dependency and prove that nothing broke"
     ),
 ];
 

@@ -57,7 +57,7 @@ fn variables_are_checked_all_at_once() {
           - INVALID_ARGUMENTS (variables.topc): variables.topc is not a variable of docs
         err NOT_FOUND: there is no template none
           - NOT_FOUND: there is no template none
-        ok templates.0.variables=["behaviour"] templates.0.steps=["Red: a failing test for {{behaviour}}","Green: the least code for {{behaviour}}","Refactor"] templates.0.source="built-in"
+        ok templates.0.variables=["behaviour"] templates.0.steps=["Red: a failing test for {{behaviour}}","Green: minimal code for {{behaviour}}","Refactor"] templates.0.source="built-in"
         err NOT_FOUND: there is no template none
           - NOT_FOUND: there is no template none
     "#]].assert_eq(&log);
