@@ -73,7 +73,7 @@ const QUESTIONS: &[Question] = &[
         1,
         "timeline_priority",
         false,
-        "Is a minimal version wanted soon, or a robust one?",
+        "Is a minimal version needed soon, or a robust one?",
         "The answer decides how many steps and tests are worthwhile.",
     ),
     question(

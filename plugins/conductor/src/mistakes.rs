@@ -63,7 +63,7 @@ const fn teaching(stage: Stage) -> [&'static str; 3] {
         Stage::Records => [
             "The devlog line or the commit was missing.",
             "Write the devlog line and commit before submitting.",
-            "Submitting without the records that the policies want.",
+            "Submitting without the records that the policies require.",
         ],
         Stage::Checklist => [
             "Not every acceptance criterion was met.",

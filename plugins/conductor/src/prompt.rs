@@ -187,7 +187,7 @@ fn contexts(material: &Material<'_>, room: usize) -> String {
         if share < 40 {
             let _ = write!(
                 text,
-                "\n### Context {id} ({kind})\n[left out: context_get_block has it]\n"
+                "\n### Context {id} ({kind})\n[omitted: read it with context_get_block]\n"
             );
         } else if length(content) <= share {
             let _ = write!(text, "\n### Context {id} ({kind})\n{}\n", content.trim_end());
@@ -195,7 +195,7 @@ fn contexts(material: &Material<'_>, room: usize) -> String {
             let start = clip_to(content, share);
             let _ = write!(
                 text,
-                "\n### Context {id} ({kind})\n{start}\n[cut: context_get_block has the rest]\n"
+                "\n### Context {id} ({kind})\n{start}\n[cut: read the rest with context_get_block]\n"
             );
         }
     }
