@@ -109,7 +109,7 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Name as text. If the name is not UTF-8, each invalid byte becomes `\xff`.
+/// Returns a name as text. A name that is not UTF-8 is an error that shows each invalid byte as `\xff`.
 pub fn from_bytes(name: &[u8]) -> Result<String, String> {
     let mut escaped = String::new();
     let mut whole = true;

@@ -206,7 +206,7 @@ impl Look<'_> {
         notes: Option<String>,
     ) -> Result<SnapshotRecord, ToolError> {
         if rows::latest(db, job)? != self.latest {
-            return Err(crate::tools::moved_meanwhile(job));
+            return Err(crate::tools::conflict(job));
         }
         let record = self.record(cx, db, notes)?;
         rows::insert(db, job, &record)?;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
-use super::{after, find_job, find_step, moved_meanwhile};
+use super::{after, conflict, find_job, find_step};
 use crate::arguments::{ENTRY, TITLE};
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, LogType, StepId, StepStatus};
@@ -40,7 +40,7 @@ fn open_step(cx: &Cx<'_>, job_id: &JobId, step_id: &StepId) -> Result<Step, Tool
 
 fn store(cx: &Cx<'_>, job_id: &JobId, step: &Step, line: &str) -> Result<(), ToolError> {
     if !step::update(&cx.db, job_id, step.status, step)? {
-        return Err(moved_meanwhile(job_id));
+        return Err(conflict(job_id));
     }
     log::append(
         cx,

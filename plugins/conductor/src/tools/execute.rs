@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
-use super::{after, current, find_job, internal, job_call, moved_meanwhile};
+use super::{after, conflict, current, find_job, internal, job_call};
 use crate::model::{BlockType, EvidenceType, JobId, StepId, StepStatus};
 use crate::policy::Policies;
 use crate::prompt::{self, Material};
@@ -70,7 +70,7 @@ impl Tool for JobNextStepPrompt {
                 ..found.clone()
             };
             if !step::update(&cx.db, &job.id, found.status, &active)? {
-                return Err(moved_meanwhile(&job.id));
+                return Err(conflict(&job.id));
             }
         }
         let told = Telling::gather(&cx.db, &job, found)?;

@@ -74,12 +74,12 @@ fn save(cx: &Cx<'_>, db: &Db<'_>, seen: Status, job: &mut Job) -> Result<(), Too
     job.updated_at = cx.now();
     match job::update(db, seen, job)? {
         true => Ok(()),
-        false => Err(moved_meanwhile(&job.id)),
+        false => Err(conflict(&job.id)),
     }
 }
 
 /// Error for a job or step that another call changed in between.
-pub(crate) fn moved_meanwhile(id: &JobId) -> ToolError {
+pub(crate) fn conflict(id: &JobId) -> ToolError {
     ToolError::new("CONFLICT", "another call changed the job at the same time")
         .remediation("Read the job again with job_get and decide from its current status.")
         .next_call(job_call("job_get", id))

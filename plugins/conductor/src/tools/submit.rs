@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Cx, Db, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::execute::attempts_left;
-use super::{after, current, find_job, internal, job_call, moved_meanwhile};
+use super::{after, conflict, current, find_job, internal, job_call};
 use crate::arguments::{ENTRY, EVIDENCE};
 use crate::error::{Reason, Refusals};
 use crate::gate::facts;
@@ -114,7 +114,7 @@ impl Tool for JobSubmitStepResult {
             // Gathering facts took time: another call may have submitted since.
             let now = self.standing(&db)?;
             if now.step != standing.step || now.job.status != standing.job.status {
-                return Err(moved_meanwhile(&self.job_id));
+                return Err(conflict(&self.job_id));
             }
             let outcome = Outcome {
                 job: now.job,
