@@ -1,17 +1,17 @@
-//! Content that an operation leaves beside its row, for a while.
+//! Artifacts: content that is kept with an operation for a limited time.
 
 use thiserror::Error;
 
 use crate::ToolError;
 
-/// Most artifacts that a component keeps in one call.
+/// Maximum number of artifacts of one call.
 ///
 /// ```
 /// # use tollgate_sdk::artifacts::MOST;
 /// assert_eq!(MOST, 32);
 /// ```
 pub const MOST: u32 = 32;
-/// Most bytes of one.
+/// Maximum bytes of one artifact.
 ///
 /// ```
 /// # use tollgate_sdk::artifacts::MOST_BYTES;
@@ -20,7 +20,7 @@ pub const MOST: u32 = 32;
 /// assert_eq!(end.len(), 1 << 20);
 /// ```
 pub const MOST_BYTES: usize = 1 << 20;
-/// Most bytes of all of a call.
+/// Maximum bytes of all artifacts of one call.
 ///
 /// ```
 /// # use tollgate_sdk::artifacts::{MOST_BYTES, MOST_BYTES_TOGETHER};
@@ -28,7 +28,7 @@ pub const MOST_BYTES: usize = 1 << 20;
 /// ```
 pub const MOST_BYTES_TOGETHER: usize = 8 << 20;
 
-/// What content is. The operator chooses which kinds are kept.
+/// Kind of content. The operator chooses which kinds are kept.
 ///
 /// ```
 /// # use tollgate_sdk::{ArtifactKind, Cx, Effect, Pack, Tool, ToolError, Want, native::Session, tools};
@@ -55,13 +55,13 @@ pub const MOST_BYTES_TOGETHER: usize = 8 << 20;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArtifactKind {
-    /// What a program printed, and text like it.
+    /// Output of a program, and similar text.
     Log,
     /// A diff.
     Diff,
 }
 
-/// Why content is not kept.
+/// Reason why content is not kept.
 ///
 /// ```
 /// # use tollgate_sdk::{ArtifactError, ToolError};
@@ -70,17 +70,17 @@ pub enum ArtifactKind {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ArtifactError {
-    /// The pack was not granted artifacts.
+    /// The pack has no grant for artifacts.
     #[error("this pack may not keep artifacts")]
     Denied,
-    /// A `Read` tool keeps nothing.
+    /// A `Read` tool cannot keep artifacts.
     #[error("this tool only reads")]
     ReadOnly,
-    /// The artifact, or all of the call's together, are larger than the host keeps.
-    #[error("the artifact is too large: {0}")]
+    /// The artifact, or all artifacts of the call together, are too large.
+    #[error("artifact is too large: {0}")]
     TooLarge(String),
-    /// The call has as many as a call may.
-    #[error("the call has {0} artifacts already")]
+    /// The call has the maximum number of artifacts.
+    #[error("the call already has {0} artifacts, the maximum")]
     TooMany(u32),
 }
 
@@ -103,7 +103,7 @@ impl From<ArtifactError> for ToolError {
     }
 }
 
-/// What one call has kept so far, held to the limits.
+/// Artifacts of one call so far, for the limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Allowance {
@@ -112,18 +112,17 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Counts one more artifact of so many bytes, of which `most` are kept at most; or says why not and
-    /// counts nothing.
+    /// Counts one more artifact of `bytes` bytes, given a limit of `most`. An error counts nothing.
     pub fn take(&mut self, bytes: usize, most: usize) -> Result<(), ArtifactError> {
         let most = most.min(MOST_BYTES);
         if bytes > most {
-            let why = format!("it has {bytes} bytes, at most {most} are kept");
+            let why = format!("{bytes} bytes, but at most {most} are allowed");
             return Err(ArtifactError::TooLarge(why));
         }
         let together = self.bytes.saturating_add(bytes);
         if together > MOST_BYTES_TOGETHER {
             let why = format!(
-                "all of the call have {together} bytes with it, at most {MOST_BYTES_TOGETHER} are kept"
+                "{together} bytes in all artifacts of the call, but at most {MOST_BYTES_TOGETHER} are allowed"
             );
             return Err(ArtifactError::TooLarge(why));
         }

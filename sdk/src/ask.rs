@@ -1,8 +1,8 @@
-//! Questions to the client and its user: a refusal that an answer lifts.
+//! Questions to the client and its user (elicitation): an error that an answer can resolve.
 //!
-//! A tool that needs an answer returns [`ToolError::ask`]. Everything it wrote is rolled back, nothing
-//! waits, and if the client can answer, the same call comes again with the answer in
-//! [`Cx::answer`](crate::Cx::answer). A client that can answer none of the questions gets the refusal.
+//! A tool that needs an answer returns [`ToolError::ask`]. All its writes are rolled back and no resource is
+//! held. If the client can answer, the call is repeated with the answer in [`Cx::answer`](crate::Cx::answer). A
+//! client that can answer none of the questions gets the error.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use crate::{ToolError, schema};
 /// ```
 /// use tollgate_sdk::{Cx, Question, ToolError};
 ///
-/// /// Which name to use.
+/// /// Form for the name of a note.
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Naming {
 ///     /// The name.
@@ -34,15 +34,15 @@ use crate::{ToolError, schema};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What the answer is called: `^[a-z][a-z0-9_]{0,39}$`.
+    /// Key of the answer: `^[a-z][a-z0-9_]{0,39}$`.
     pub key: String,
-    /// What the user or the model reads.
+    /// Text for the user or the model.
     pub message: String,
-    /// Who answers, and how.
+    /// Recipient of the question, and the form of the answer.
     pub by: AnsweredBy,
 }
 
-/// Who answers a question, and how.
+/// Recipient of a question, and the form of the answer.
 ///
 /// ```
 /// # use tollgate_sdk::{AnsweredBy, Question};
@@ -53,19 +53,19 @@ pub struct Question {
 pub enum AnsweredBy {
     /// The user fills in a form: a JSON Schema of an object of texts, numbers, booleans and choices.
     Form(Value),
-    /// The client's model goes on from the message, in at most so many tokens.
+    /// The client's model continues the message, in at most this many tokens.
     Model(u32),
-    /// The client names its folders.
+    /// The client lists its folders.
     Roots,
 }
 
 impl Question {
-    /// A question with the form that a type describes.
+    /// A question with a form described by a type.
     pub fn new<T: JsonSchema>(key: &str, message: impl Into<String>) -> Question {
         Question::with_form(key, message, schema::config_schema::<T>())
     }
 
-    /// A question with a form of one's own.
+    /// A question with the given form.
     pub fn with_form(key: &str, message: impl Into<String>, form: Value) -> Question {
         Question {
             key: key.to_owned(),
@@ -74,7 +74,7 @@ impl Question {
         }
     }
 
-    /// A question to the client's model. Wants [`Want::Client`](crate::Want::Client).
+    /// A question to the client's model. Needs [`Want::Client`](crate::Want::Client).
     pub fn to_model(key: &str, message: impl Into<String>, max_tokens: u32) -> Question {
         Question {
             key: key.to_owned(),
@@ -83,7 +83,7 @@ impl Question {
         }
     }
 
-    /// A question for the client's folders. Wants [`Want::Client`](crate::Want::Client).
+    /// A question for the client's folders. Needs [`Want::Client`](crate::Want::Client).
     #[must_use]
     pub fn for_roots(key: &str) -> Question {
         Question {
@@ -94,7 +94,7 @@ impl Question {
     }
 }
 
-/// What a refused call asks, and what it wants to know when it comes again.
+/// Questions of a refused call, and the state that comes back with the answers.
 ///
 /// ```
 /// # use tollgate_sdk::{Question, ToolError};
@@ -105,13 +105,13 @@ impl Question {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asking {
-    /// The questions.
+    /// Questions of the call.
     pub questions: Vec<Question>,
-    /// Comes back with the answers, unchanged. The client can read it.
+    /// State that comes back with the answers, unchanged. The client can read the state.
     pub state: Option<String>,
 }
 
-/// What became of a question.
+/// Reaction of the user to a question.
 ///
 /// ```
 /// # use tollgate_sdk::Action;
@@ -119,16 +119,16 @@ pub struct Asking {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It was answered.
+    /// The question was answered.
     Accept,
-    /// The user said no.
+    /// The user declined.
     Decline,
-    /// The user walked away.
+    /// The user dismissed the question.
     Cancel,
 }
 
 impl Action {
-    /// As MCP writes it.
+    /// Name of the action in MCP.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -139,7 +139,7 @@ impl Action {
     }
 }
 
-/// The answer to a question, through a client that could make it up.
+/// Answer to a question. A client could invent the answer.
 ///
 /// ```
 /// # use tollgate_sdk::{Action, Answer};
@@ -152,16 +152,16 @@ impl Action {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The question's key.
+    /// Key of the question.
     pub key: String,
-    /// What became of it.
+    /// Reaction of the user.
     pub action: Action,
-    /// The form, the model's message or the folders, as MCP has them.
+    /// Form, model message or folders, as in MCP.
     pub content: Value,
 }
 
 impl Answer {
-    /// The form as a type, if it was filled in and fits.
+    /// Form as a type, if the form was filled in and is valid.
     #[must_use]
     pub fn form<T: DeserializeOwned>(&self) -> Option<T> {
         match self.action {
@@ -170,13 +170,13 @@ impl Answer {
         }
     }
 
-    /// What the model said, if it said text.
+    /// Text of the model's message, if the message is text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         self.content.pointer("/content/text")?.as_str()
     }
 
-    /// The addresses of the client's folders.
+    /// URIs of the client's folders.
     pub fn roots(&self) -> impl Iterator<Item = &str> {
         let roots = self.content.get("roots").and_then(Value::as_array);
         let roots = roots.into_iter().flatten();
@@ -185,14 +185,14 @@ impl Answer {
 }
 
 impl ToolError {
-    /// Asks the client, and lets the call come again with the answer.
+    /// Asks the client. The call is repeated with the answer.
     #[must_use]
     pub fn ask(mut self, question: Question) -> ToolError {
         self.asking.get_or_insert_default().questions.push(question);
         self
     }
 
-    /// Beside questions: what comes back with the answers.
+    /// Stores a state with the questions, which comes back with the answers.
     #[must_use]
     pub fn remember(mut self, state: impl Into<String>) -> ToolError {
         self.asking.get_or_insert_default().state = Some(state.into());

@@ -1,11 +1,11 @@
-//! The limits of the envelope around a call, and named budgets to reserve from.
+//! Limits of the envelope around a call, and named budgets to reserve from.
 
 use serde_json::json;
 use thiserror::Error;
 
 use crate::{Host, NextCall, ToolError};
 
-/// One counter with its limit, in whole units.
+/// A counter with its limit, in whole units.
 ///
 /// ```
 /// # use tollgate_sdk::Counter;
@@ -16,13 +16,13 @@ use crate::{Host, NextCall, ToolError};
 pub struct Counter {
     /// `mutations`, `test_runs`, or the name of a configured budget.
     pub name: String,
-    /// Booked, and set aside by calls that are running.
+    /// Units that are used, or reserved by running calls.
     pub used: u64,
-    /// Absent: counted, not limited.
+    /// Maximum; `None` if the units are counted but not limited.
     pub limit: Option<u64>,
 }
 
-/// The envelope around a call.
+/// Envelope around a call.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -35,23 +35,23 @@ pub struct Counter {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Envelope {
-    /// `env_…`
+    /// Envelope id, `env_…`.
     pub id: String,
-    /// Its counters.
+    /// Counters of the envelope.
     pub counters: Vec<Counter>,
-    /// Whole seconds until its deadline; absent without one.
+    /// Whole seconds until the deadline; `None` without one.
     pub remaining_seconds: Option<u64>,
 }
 
 impl Envelope {
-    /// One of its counters.
+    /// Finds a counter by name.
     #[must_use]
     pub fn counter(&self, name: &str) -> Option<&Counter> {
         self.counters.iter().find(|counter| counter.name == name)
     }
 }
 
-/// Why a reservation failed.
+/// Reason why a reservation failed.
 ///
 /// ```
 /// # use tollgate_sdk::{BudgetError, ToolError};
@@ -63,17 +63,17 @@ pub enum BudgetError {
     /// The call belongs to no open envelope.
     #[error("the call belongs to no open envelope")]
     NoEnvelope,
-    /// The operator configured no budget of this name, or did not grant it.
-    #[error("there is no budget `{0}` for this pack")]
+    /// The operator configured no budget of this name, or did not grant the budget.
+    #[error("budget `{0}` does not exist or is not granted to this pack")]
     Unknown(String),
-    /// Fewer units are left than asked for.
-    #[error("of budget `{}` {} of {} are used", .0.name, .0.used, .0.limit.unwrap_or_default())]
+    /// Fewer units are left than requested.
+    #[error("budget `{}` has {} of {} units in use", .0.name, .0.used, .0.limit.unwrap_or_default())]
     Exhausted(Counter),
     /// A `Read` tool cannot reserve.
     #[error("this tool only reads")]
     ReadOnly,
     /// In a `Run` tool: a transaction is open.
-    #[error("a transaction is open; reserve before it begins")]
+    #[error("a transaction is open; reserve before the transaction begins")]
     TransactionOpen,
     /// The host failed.
     #[error("the budget cannot be used; the host's log has the reason")]
@@ -88,10 +88,10 @@ impl From<BudgetError> for ToolError {
                 .remediation("Open an envelope and pass its id as envelope_id.")
                 .next_call(NextCall::new("envelope_open", json!({}))),
             BudgetError::Unknown(name) => error("BUDGET_UNKNOWN")
-                .remediation("The operator configures it as `[envelope] budgets.NAME` and grants it to the pack; envelopes opened before do not have it.")
+                .remediation("The operator configures the budget as `[envelope] budgets.NAME` and grants it to the pack. Envelopes opened earlier do not have the budget.")
                 .context("budget", name.as_str()),
             BudgetError::Exhausted(counter) => error("BUDGET_EXHAUSTED")
-                .remediation("Report what was reached to your owner; more wants another envelope.")
+                .remediation("Report your progress to the user. To continue, open a new envelope with envelope_open.")
                 .context("budget", counter.name.as_str())
                 .context("used", counter.used)
                 .context("limit", counter.limit),
@@ -102,13 +102,13 @@ impl From<BudgetError> for ToolError {
     }
 }
 
-/// Units set aside, as a backend keeps them. Dropping it gives all of them back.
+/// Reserved units, as a backend keeps them. Dropping the value returns all of them.
 ///
 /// ```
 /// use tollgate_sdk::BudgetError;
 /// use tollgate_sdk::budget::Reserved;
 ///
-/// /// What a backend of one's own could hand out.
+/// /// Reservation of a custom backend.
 /// struct Free;
 ///
 /// impl Reserved for Free {
@@ -119,11 +119,11 @@ impl From<BudgetError> for ToolError {
 /// # assert!(Box::new(Free).commit(1).is_ok());
 /// ```
 pub trait Reserved {
-    /// Books `used` units and gives back the rest.
+    /// Uses `used` units and returns the rest.
     fn commit(self: Box<Self>, used: u64) -> Result<(), BudgetError>;
 }
 
-/// Units set aside until committed. Dropping it gives all of them back.
+/// Units reserved until they are committed. Dropping the value returns all of them.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Effect, Hints, Pack, Tool, ToolError, Want, native::Session, tools};
@@ -155,14 +155,14 @@ pub trait Reserved {
 pub struct Reservation<'a>(Box<dyn Reserved + 'a>);
 
 impl Reservation<'_> {
-    /// Books `used` units and gives back the rest. More than was reserved is `Exhausted`, and all that
-    /// was reserved counts as used.
+    /// Uses `used` units and returns the rest. If `used` exceeds the reservation, the result is `Exhausted` and
+    /// all reserved units count as used.
     pub fn commit(self, used: u64) -> Result<(), BudgetError> {
         self.0.commit(used)
     }
 }
 
-/// Budgets, as far as a call may use them. [`Cx::budget`](crate::Cx::budget) hands it out.
+/// Access to budgets from a call. Created by [`Cx::budget`](crate::Cx::budget).
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -186,7 +186,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// The envelope around this call, with its counters.
+    /// Envelope around this call, with its counters.
     #[must_use]
     pub fn current(&self) -> Option<Envelope> {
         let mut envelope = self.host.envelope()?;
@@ -200,10 +200,9 @@ impl<'a> Budget<'a> {
         Some(envelope)
     }
 
-    /// Sets units of a named budget aside, in a `Write` tool, or in a `Run` tool outside any
-    /// transaction.
+    /// Reserves units of a named budget, in a `Write` tool, or in a `Run` tool outside any transaction.
     ///
-    /// In a `Write` tool what is booked belongs to the call's own transaction: a tool error undoes it.
+    /// In a `Write` tool, used units belong to the call's own transaction: a tool error rolls them back.
     pub fn reserve(&self, name: &str, amount: u64) -> Result<Reservation<'a>, BudgetError> {
         self.host.reserve(name, amount).map(Reservation)
     }

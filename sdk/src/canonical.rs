@@ -1,4 +1,4 @@
-//! The text of JSON that is hashed.
+//! Canonical JSON text, for hashing.
 
 use serde_json::Value;
 

@@ -1,10 +1,10 @@
-//! The first and the last bytes of a stream, in bounded memory.
+//! First and last bytes of a stream, in bounded memory.
 
 use std::collections::VecDeque;
 
 use crate::Output;
 
-/// Takes a stream in and keeps at most `limit` bytes of it.
+/// Consumes a stream and keeps at most `limit` bytes of it.
 #[derive(Debug)]
 pub struct Capture {
     half: usize,
@@ -25,7 +25,7 @@ impl Capture {
         }
     }
 
-    /// Takes the next bytes in.
+    /// Consumes the next bytes.
     pub fn take(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = self.half - self.head.len();
@@ -37,7 +37,7 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    /// What was kept.
+    /// Returns the kept bytes.
     #[must_use]
     pub fn finish(self) -> Output {
         let mut bytes = self.head;
@@ -53,7 +53,7 @@ impl Capture {
 mod tests {
     use super::*;
 
-    /// Whatever the pieces, what is kept is the first and the last half.
+    /// Keeps the first and the last half, however the stream is split.
     #[test]
     fn the_ends_are_kept_however_the_stream_is_cut() {
         let stream: Vec<u8> = (0..100).collect();

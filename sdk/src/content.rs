@@ -1,6 +1,6 @@
-//! Content beside or instead of the text of a reply.
+//! Content of a reply besides or instead of its text.
 
-/// One piece of content, as clients show it.
+/// A piece of content, as clients show it.
 ///
 /// ```
 /// # use tollgate_sdk::Content;
@@ -13,24 +13,24 @@
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// A text.
+    /// Plain text.
     Text(String),
-    /// A picture.
+    /// Image with its media type.
     Image(Media),
-    /// A sound.
+    /// Audio with its media type.
     Audio(Media),
-    /// A text that has an address.
+    /// Text with an address.
     Resource {
-        /// The address.
+        /// URI of the text.
         uri: String,
-        /// What the text is.
+        /// Media type of the text.
         mime_type: String,
-        /// The text.
+        /// Text at the address.
         text: String,
     },
 }
 
-/// Bytes, and what they are.
+/// Bytes with their media type.
 ///
 /// ```
 /// # use tollgate_sdk::{Content, Media};
@@ -40,8 +40,8 @@ pub enum Content {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {
-    /// For instance `image/png`.
+    /// Media type, for example `image/png`.
     pub mime_type: String,
-    /// The bytes.
+    /// Content of the file.
     pub data: Vec<u8>,
 }

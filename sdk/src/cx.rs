@@ -1,4 +1,4 @@
-//! What a tool works with during one call.
+//! Context of a tool during one call.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use crate::{
     ToolError, Workspace, WorkspaceError,
 };
 
-/// One call's storage, workspaces, clock, ids, log and configuration.
+/// Storage, workspaces, clock, ids, log and configuration of one call.
 ///
 /// ```
 /// use tollgate_sdk::{Cx, ToolError, params};
@@ -28,17 +28,17 @@ use crate::{
 /// # Ok::<(), ToolError>(())
 /// ```
 pub struct Cx<'a> {
-    /// The pack's own tables.
+    /// Tables of the pack.
     pub db: Db<'a>,
     host: &'a dyn Host,
     call: &'a CallInfo,
     keep_rows: Cell<bool>,
-    /// Mutations that are counted for calls beside this one which did not begin yet.
+    /// Counted mutations of batched calls that did not begin yet.
     mutations_ahead: u64,
 }
 
 impl<'a> Cx<'a> {
-    /// A context over a host. The SDK makes it; packs receive it.
+    /// Creates a context over a host. The SDK does this; packs receive a context.
     pub fn new(host: &'a dyn Host, call: &'a CallInfo) -> Cx<'a> {
         Cx {
             db: Db::of_call(host),
@@ -49,8 +49,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The context of one of the calls that this call runs. The envelope counted them all before the first;
-    /// this one does not see the `mutations_ahead` of those that come after it.
+    /// Context of one call in a batch. The envelope counted all calls before the first one; this call does not
+    /// see the `mutations_ahead` of later ones.
     #[must_use]
     pub fn member(&self, mutations_ahead: u64) -> Cx<'a> {
         Cx {
@@ -59,8 +59,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Runs `body` as one short transaction: in a `Run` tool, the only way to storage. An error
-    /// undoes it.
+    /// Runs `body` in a short transaction: in a `Run` tool, the only access to storage. An error rolls the
+    /// transaction back.
     pub fn transaction<T, E: From<DbError>>(
         &self,
         body: impl FnOnce(Db<'_>) -> Result<T, E>,
@@ -71,89 +71,88 @@ impl<'a> Cx<'a> {
         Ok(result)
     }
 
-    /// The time by the host's clock.
+    /// Current time of the host's clock.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_ms(self.host.now_ms())
     }
 
-    /// A new identifier of the wanted kind.
+    /// A new identifier of a type.
     pub fn new_id<I: Id>(&self) -> I {
         I::from_text(self.host.new_id(I::PREFIX))
     }
 
-    /// The pack's `config` table. `CONFIG_INVALID` if it does not fit, naming the mistake.
+    /// Configuration of the pack as a type. Fails with `CONFIG_INVALID` and the mistake.
     pub fn config<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         let text = match self.call.config.as_str() {
             "" => "{}",
             text => text,
         };
         serde_json::from_str(text).map_err(|err| {
-            ToolError::new("CONFIG_INVALID", format!("the pack's config does not fit: {err}"))
-                .remediation("The operator corrects the [packs.NAME.config] table.")
+            ToolError::new("CONFIG_INVALID", format!("the pack's config is invalid: {err}"))
+                .remediation("The operator corrects the [packs.NAME.config] table in the configuration.")
         })
     }
 
-    /// The MCP client's own name, as it claims.
+    /// Name of the MCP client, as the client claims.
     pub fn client(&self) -> Option<&str> {
         self.call.client.as_deref()
     }
 
-    /// Who calls, if the transport proved it.
+    /// Identity of the caller, if the transport proved one.
     pub fn identity(&self) -> Option<&str> {
         self.call.identity.as_deref()
     }
 
-    /// The host process, as a UUID that is the same for all its calls.
+    /// UUID of the host process, the same for all its calls.
     pub fn session_id(&self) -> &str {
         &self.call.session_id
     }
 
-    /// In a `Write` tool: what this call wrote stays even if it returns an error. For a record of
-    /// refusals; a call that may have changed something else must not ask for it.
+    /// In a `Write` tool: keeps the rows of this call even if the call returns an error. For a record of
+    /// refusals; a call that may have changed anything else must not use this.
     pub fn keep_rows(&self) {
         self.keep_rows.set(true);
     }
 
-    /// Whether [`keep_rows`](Cx::keep_rows) was called.
+    /// Checks whether [`keep_rows`](Cx::keep_rows) was called.
     pub(crate) fn keeps_rows(&self) -> bool {
         self.keep_rows.get()
     }
 
-    /// What the user answered to the question of this key, if this call comes again after it asked.
+    /// Answer of the user to the question with this key, if this call is repeated after asking.
     pub fn answer(&self, key: &str) -> Option<&Answer> {
         self.call.answers.iter().find(|answer| answer.key == key)
     }
 
-    /// What this call wanted to know when it comes again; see [`ToolError::remember`].
+    /// State stored with [`ToolError::remember`], if this call is repeated after asking.
     pub fn remembered(&self) -> Option<&str> {
         self.call.remembered.as_deref()
     }
 
-    /// The operation's id in the ledger.
+    /// Id of the operation in the ledger.
     pub fn op_id(&self) -> &str {
         &self.call.op_id
     }
 
-    /// The envelope the call belongs to.
+    /// Envelope that the call belongs to.
     pub fn envelope_id(&self) -> Option<&str> {
         self.call.envelope_id.as_deref()
     }
 
-    /// The record of this call, and past ones if granted.
+    /// Record of this call, and past ones if granted.
     pub fn ledger(&self) -> Ledger<'a> {
         Ledger::new(self.host)
     }
 
-    /// Keeps content with this operation, as far as the operator keeps such content at all, and returns the
-    /// id to read it by with `artifact_get`. Content goes after a while, so what has to stay belongs into
-    /// the pack's own tables.
+    /// Keeps content with this operation, if the operator keeps content of this kind. Returns the id for
+    /// `artifact_get`. Artifacts expire; store lasting data in the pack's own tables.
     ///
-    /// In a `Write` tool an error takes the artifact back with the rows.
+    /// In a `Write` tool an error discards the artifact together with the rows.
     pub fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
         self.host.keep_artifact(kind, content)
     }
 
-    /// The limits of the envelope around this call, and named budgets.
+    /// Limits of the envelope around this call, and named budgets.
     pub fn budget(&self) -> Budget<'a> {
         Budget::new(self.host, self.mutations_ahead)
     }
@@ -163,18 +162,18 @@ impl<'a> Cx<'a> {
         self.host.log(level, message);
     }
 
-    /// Tells the client how far a `Run` tool is, if it asked to be told. `done` never falls; what comes
-    /// too often is dropped.
+    /// Reports the progress of a `Run` tool to the client, if the client asked for progress. `done` never
+    /// decreases; reports that are too frequent are dropped.
     pub fn progress(&self, done: u64, total: Option<u64>, message: &str) {
         self.host.progress(done, total, message);
     }
 
-    /// The workspaces the pack may use, sorted. Empty without a grant.
+    /// Names of the workspaces that the pack may use, sorted. Empty without a grant.
     pub fn workspaces(&self) -> Vec<String> {
         self.host.workspace_names()
     }
 
-    /// One workspace, for its files and for programs that run in it.
+    /// Opens a workspace, for its files and for programs that run in it.
     pub fn workspace(&self, name: &str) -> Result<Workspace<'a>, WorkspaceError> {
         Workspace::open(self.host, name)
     }

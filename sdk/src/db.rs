@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::Host;
 use crate::host::Transaction;
 
-/// One SQL value.
+/// An SQL value.
 ///
 /// ```
 /// # use tollgate_sdk::{Value, params};
@@ -18,19 +18,19 @@ pub enum Value {
     Null,
     /// A 64-bit integer; booleans are 0 and 1.
     Integer(i64),
-    /// A double.
+    /// Double-precision number.
     Real(f64),
-    /// Text; timestamps and JSON too.
+    /// Text, including timestamps and JSON.
     Text(String),
-    /// Bytes.
+    /// Byte string.
     Blob(Vec<u8>),
 }
 
-/// Why a statement did not run. Its effects, if any, are undone.
+/// Reason why a statement failed. Its effects, if any, are rolled back.
 ///
 /// ```
 /// # use tollgate_sdk::{DbError, ToolError};
-/// // `?` makes a refusal of it in a tool.
+/// // `?` converts the error in a tool.
 /// assert_eq!(ToolError::from(DbError::Full).code, "STORAGE_FULL");
 /// ```
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -38,13 +38,13 @@ pub enum DbError {
     /// The statement is malformed, out of reach or not allowed.
     #[error("the statement was refused: {0}")]
     Refused(String),
-    /// A constraint or trigger of the pack's own tables said no.
+    /// A constraint or trigger of the pack's own tables failed.
     #[error("a constraint failed: {0}")]
     Constraint(String),
     /// A write in a `Read` tool.
     #[error("this tool only reads")]
     ReadOnly,
-    /// The result passed the host's row or byte cap.
+    /// The result exceeds the host's row or byte limit.
     #[error("the result is too large: {0}")]
     TooLarge(String),
     /// The quota or the disk is full.
@@ -53,15 +53,15 @@ pub enum DbError {
     /// The deadline passed or the call was cancelled.
     #[error("the call ran out of time")]
     Interrupted,
-    /// In a `Run` tool: outside a transaction, or inside another.
+    /// In a `Run` tool: outside a transaction, or inside another one.
     #[error("wrong transaction state: {0}")]
     TransactionState(String),
-    /// A column did not hold what the pack expected.
+    /// A column has another type than the pack expects.
     #[error("column {column} does not hold {wanted}")]
     Type {
-        /// Its place in the select list, from 0.
+        /// Index in the select list, from 0.
         column: usize,
-        /// What was wanted.
+        /// Expected type.
         wanted: &'static str,
     },
     /// The host failed.
@@ -100,7 +100,7 @@ impl Row {
         Row(values)
     }
 
-    /// The value of a column, counted from 0, as the wanted type.
+    /// Value of a column, counted from 0, as the requested type.
     pub fn get<T: FromValue>(&self, column: usize) -> Result<T, DbError> {
         self.0.get(column).and_then(T::from_value).ok_or(DbError::Type {
             column,
@@ -108,7 +108,7 @@ impl Row {
         })
     }
 
-    /// The value of a column of JSON text, counted from 0, as the wanted type.
+    /// Value of a column of JSON text, counted from 0, as the requested type.
     pub fn json<T: serde::de::DeserializeOwned>(&self, column: usize) -> Result<T, DbError> {
         serde_json::from_str(&self.get::<String>(column)?).map_err(|_| DbError::Type {
             column,
@@ -117,7 +117,7 @@ impl Row {
     }
 }
 
-/// The tables of the pack, during one call.
+/// Tables of the pack, during one call.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, params, native::Session};
@@ -137,9 +137,9 @@ pub struct Db<'a> {
 
 #[derive(Clone, Copy)]
 enum Storage<'a> {
-    /// The call's own transaction or snapshot.
+    /// Transaction or snapshot of the call.
     Call(&'a dyn Host),
-    /// The transaction of a `Run` tool.
+    /// Transaction of a `Run` tool.
     Transaction(&'a dyn Transaction),
 }
 
@@ -156,7 +156,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// All rows of a query.
+    /// Rows of a query.
     pub fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
         match self.storage {
             Storage::Call(host) => host.query(sql, params),
@@ -164,7 +164,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// All rows of a query, each read as a `T`.
+    /// Rows of a query, each converted to a `T`.
     pub fn query_as<T>(&self, sql: &str, params: &[Value]) -> Result<Vec<T>, DbError>
     where
         T: TryFrom<Row, Error = DbError>,
@@ -172,12 +172,12 @@ impl<'a> Db<'a> {
         self.query(sql, params)?.into_iter().map(T::try_from).collect()
     }
 
-    /// The first row of a query, if there is one.
+    /// First row of a query, if there is one.
     pub fn query_row(&self, sql: &str, params: &[Value]) -> Result<Option<Row>, DbError> {
         Ok(self.query(sql, params)?.into_iter().next())
     }
 
-    /// The first row of a query read as a `T`, if there is one.
+    /// First row of a query as a `T`, if there is one.
     pub fn query_one<T>(&self, sql: &str, params: &[Value]) -> Result<Option<T>, DbError>
     where
         T: TryFrom<Row, Error = DbError>,
@@ -185,7 +185,7 @@ impl<'a> Db<'a> {
         self.query_row(sql, params)?.map(T::try_from).transpose()
     }
 
-    /// Runs a statement and returns how many rows it changed.
+    /// Runs a statement and returns the number of changed rows.
     pub fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
         match self.storage {
             Storage::Call(host) => host.execute(sql, params),
@@ -209,7 +209,7 @@ impl<'a> Db<'a> {
 /// assert_eq!(params![Celsius(21.5)], &[Value::Real(21.5)]);
 /// ```
 pub trait ToValue {
-    /// The SQL value.
+    /// Converts to an SQL value.
     fn to_value(&self) -> Value;
 }
 
@@ -229,7 +229,7 @@ pub trait ToValue {
 /// assert_eq!(Row::new(vec![Value::Real(21.5)]).get(0), Ok(Celsius(21.5)));
 /// ```
 pub trait FromValue: Sized {
-    /// The typed value, or `None` if the column holds something else.
+    /// Converts to the type, or returns `None` if the column holds something else.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
@@ -365,7 +365,7 @@ macro_rules! small_integers {
 }
 small_integers!(i64, i32, u32, u16, u8);
 
-/// JSON objects and arrays live in TEXT columns.
+/// JSON objects and arrays are stored in TEXT columns.
 impl ToValue for serde_json::Value {
     fn to_value(&self) -> Value {
         Value::Text(self.to_string())

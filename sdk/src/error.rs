@@ -1,4 +1,4 @@
-//! The one shape of a refusal: a stable code, every reason at once, and what to do.
+//! Format of all errors: a stable code, all reasons at once, and a remediation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::{Asking, DbError};
 /// use tollgate_sdk::{Blocker, NextCall, ToolError};
 ///
 /// let refusal = ToolError::new("NOT_READY", "the note cannot be published")
-///     .remediation("Remove what is named in blockers, and call again.")
+///     .remediation("Resolve the blockers, then call again.")
 ///     .blocker(Blocker::new("NO_TITLE", "it has no title").field("title"))
 ///     .blocker(Blocker::new("NO_REVIEW", "nobody read it"))
 ///     .context("note", "note_1")
@@ -21,25 +21,25 @@ use crate::{Asking, DbError};
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolError {
-    /// Stable UPPER_SNAKE.
+    /// Stable code in UPPER_SNAKE_CASE.
     pub code: String,
-    /// One sentence.
+    /// Message of one sentence.
     pub message: String,
-    /// What to do about it.
+    /// Action that resolves the error.
     pub remediation: String,
-    /// All reasons at once.
+    /// Reasons, all at once.
     pub blockers: Vec<Blocker>,
-    /// The facts, by name.
+    /// Facts by name.
     pub context: Map<String, Value>,
     /// A call that is ready to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_call: Option<NextCall>,
-    /// What the user could say that would lift it; see [`ToolError::ask`].
+    /// Questions whose answer would resolve the error; see [`ToolError::ask`].
     #[serde(skip)]
     pub asking: Option<Box<Asking>>,
 }
 
-/// One reason why a call was refused.
+/// A reason why a call was refused.
 ///
 /// ```
 /// # use tollgate_sdk::{Blocker, NextCall};
@@ -50,14 +50,14 @@ pub struct ToolError {
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Blocker {
-    /// Stable UPPER_SNAKE.
+    /// Stable code in UPPER_SNAKE_CASE.
     pub code: String,
-    /// One sentence.
+    /// Message of one sentence.
     pub message: String,
-    /// The argument it is about.
+    /// Argument with the fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The call that removes it.
+    /// Call that removes the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_call: Option<NextCall>,
 }
@@ -71,14 +71,14 @@ pub struct Blocker {
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NextCall {
-    /// The tool's name.
+    /// Name of the tool.
     pub tool: String,
-    /// Its arguments.
+    /// Arguments of the tool.
     pub arguments: Map<String, Value>,
 }
 
 impl ToolError {
-    /// An error with a code and a sentence.
+    /// An error with a code and a message.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> ToolError {
         ToolError {
             code: code.into(),
@@ -91,14 +91,14 @@ impl ToolError {
         }
     }
 
-    /// Says what to do about it.
+    /// Sets the action that resolves the error.
     #[must_use]
     pub fn remediation(mut self, remediation: impl Into<String>) -> ToolError {
         self.remediation = remediation.into();
         self
     }
 
-    /// Adds one reason.
+    /// Adds a reason.
     #[must_use]
     pub fn blocker(mut self, blocker: Blocker) -> ToolError {
         self.blockers.push(blocker);
@@ -119,7 +119,7 @@ impl ToolError {
         self
     }
 
-    /// Names the call to make next.
+    /// Sets the next call to make.
     #[must_use]
     pub fn next_call(mut self, call: NextCall) -> ToolError {
         self.next_call = Some(call);
@@ -136,7 +136,7 @@ impl std::fmt::Display for ToolError {
 impl std::error::Error for ToolError {}
 
 impl Blocker {
-    /// A reason with a code and a sentence.
+    /// A reason with a code and a message.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Blocker {
         Blocker {
             code: code.into(),
@@ -146,14 +146,14 @@ impl Blocker {
         }
     }
 
-    /// Names the argument it is about.
+    /// Sets the argument with the fault.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Blocker {
         self.field = Some(field.into());
         self
     }
 
-    /// Names the call that removes it.
+    /// Sets the call that removes the reason.
     #[must_use]
     pub fn next_call(mut self, call: NextCall) -> Blocker {
         self.next_call = Some(call);
@@ -162,7 +162,7 @@ impl Blocker {
 }
 
 impl NextCall {
-    /// A call with its arguments given as a JSON object; anything else counts as no arguments.
+    /// A call with its arguments as a JSON object; any other value counts as no arguments.
     pub fn new(tool: impl Into<String>, arguments: Value) -> NextCall {
         let arguments = match arguments {
             Value::Object(arguments) => arguments,
@@ -176,22 +176,22 @@ impl NextCall {
 }
 
 impl From<DbError> for ToolError {
-    /// Storage failures say what to do about them. Those of the host itself say only that storage failed,
-    /// because the log has the reason.
+    /// Converts storage errors with their remediation. An error of the host itself says only that storage
+    /// failed, because the log has the reason.
     fn from(err: DbError) -> ToolError {
         let (code, remediation) = match &err {
             DbError::Full => (
                 "STORAGE_FULL",
                 "Free disk space or raise the pack's storage quota.",
             ),
-            DbError::TooLarge(_) => ("RESULT_TOO_LARGE", "Ask for less at once."),
+            DbError::TooLarge(_) => ("RESULT_TOO_LARGE", "Request fewer rows or columns at once."),
             DbError::Interrupted => (
                 "DEADLINE_EXCEEDED",
-                "Ask for less at once, or raise the call's deadline.",
+                "Request less data at once, or raise the call's deadline.",
             ),
             DbError::Refused(_) => (
                 "STORAGE_FAILED",
-                "Correct the statement; docs/writing-a-pack.md lists what SQL may say.",
+                "Correct the statement; docs/writing-a-pack.md lists the allowed SQL.",
             ),
             DbError::Constraint(_) => (
                 "STORAGE_FAILED",
@@ -199,19 +199,19 @@ impl From<DbError> for ToolError {
             ),
             DbError::ReadOnly => (
                 "STORAGE_FAILED",
-                "Declare the tool with Effect::Write, or leave the change out.",
+                "Declare the tool with Effect::Write, or remove the write.",
             ),
             DbError::TransactionState(_) => (
                 "STORAGE_FAILED",
-                "Use storage inside of cx.transaction in a Run tool, one transaction after the other.",
+                "Use storage inside of cx.transaction in a Run tool, one transaction at a time.",
             ),
             DbError::Type { .. } => (
                 "STORAGE_FAILED",
-                "Read the column as the type that its migration gives it, or as an Option if it may be NULL.",
+                "Read the column as the type in its migration, or as an Option if the column may be NULL.",
             ),
             DbError::Internal => (
                 "STORAGE_FAILED",
-                "Look at the host's log under the operation's id.",
+                "Read the host's log; search for the operation id.",
             ),
         };
         let error = ToolError::new(code, err.to_string()).remediation(remediation);

@@ -1,4 +1,4 @@
-//! What a backend provides: the component's imports on wasm, SQLite and fixed values natively.
+//! Interface of a backend: the component's imports on wasm, SQLite and fixed values natively.
 
 use crate::budget::Reserved;
 use crate::workspace::Upcoming;
@@ -8,8 +8,8 @@ use crate::{
     WorkspaceError, WorkspaceInfo,
 };
 
-/// What a call may ask of its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the comfortable
-/// side of it; a pack never calls it itself.
+/// Requests of a call to its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the convenient interface; a pack
+/// never uses this trait directly.
 ///
 /// ```
 /// use tollgate_sdk::{CallInfo, Cx, DbError, Host, Level, Row, Transaction, Value};
@@ -40,18 +40,18 @@ use crate::{
 pub trait Host {
     /// Runs a statement that returns rows.
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError>;
-    /// Runs a statement and returns how many rows it changed.
+    /// Runs a statement and returns the number of changed rows.
     fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError>;
-    /// Starts the transaction of a `Run` tool and hands out storage inside it. Dropping it without
-    /// [`commit`](Transaction::commit) undoes it.
+    /// Starts the transaction of a `Run` tool and returns storage inside it. Dropping it without
+    /// [`commit`](Transaction::commit) rolls the transaction back.
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError>;
     /// Milliseconds since 1970 UTC.
     fn now_ms(&self) -> i64;
-    /// A new identifier, `prefix_` and a sortable rest.
+    /// A new identifier: `prefix_` and a sortable suffix.
     fn new_id(&self, prefix: &str) -> String;
-    /// A line for the operator's log.
+    /// Writes a line to the operator's log.
     fn log(&self, level: Level, message: &str);
-    /// See [`Ledger::append`](crate::Ledger::append). By default nobody records.
+    /// See [`Ledger::append`](crate::Ledger::append). By default events are discarded.
     fn append_event(&self, _event: &Event) -> Result<(), LedgerError> {
         Ok(())
     }
@@ -71,25 +71,25 @@ pub trait Host {
     fn take_slot(&self, _slot: &Slot) -> Result<Option<u64>, LedgerError> {
         Err(LedgerError::Denied)
     }
-    /// See [`Cx::keep_artifact`](crate::Cx::keep_artifact). By default nothing is kept.
+    /// See [`Cx::keep_artifact`](crate::Cx::keep_artifact). By default artifacts are discarded.
     fn keep_artifact(&self, _kind: ArtifactKind, _content: &[u8]) -> Result<Option<String>, ArtifactError> {
         Ok(None)
     }
-    /// See [`Budget::current`](crate::Budget::current). By default there is none.
+    /// See [`Budget::current`](crate::Budget::current). By default there is no envelope.
     fn envelope(&self) -> Option<Envelope> {
         None
     }
-    /// See [`Budget::reserve`](crate::Budget::reserve). By default there is none.
+    /// See [`Budget::reserve`](crate::Budget::reserve). By default there is no budget.
     fn reserve(&self, name: &str, _amount: u64) -> Result<Box<dyn Reserved + '_>, BudgetError> {
         Err(BudgetError::Unknown(name.to_owned()))
     }
-    /// How far the call is, for the client. By default nobody listens.
+    /// Reports progress to the client. By default progress is discarded.
     fn progress(&self, _done: u64, _total: Option<u64>, _message: &str) {}
-    /// The workspaces the pack may use. By default, here and below, there is none.
+    /// Names of the workspaces that the pack may use. By default, here and below, there is none.
     fn workspace_names(&self) -> Vec<String> {
         Vec::new()
     }
-    /// What the pack may do in one.
+    /// Permissions of the pack in a workspace.
     fn describe_workspace(&self, workspace: &str) -> Result<WorkspaceInfo, WorkspaceError> {
         Err(WorkspaceError::Unknown(workspace.to_owned()))
     }
@@ -127,7 +127,7 @@ pub trait Host {
     ) -> Result<Vec<u8>, WorkspaceError> {
         Err(WorkspaceError::Unknown(workspace.to_owned()))
     }
-    /// See [`Workspace::read_ahead`](crate::Workspace::read_ahead). By default nobody looks ahead.
+    /// See [`Workspace::read_ahead`](crate::Workspace::read_ahead). By default nothing is prefetched.
     fn read_ahead(&self, _workspace: &str, _next: &[Upcoming<'_>]) {}
     /// See [`Workspace::write`](crate::Workspace::write).
     fn write_file(&self, workspace: &str, _path: &str, _content: &[u8]) -> Result<(), WorkspaceError> {
@@ -166,7 +166,7 @@ pub trait Transaction {
     fn commit(self: Box<Self>) -> Result<(), DbError>;
 }
 
-/// How much an operator should care about a line.
+/// Severity of a log line.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Level, Pack, native::Session};
@@ -177,17 +177,17 @@ pub trait Transaction {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// For who writes the pack.
+    /// For the author of the pack.
     Debug,
-    /// Worth knowing.
+    /// Information.
     Info,
-    /// Worth a look.
+    /// Warning.
     Warn,
-    /// Something failed.
+    /// Failure.
     Error,
 }
 
-/// What the host knows about a call beside its arguments.
+/// Facts about a call besides its arguments.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -197,20 +197,20 @@ pub enum Level {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct CallInfo {
-    /// The operation's id in the ledger.
+    /// Id of the operation in the ledger.
     pub op_id: String,
-    /// The envelope the call belongs to.
+    /// Envelope that the call belongs to.
     pub envelope_id: Option<String>,
-    /// Who calls, if the transport proved it.
+    /// Identity of the caller, if the transport proved one.
     pub identity: Option<String>,
-    /// The MCP client's own name, as it claims.
+    /// Name of the MCP client, as the client claims.
     pub client: Option<String>,
-    /// The pack's `config` table as a JSON object; empty text counts as an empty one.
+    /// Configuration of the pack as a JSON object; empty text counts as an empty object.
     pub config: String,
-    /// The host process, as a UUID that is the same for all its calls.
+    /// UUID of the host process, the same for all its calls.
     pub session_id: String,
-    /// What the user answered, in a call that comes again after it asked.
+    /// Answers of the user, in a call that is repeated after asking.
     pub answers: Vec<Answer>,
-    /// What the call wanted to know when it comes again.
+    /// State that the call stored when asking, if it is repeated.
     pub remembered: Option<String>,
 }

@@ -1,11 +1,11 @@
-//! What a tool adds to the record of its call, and what it may read of others.
+//! Event that a tool adds to the record of its call, and access to past operations.
 
 use thiserror::Error;
 
 use crate::policy::Denial;
 use crate::{Effect, Host, ToolError};
 
-/// Names and fingerprints that describe what a call did. Never content.
+/// Names and fingerprints that describe the effect of a call. Never content.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Event, Pack, native::Session};
@@ -19,21 +19,21 @@ use crate::{Effect, Host, ToolError};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// A dotted type such as `task.created`.
+    /// Dotted type, for example `task.created`.
     pub event_type: String,
-    /// The entities that changed, such as `gsd/M01/S01/T02`.
+    /// Changed entities, for example `gsd/M01/S01/T02`.
     pub changed: Vec<String>,
-    /// One short line for a reader of the ledger.
+    /// One short line for readers of the ledger.
     pub note: Option<String>,
-    /// Hex SHA-256 of a normalised failure.
+    /// SHA-256 of a normalised failure, in hexadecimal.
     pub failure_fingerprint: Option<String>,
-    /// Hex SHA-256 of what was changed.
+    /// SHA-256 of the change, in hexadecimal.
     pub mutation_fingerprint: Option<String>,
     /// Names of failing tests.
     pub failing_tests: Vec<String>,
-    /// How much of files changed, as JSON.
+    /// Size of the change to files, as JSON.
     pub diff_stats: Option<String>,
-    /// Which files changed, one line each.
+    /// Changed files, one line each.
     pub short_diff: Option<String>,
 }
 
@@ -47,21 +47,21 @@ impl Event {
         }
     }
 
-    /// Names entities that changed.
+    /// Adds changed entities.
     #[must_use]
     pub fn changed<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Event {
         self.changed.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Says something in a line.
+    /// Sets the note.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Event {
         self.note = Some(note.into());
         self
     }
 
-    /// Names a failure and the tests that fail.
+    /// Sets the fingerprint of a failure and the failing tests.
     #[must_use]
     pub fn failure<N: Into<String>>(
         mut self,
@@ -74,7 +74,7 @@ impl Event {
         self
     }
 
-    /// Names a change.
+    /// Sets the fingerprint of a change.
     #[must_use]
     pub fn mutation(mut self, fingerprint: &str) -> Event {
         self.mutation_fingerprint = Some(fingerprint.to_owned());
@@ -82,8 +82,8 @@ impl Event {
     }
 }
 
-/// Which operations to return; absent fields do not restrict. Without an envelope or a fingerprint only
-/// the newest 10,000 operations are looked at.
+/// Filter for operations; `None` fields do not restrict. Without an envelope or a fingerprint, only the newest
+/// 10,000 operations are searched.
 ///
 /// ```
 /// # use tollgate_sdk::OperationFilter;
@@ -98,35 +98,35 @@ impl Event {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperationFilter {
-    /// Of this envelope.
+    /// Only of this envelope.
     pub envelope_id: Option<String>,
-    /// Of this pack.
+    /// Only of this pack.
     pub pack: Option<String>,
-    /// Of this tool.
+    /// Only of this tool.
     pub tool: Option<String>,
-    /// With this outcome.
+    /// Only with this outcome.
     pub success: Option<bool>,
-    /// That failed in this way.
+    /// Only with this failure fingerprint.
     pub failure_fingerprint: Option<String>,
-    /// With this effect.
+    /// Only with this effect.
     pub effect: Option<Effect>,
-    /// Over this connection.
+    /// Only over this connection.
     pub connection: Option<String>,
-    /// By this actor: a proven identity, or a name as calls claim it, with or without `claimed:`.
+    /// Only by this actor: a proven identity, or a claimed name with or without `claimed:`.
     pub actor: Option<String>,
-    /// With arguments of this hash.
+    /// Only with arguments of this hash.
     pub args_hash: Option<String>,
     /// Only after this sequence number.
     pub after: Option<u64>,
-    /// Only from this time on, in milliseconds since 1970 UTC.
+    /// Only since this time, in milliseconds since 1970 UTC.
     pub since_ms: Option<i64>,
-    /// The newest first, instead of the oldest.
+    /// Sorts the newest first instead of the oldest.
     pub newest_first: bool,
-    /// At most this many, 1 to 200.
+    /// Maximum number of operations, 1 to 200.
     pub limit: u32,
 }
 
-/// One past operation.
+/// A past operation.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Operation, OperationFilter, Pack, Want, native::Session};
@@ -142,40 +142,40 @@ pub struct OperationFilter {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operation {
-    /// Its place in the ledger.
+    /// Sequence number in the ledger.
     pub seq: u64,
-    /// Its id.
+    /// Id of the operation.
     pub op_id: String,
-    /// The envelope it belongs to.
+    /// Envelope that the operation belongs to.
     pub envelope_id: Option<String>,
-    /// Whose tool.
+    /// Pack of the tool.
     pub pack: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Milliseconds since 1970 UTC.
+    /// Time in milliseconds since 1970 UTC.
     pub at_ms: i64,
-    /// Absent: the outcome is unknown.
+    /// Outcome; `None` if unknown.
     pub success: Option<bool>,
-    /// The refusal's or failure's code.
+    /// Code of the error.
     pub error_code: Option<String>,
-    /// The fingerprint of how it failed.
+    /// Fingerprint of the failure.
     pub failure_fingerprint: Option<String>,
-    /// The fingerprint of what it changed.
+    /// Fingerprint of the change.
     pub mutation_fingerprint: Option<String>,
-    /// How the host ran it.
+    /// Effect with which the host ran the tool.
     pub effect: Option<Effect>,
-    /// Who called: a proven identity, or `claimed:` and what the argument `actor` or `actor_name` says.
+    /// Caller: a proven identity, or `claimed:` and the value of the argument `actor` or `actor_name`.
     pub actor: Option<String>,
-    /// The connection it came over.
+    /// Connection of the call.
     pub connection: String,
-    /// Hex SHA-256 of its arguments.
+    /// SHA-256 of the arguments, in hexadecimal.
     pub args_hash: String,
-    /// Hex SHA-256 of its structured result, if it succeeded.
+    /// SHA-256 of the structured result, if the call succeeded, in hexadecimal.
     pub result_hash: Option<String>,
 }
 
 impl Operation {
-    /// Whether both are of one row: the calls inside a call are operations beside it.
+    /// Checks whether both come from the same row: calls inside a call are separate operations of its row.
     ///
     /// ```
     /// # use tollgate_sdk::Operation;
@@ -189,7 +189,7 @@ impl Operation {
     }
 }
 
-/// One of the slots that calls of one key share, for [`Ledger::take_slot`].
+/// One of the slots that calls with the same key share, for [`Ledger::take_slot`].
 ///
 /// ```
 /// use tollgate_sdk::policy::{CannotJudge, Denial, PolicyCx, Request, Verdict};
@@ -208,27 +208,28 @@ impl Operation {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Slot {
-    /// What the calls have in common, 1 to 4,000 bytes. Each policy has its own.
+    /// Key that the calls share, 1 to 4,000 bytes. Each policy has its own keys.
     pub key: String,
-    /// At most so many calls have one at a time, 1 to 1,000.
+    /// Maximum number of calls that hold a slot at a time, 1 to 1,000.
     pub slots: u32,
-    /// How long a call has its slot, from its admission on, in milliseconds.
+    /// Time for which a call holds its slot, from its admission on, in milliseconds.
     pub milliseconds: u64,
-    /// A call that fails keeps its slot. Otherwise it gives it back, as with [`Ledger::take_once`].
+    /// If true, a failed call keeps its slot. Otherwise the slot is released, as with [`Ledger::take_once`].
     pub kept_by_failed: bool,
-    /// Calls that read are counted by this host alone, which spares each of them a commit. Others are counted over all
-    /// hosts of the data directory in any case.
+    /// If true, read calls are counted by this host alone, without a commit each. Other calls are always
+    /// counted over all hosts of the data directory.
     pub reads_by_host: bool,
-    /// The code of the refusal for a call that others were faster than.
+    /// Error code for a call that lost the race for the last slot.
     pub code: String,
-    /// Its reason.
+    /// Reason in that error.
     pub reason: String,
-    /// What the caller can do. Absent: the host says when to call again.
+    /// Remediation in that error. If `None`, the host says when to call again.
     pub remediation: Option<String>,
 }
 
 impl Slot {
-    /// A slot with the code and reason of a denial. The host says when to call again, if the denial has no remediation.
+    /// A slot with the code and reason of a denial. Without a remediation in the denial, the host says when to
+    /// call again.
     #[must_use]
     pub fn new(key: &str, slots: u32, milliseconds: u64, denial: &Denial) -> Slot {
         Slot {
@@ -243,7 +244,7 @@ impl Slot {
     }
 }
 
-/// Why a request to the ledger failed.
+/// Reason why a request to the ledger failed.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, LedgerError, OperationFilter, Pack, native::Session};
@@ -255,13 +256,13 @@ impl Slot {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LedgerError {
-    /// The component was not granted queries, or is a policy that would append.
-    #[error("this component may not do that with the ledger")]
+    /// The component has no grant for queries, or is a policy that tries to append.
+    #[error("this component has no permission for this ledger operation")]
     Denied,
-    /// The event, or all of the call's events together, are larger than the host records.
+    /// The event, or all events of the call together, are too large.
     #[error("the event is too large: {0}")]
     TooLarge(String),
-    /// A field does not hold what it should.
+    /// A field has an invalid value.
     #[error("the event is not well-formed: {0}")]
     Invalid(String),
     /// The host failed.
@@ -282,14 +283,14 @@ impl From<LedgerError> for ToolError {
             ),
             LedgerError::Internal => (
                 "LEDGER_FAILED",
-                "Look at the host's log under the operation's id.",
+                "Read the host's log; search for the operation id.",
             ),
         };
         ToolError::new(code, err.to_string()).remediation(remediation)
     }
 }
 
-/// The ledger, as far as a call may use it. [`Cx::ledger`](crate::Cx::ledger) hands it out.
+/// Access to the ledger from a call. Created by [`Cx::ledger`](crate::Cx::ledger).
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Event, Pack, native::Session};
@@ -309,28 +310,28 @@ impl<'a> Ledger<'a> {
         Ledger { host }
     }
 
-    /// Adds to the record of this call. It is kept even when the call is a tool error. Of several events
-    /// the last fingerprint counts; names add up.
+    /// Adds to the record of this call, even if the call ends with a tool error. Of several events the last
+    /// fingerprint counts; names accumulate.
     pub fn append(&self, event: &Event) -> Result<(), LedgerError> {
         self.host.append_event(event)
     }
 
-    /// Past operations of every pack, oldest first unless asked otherwise, if granted.
+    /// Past operations of all packs, oldest first by default, if granted.
     ///
-    /// A policy gets the calls inside a call as well, after the call that they are in and with its `seq`, `op_id` and
-    /// outcome. While it judges a call inside another, those of the same request that were judged before are the
-    /// newest: with `seq` 0, and as if they had succeeded.
+    /// A policy also gets the calls inside a call, after that call and with its `seq`, `op_id` and outcome.
+    /// While a policy evaluates a call inside another, the calls of the same request that were already
+    /// evaluated come as the newest, with `seq` 0 and as successful.
     pub fn query(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         self.host.query_ledger(filter)
     }
 
-    /// As [`query`](Ledger::query), without the calls inside calls.
+    /// Like [`query`](Ledger::query), without the calls inside calls.
     pub fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         self.host.query_whole(filter)
     }
 
-    /// Takes something that counts once, such as an approval, for the call that a policy judges before it runs. Returns
-    /// false if another call has it until `until_ms`, or another call inside the same one.
+    /// Takes something that counts once, such as an approval, for the call that a policy evaluates before it
+    /// runs. Returns false if another call holds it until `until_ms`, or another call inside the same one does.
     ///
     /// ```
     /// use tollgate_sdk::policy::{CannotJudge, Denial, PolicyCx, Request, Verdict};
@@ -348,12 +349,13 @@ impl<'a> Ledger<'a> {
         self.host.take_once(key, until_ms)
     }
 
-    /// Takes a slot for the call that a policy judges before it runs. `None` if one is free for it. If all are taken, by
-    /// other calls or by calls inside the same one, after how many milliseconds the next one is free; the policy then
-    /// denies the call.
+    /// Takes a slot for the call that a policy evaluates before it runs. Returns `None` if a slot is free.
+    /// Otherwise returns the milliseconds until one is free, and the policy denies the call. Calls inside the
+    /// same call count as well.
     ///
-    /// The call takes it in its own commit, from that moment on. If others took all of them since, it is refused with the
-    /// slot's code and runs nothing, so that at no time more calls of a key have slots than there are.
+    /// The call takes the slot in its own commit, and holds it from then on. If other calls took all slots in
+    /// between, the call is refused with the slot's code and does not run. So there are never more holders of a
+    /// key than slots.
     pub fn take_slot(&self, slot: &Slot) -> Result<Option<u64>, LedgerError> {
         self.host.take_slot(slot)
     }

@@ -1,22 +1,21 @@
-//! What Tollgate's packs and policies are written against: tools, storage, errors, verdicts, and a native
-//! backend to test them with.
+//! SDK for Tollgate's packs and policies: tools, storage, errors, verdicts, and a native backend for their tests.
 //!
 //! # A pack
 //!
-//! A pack offers tools. A tool is its argument struct: its fields are the parameters, its doc comments what
-//! agents read, and [`Tool::run`] does the work with what [`Cx`] gives it. Errors are [`ToolError`]s, and take
-//! back every row of the call.
+//! A pack offers tools. A tool is its argument struct: the fields are the parameters, and agents read the doc
+//! comments. [`Tool::run`] does the work with the help of [`Cx`]. Errors are [`ToolError`]s; an error rolls back
+//! all rows of the call.
 //!
 //! ```
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //! use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, params, tools};
 //!
-//! /// Greet somebody by name, and remember it.
+//! /// Greet a person by name, and store the greeting.
 //! #[derive(Deserialize, JsonSchema)]
 //! #[serde(deny_unknown_fields)]
 //! struct Greet {
-//!     /// Who to greet.
+//!     /// Name of the person to greet, for example Ada.
 //!     #[schemars(length(min = 1, max = 100))]
 //!     name: String,
 //! }
@@ -24,7 +23,7 @@
 //! /// A greeting.
 //! #[derive(Serialize, JsonSchema)]
 //! struct Greeting {
-//!     /// What to say.
+//!     /// Text of the greeting.
 //!     text: String,
 //! }
 //!
@@ -36,8 +35,8 @@
 //!
 //!     fn run(self, cx: &Cx<'_>) -> Result<Greeting, ToolError> {
 //!         if self.name == "nobody" {
-//!             return Err(ToolError::new("NOBODY_THERE", "there is nobody to greet")
-//!                 .remediation("Name somebody."));
+//!             return Err(ToolError::new("NOBODY_THERE", "`nobody` cannot be greeted")
+//!                 .remediation("Pass the name of a person."));
 //!         }
 //!         cx.db.execute(
 //!             "INSERT INTO hello_greetings (name, at) VALUES (?1, ?2)",
@@ -71,7 +70,8 @@
 //!
 //! # A policy
 //!
-//! A policy judges calls, before they run and when their result is there. It is its settings; see [`policy`].
+//! A policy evaluates calls, before they run and when their result is known. A policy is its settings struct; see
+//! [`policy`].
 //!
 //! ```
 //! use schemars::JsonSchema;
@@ -79,17 +79,17 @@
 //! use tollgate_sdk::native::Judge;
 //! use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Request, Verdict};
 //!
-//! /// Greets only whom the operator knows.
+//! /// Permits greetings of known people only.
 //! #[derive(Deserialize, JsonSchema)]
 //! #[serde(deny_unknown_fields)]
 //! struct Known {
-//!     /// Who may be greeted.
+//!     /// Names of the people that may be greeted.
 //!     names: Vec<String>,
 //! }
 //!
 //! impl Policy for Known {
 //!     const NAME: &'static str = "known";
-//!     const SUMMARY: &'static str = "Strangers are not greeted.";
+//!     const SUMMARY: &'static str = "Permits greetings of known people only.";
 //!     const PHASE: Phase = Phase::Request;
 //!
 //!     fn before(&self, _: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
@@ -97,7 +97,7 @@
 //!         if name.is_some_and(|name| self.names.iter().any(|known| known == name)) {
 //!             return Ok(Verdict::Pass);
 //!         }
-//!         Ok(Denial::new("STRANGER", "nobody knows them").remediation("Greet somebody else.").into())
+//!         Ok(Denial::new("STRANGER", "the person is not in `names`").remediation("Greet a known person.").into())
 //!     }
 //! }
 //! tollgate_sdk::export_policy!(Known);
@@ -109,9 +109,9 @@
 //! # From here to a running host
 //!
 //! `tollgate new pack NAME` and `tollgate new policy NAME` make a crate of this shape. `cargo build --release
-//! --target wasm32-wasip2` makes a component of it, and `tollgate packs check FILE` tries that in the host.
+//! --target wasm32-wasip2` compiles a component, and `tollgate packs check FILE` tests it in the host.
 //!
-//! | what for | what |
+//! | subject | items |
 //! |---|---|
 //! | tools and their tables | [`Tool`], [`tools!`], [`Effect`], [`Hints`], [`Tier`], [`Pack`] |
 //! | SQL | [`Db`], [`Row`], [`params!`], [`Migration`], [`id!`], [`text_enum!`], [`Timestamp`] |
@@ -145,7 +145,7 @@ mod tool;
 pub mod workspace;
 
 pub mod policy;
-// Hidden modules are what hosts and the native backend share.
+// Hidden modules are shared by hosts and the native backend.
 #[doc(hidden)]
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]

@@ -1,8 +1,8 @@
-//! What a pack declares about itself.
+//! Declaration of a pack.
 
 use crate::{Entry, GitAccess, PromptEntry};
 
-/// A tool pack: its name, what it wants, its tables and its tools.
+/// A tool pack: its name, requested capabilities, tables and tools.
 ///
 /// ```
 /// use tollgate_sdk::{Migration, Pack, Want};
@@ -19,31 +19,31 @@ use crate::{Entry, GitAccess, PromptEntry};
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Pack {
-    /// `^[a-z][a-z0-9-]{0,31}$`. Its tables start with this name, `-` becoming `_`.
+    /// Name, `^[a-z][a-z0-9-]{0,31}$`. Tables start with this name, `-` becoming `_`.
     pub name: &'static str,
-    /// The pack's own version.
+    /// Version of the pack.
     pub version: &'static str,
     /// One line for people.
     pub summary: &'static str,
-    /// What an agent should know before it calls the tools.
+    /// Instructions for agents that use the tools.
     pub instructions: &'static str,
-    /// Capabilities the operator must grant.
+    /// Capabilities that the operator must grant.
     pub wants: &'static [Want],
     /// Steps of the schema, in order. Append only.
     pub migrations: &'static [Migration],
-    /// The tool table, made with [`tools!`](crate::tools).
+    /// Tool table, made with [`tools!`](crate::tools).
     pub tools: &'static [Entry],
-    /// The prompt table, made with [`prompts!`](crate::prompts).
+    /// Prompt table, made with [`prompts!`](crate::prompts).
     pub prompts: &'static [PromptEntry],
-    /// Makes the JSON Schema of the pack's `config` table, if it has one.
+    /// Generates the JSON Schema of the pack's `config` table, if it has one.
     pub config_schema: Option<fn() -> serde_json::Value>,
-    /// The `Run` tool that writes the pack's files in a workspace anew, given `{"workspace": name}`. The
-    /// host calls it where another host ended between a commit and the files that follow it.
+    /// Name of the `Run` tool that renders the pack's files in a workspace, given `{"workspace": name}`. The
+    /// host calls the tool if another host crashed between a commit and the following file writes.
     pub render_tool: Option<&'static str>,
 }
 
 impl Pack {
-    /// A pack without anything, to fill in with `..Pack::EMPTY`.
+    /// An empty pack, to fill in with `..Pack::EMPTY`.
     pub const EMPTY: Pack = Pack {
         name: "",
         version: "0.0.0",
@@ -71,14 +71,14 @@ impl Pack {
         self.prompts.iter().find(|prompt| prompt.name == name)
     }
 
-    /// What every table of this pack starts with.
+    /// Prefix of all tables of this pack.
     #[must_use]
     pub fn table_prefix(&self) -> String {
         format!("{}_", self.name.replace('-', "_"))
     }
 }
 
-/// A capability beyond storage of the pack's own, clock, ids and log.
+/// A capability in addition to the pack's own storage, clock, ids and log.
 ///
 /// ```
 /// # use tollgate_sdk::{GitAccess, Pack, Want};
@@ -91,27 +91,27 @@ impl Pack {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
-    /// Reads the named workspaces, `*` being all of them.
+    /// Reads the named workspace; `*` means all of them.
     WorkspaceRead(&'static str),
-    /// Writes below a prefix of its workspaces, such as `.gsd/`.
+    /// Writes below a prefix of its workspaces, for example `.gsd/`.
     WorkspaceWrite(&'static str),
-    /// Runs this program, with any arguments.
+    /// Runs this program with any arguments.
     Process(&'static str),
     /// Runs the test commands that the operator registered, exactly as registered.
     Tests,
-    /// Runs git, within what each workspace allows.
+    /// Runs git, within the limits of each workspace.
     Git(GitAccess),
     /// Reads past operations of every pack.
     LedgerQuery,
-    /// Reserves from the named budget.
+    /// Reserves units of the named budget.
     Budget(&'static str),
     /// Keeps artifacts with its operations.
     Artifacts,
-    /// Asks the client for more than a form that its user fills in; see [`Question`](crate::Question).
+    /// Asks the client for more than a form for its user; see [`Question`](crate::Question).
     Client(ClientPart),
 }
 
-/// What of a client a pack may want to ask.
+/// Part of a client that a pack may want to use.
 ///
 /// ```
 /// # use tollgate_sdk::{ClientPart, Pack, Want};
@@ -120,13 +120,13 @@ pub enum Want {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientPart {
-    /// Its model, at its user's expense.
+    /// Model of the client, at its user's expense.
     Model,
-    /// The names of its folders.
+    /// Names of the client's folders.
     Roots,
 }
 
-/// One step of a pack's schema.
+/// A step of a pack's schema.
 ///
 /// ```
 /// # use tollgate_sdk::Migration;
@@ -138,14 +138,13 @@ pub enum ClientPart {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
-    /// `NNNN_name`, the file's name without its ending.
+    /// File name without extension, `NNNN_name`.
     pub name: &'static str,
-    /// The SQL, in the subset that SQLite and PostgreSQL share.
+    /// SQL in the subset that SQLite and PostgreSQL share.
     pub sql: &'static str,
 }
 
-/// Makes a [`Migration`] from a file, for instance
-/// `migration!("../../../migrations/work", "0001_init")`.
+/// Creates a [`Migration`] from a file, for example `migration!("../../../migrations/work", "0001_init")`.
 ///
 /// ```
 /// # use tollgate_sdk::{Migration, migration};
@@ -163,7 +162,7 @@ macro_rules! migration {
     };
 }
 
-/// Exports a [`Pack`] from a component. On a native target, where packs are tested, it does nothing.
+/// Exports a [`Pack`] from a component. Does nothing on a native target, where packs are tested.
 ///
 /// ```
 /// # use tollgate_sdk::Pack;

@@ -1,4 +1,4 @@
-//! What a pack may run and where it may write: pure rules that the host and the native backend share.
+//! Permissions of a pack for commands and writes: pure rules shared by the host and the native backend.
 
 mod git;
 mod repository;
@@ -11,23 +11,23 @@ pub use git::{
 };
 pub use repository::{GitTerms, Repository, Unusable, find as repository, no_repository};
 
-/// What a pack asked for, sorted by what it is about.
+/// Requested capabilities, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Workspaces it reads, `*` being all.
+    /// Workspaces to read; `*` means all.
     pub read: Vec<String>,
-    /// Prefixes it writes below.
+    /// Prefixes to write below.
     pub write: Vec<String>,
-    /// Programs it runs with any arguments.
+    /// Programs to run with any arguments.
     pub programs: Vec<String>,
-    /// It runs registered test commands.
+    /// True if the pack runs registered test commands.
     pub tests: bool,
-    /// It runs git.
+    /// Access to git, if requested.
     pub git: Option<GitAccess>,
 }
 
 impl Asked {
-    /// What a manifest's wants come to.
+    /// Collects the wants of a manifest.
     #[must_use]
     pub fn of(wants: &[Want]) -> Asked {
         let mut asked = Asked::default();
@@ -44,13 +44,13 @@ impl Asked {
         asked
     }
 
-    /// Whether it asked for a workspace at all.
+    /// Checks whether a workspace was requested.
     #[must_use]
     pub fn reads(&self, workspace: &str) -> bool {
         self.read.iter().any(|name| name == "*" || name == workspace)
     }
 
-    /// What a workspace offers, as far as it was asked for.
+    /// Intersects the offer of a workspace with the request.
     #[must_use]
     pub fn within(&self, offered: &WorkspaceInfo) -> WorkspaceInfo {
         WorkspaceInfo {
@@ -66,7 +66,7 @@ impl Asked {
     }
 }
 
-/// What both of two lists of prefixes cover.
+/// Intersection of two lists of prefixes.
 fn narrowed(wanted: &[String], offered: &[String]) -> Vec<String> {
     let mut both: Vec<String> = wanted
         .iter()
@@ -87,16 +87,16 @@ fn narrowed(wanted: &[String], offered: &[String]) -> Vec<String> {
     both
 }
 
-/// A command that may run.
+/// A permitted command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permitted {
-    /// A granted program or a registered test, as the pack gave it.
+    /// Granted program or registered test, as the pack gave it.
     Program(Vec<String>),
-    /// Git, as far as the repository allows.
+    /// Git command, within the limits of the repository.
     Git(GitCommand),
 }
 
-/// The command as it may run. The error says what would allow it.
+/// Returns the command in its permitted form. The error explains how to permit it.
 pub fn command(info: &WorkspaceInfo, programs: &[String], command: &Command) -> Result<Permitted, Refused> {
     let argv = || {
         std::iter::once(command.program.clone())
@@ -114,10 +114,10 @@ pub fn command(info: &WorkspaceInfo, programs: &[String], command: &Command) -> 
     }
 }
 
-/// Whether some file system, on some system, takes a name for `.git`.
+/// Checks whether any file system takes a name for `.git`.
 #[must_use]
 pub fn is_git_name(name: &str) -> bool {
-    // Names that HFS+ ignores, and endings that NTFS does.
+    // Characters that HFS+ ignores, and suffixes that NTFS ignores.
     let ignored = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let plain: String = name.chars().filter(|&c| !ignored(c)).collect();
     plain.split('\\').any(|name| {
@@ -130,12 +130,12 @@ pub fn is_git_name(name: &str) -> bool {
     })
 }
 
-/// Why a command may not run.
+/// Reason why a command is not permitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// Neither a granted program, nor a registered test, nor git.
     Program,
-    /// Git, but not like this.
+    /// Git command that is not permitted.
     Git(String),
 }
 

@@ -1,6 +1,6 @@
-//! Policies: a settings struct with `before` and `after`, which judge calls.
+//! Policies: a settings struct with `before` and `after`, which evaluate calls.
 //!
-//! A policy is its settings: the fields are the keys of its `config` table, doc comments their
+//! A policy is its settings: the fields are the keys of its `config` table, and doc comments are their
 //! descriptions.
 //!
 //! ```
@@ -49,7 +49,7 @@ use crate::{Cx, Effect, Migration, Want, canonical_json};
 
 pub use verdict::{Denial, Note, Problem, Question, Review, Verdict};
 
-/// What of a call a policy judges.
+/// Phases of a call that a policy evaluates.
 ///
 /// ```
 /// # use tollgate_sdk::policy::{Phase, Policy};
@@ -63,16 +63,16 @@ pub use verdict::{Denial, Note, Problem, Question, Review, Verdict};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// The call, before it runs: `before`.
+    /// Call, before it runs: `before`.
     Request,
-    /// Its result: `after`.
+    /// Result of the call: `after`.
     Response,
-    /// Both.
+    /// Call and result.
     Both,
 }
 
-/// A policy. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`; give settings that
-/// may be left out a `#[serde(default)]`.
+/// A policy. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`. Give optional settings a
+/// `#[serde(default)]`.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -108,31 +108,31 @@ pub enum Phase {
 /// assert_eq!(Judge::<Small>::new(r#"{"bytes": 0}"#).err().map(|problems| problems.len()), Some(1));
 /// ```
 pub trait Policy: DeserializeOwned + JsonSchema {
-    /// `^[a-z][a-z0-9-]{0,31}$`. Its tables start with `policy_` and it, `-` becoming `_`.
+    /// Name, `^[a-z][a-z0-9-]{0,31}$`. Tables start with `policy_` and this name, `-` becoming `_`.
     const NAME: &'static str;
-    /// The policy's own version.
+    /// Version of the policy.
     const VERSION: &'static str = "0.1.0";
     /// One line for people.
     const SUMMARY: &'static str;
-    /// What it judges. The other method is never called, which saves its time.
+    /// Phases that the policy evaluates. The method of another phase is never called.
     const PHASE: Phase;
-    /// Capabilities the operator must grant.
+    /// Capabilities that the operator must grant.
     const WANTS: &'static [Want] = &[];
-    /// Steps of its schema, in order. Append only.
+    /// Steps of the schema, in order. Append only.
     const MIGRATIONS: &'static [Migration] = &[];
 
-    /// Mistakes in the settings that their types cannot show. Asked once, when the host starts.
+    /// Mistakes in the settings that their types cannot express. Called once, when the host starts.
     fn problems(&self) -> Vec<Problem> {
         Vec::new()
     }
 
-    /// Judges a call before it is admitted. Storage is a snapshot.
+    /// Evaluates a call before it is admitted. Storage is a snapshot.
     fn before(&self, _cx: &PolicyCx<'_>, _request: &Request) -> Result<Verdict, CannotJudge> {
         Ok(Verdict::Pass)
     }
 
-    /// Judges a result before it is committed. In a `Write` call storage is the call's own
-    /// transaction; what is written here commits with the call or not at all.
+    /// Evaluates a result before it is committed. In a `Write` call, storage is the call's own transaction;
+    /// writes here commit with the call or not at all.
     fn after(
         &self,
         _cx: &PolicyCx<'_>,
@@ -143,7 +143,7 @@ pub trait Policy: DeserializeOwned + JsonSchema {
     }
 }
 
-/// A call to be judged.
+/// A call to evaluate.
 ///
 /// ```
 /// # use tollgate_sdk::policy::Request;
@@ -151,46 +151,46 @@ pub trait Policy: DeserializeOwned + JsonSchema {
 ///     identity: Some("ada".to_owned()),
 ///     ..Request::of("note_publish", r#"{"actor": "somebody else"}"#)
 /// };
-/// assert_eq!(request.actor(), Some("ada"), "what is proven counts more than what is claimed");
+/// assert_eq!(request.actor(), Some("ada"), "a proven identity takes precedence over a claim");
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The operation's id in the ledger.
+    /// Id of the operation in the ledger.
     pub op_id: String,
-    /// The tool's pack.
+    /// Pack of the tool.
     pub pack: String,
-    /// The tool's own name, whichever alias was called.
+    /// Name of the tool, even if an alias was called.
     pub tool: String,
-    /// How the host runs it.
+    /// Effect with which the host runs the tool.
     pub effect: Effect,
-    /// Its arguments, as amended so far.
+    /// Arguments, with the amendments so far.
     pub arguments: Map<String, Value>,
-    /// Hex SHA-256 of them as the ledger has it.
+    /// SHA-256 of the arguments in the ledger's form, in hexadecimal.
     pub args_hash: String,
-    /// The envelope the call belongs to.
+    /// Envelope that the call belongs to.
     pub envelope_id: Option<String>,
-    /// Who calls, if the transport proved it.
+    /// Identity of the caller, if the transport proved one.
     pub identity: Option<String>,
-    /// The MCP client's own name, as it claims.
+    /// Name of the MCP client, as the client claims.
     pub client: Option<String>,
-    /// The connection it came over.
+    /// Connection of the call.
     pub connection: String,
-    /// Milliseconds since 1970 UTC.
+    /// Time in milliseconds since 1970 UTC.
     pub at: i64,
-    /// What policies before this one left.
+    /// Notes of earlier policies.
     pub notes: Vec<Note>,
 }
 
 impl Request {
-    /// A `Write` call of a tool, for tests. Its arguments are JSON text, whose canonical form stands in for
-    /// their hash.
+    /// A `Write` call of a tool, for tests. The arguments are JSON text; their canonical form serves as their
+    /// hash.
     ///
     /// # Panics
-    /// If the arguments are no JSON object.
+    /// If the arguments are not a JSON object.
     #[must_use]
     pub fn of(tool: &str, arguments: &str) -> Request {
         let arguments: Map<String, Value> = serde_json::from_str(arguments)
-            .unwrap_or_else(|err| panic!("{arguments} is no JSON object: {err}"));
+            .unwrap_or_else(|err| panic!("{arguments} is not a JSON object: {err}"));
         Request {
             op_id: "op_1".to_owned(),
             pack: tool.split('_').next().unwrap_or_default().to_owned(),
@@ -207,8 +207,8 @@ impl Request {
         }
     }
 
-    /// Who acts: the proven identity, else what the argument `actor` or `actor_name` claims. A claim that is
-    /// written as identities are, such as `token:ada`, is nobody's: the transport would have proved it.
+    /// Actor: the proven identity, else the claim in the argument `actor` or `actor_name`. A claim in the form
+    /// of an identity, such as `token:ada`, is ignored, because the transport would have proved it.
     #[must_use]
     pub fn actor(&self) -> Option<&str> {
         self.identity
@@ -216,8 +216,8 @@ impl Request {
             .or_else(|| self.claimed().filter(|claimed| !is_like_identity(claimed)))
     }
 
-    /// Who acts, as the ledger records it: the proven identity as it is, or `claimed:` and the name that the
-    /// arguments give. For [`OperationFilter::actor`](crate::OperationFilter::actor).
+    /// Actor as the ledger records it: the proven identity, or `claimed:` and the name in the arguments. For
+    /// [`OperationFilter::actor`](crate::OperationFilter::actor).
     #[must_use]
     pub fn recorded_actor(&self) -> Option<String> {
         let claimed = || Some(format!("claimed:{}", self.claimed()?));
@@ -232,7 +232,7 @@ impl Request {
         named("actor").or_else(|| named("actor_name"))
     }
 
-    /// What a policy before this one left under a key.
+    /// Note of an earlier policy under a key.
     #[must_use]
     pub fn note(&self, key: &str) -> Option<&str> {
         self.notes
@@ -243,13 +243,13 @@ impl Request {
     }
 }
 
-/// Whether a name is written as identities are: `token:NAME`, or an issuer's address, `#` and its subject.
+/// Checks for the form of an identity: `token:NAME`, or an issuer's URL, `#` and the subject.
 fn is_like_identity(name: &str) -> bool {
     let name = name.trim();
     name.starts_with("token:") || (name.contains('#') && name.contains(':'))
 }
 
-/// How a judged call ended.
+/// Outcome of an evaluated call.
 ///
 /// ```
 /// # use tollgate_sdk::policy::Outcome;
@@ -264,20 +264,20 @@ fn is_like_identity(name: &str) -> bool {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Whether it succeeded.
+    /// True if the call succeeded.
     pub success: bool,
-    /// The error's code, if it did not.
+    /// Code of the error, if the call failed.
     pub error_code: Option<String>,
-    /// The structured result or the error.
+    /// Structured result or error.
     pub body: Value,
-    /// What is shown instead of the JSON text, if anything is.
+    /// Text that is shown instead of the JSON, if there is one.
     pub text: Option<String>,
-    /// From reaching the gate, in milliseconds.
+    /// Time since the call reached the gate, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Why a call could not be judged: made from any error by `?`. The call is denied, unless the
-/// operator lets the policy fail open.
+/// Error that prevented an evaluation, created from any error by `?`. The call is denied, unless the operator
+/// configured the policy to fail open.
 ///
 /// ```
 /// # use tollgate_sdk::policy::CannotJudge;
@@ -295,7 +295,7 @@ impl<E: std::error::Error> From<E> for CannotJudge {
     }
 }
 
-/// What a policy works with: everything of [`Cx`], and notes for the policies after it.
+/// Context of a policy: everything in [`Cx`], and notes for later policies.
 ///
 /// ```
 /// use tollgate_sdk::policy::{CannotJudge, PolicyCx, Request, Verdict};
@@ -314,7 +314,7 @@ pub struct PolicyCx<'a> {
 }
 
 impl<'a> PolicyCx<'a> {
-    /// A context over a call's. The SDK makes it; policies receive it.
+    /// Creates a context over that of a call. The SDK does this; policies receive a context.
     #[must_use]
     pub fn new(cx: Cx<'a>) -> PolicyCx<'a> {
         PolicyCx {
@@ -323,7 +323,7 @@ impl<'a> PolicyCx<'a> {
         }
     }
 
-    /// Leaves something for the policies after this one, and for the judging of the result.
+    /// Leaves a note for later policies, and for the evaluation of the result.
     pub fn note(&self, key: impl Into<String>, value: impl Into<String>) {
         self.notes.borrow_mut().push(Note {
             key: key.into(),
@@ -331,7 +331,7 @@ impl<'a> PolicyCx<'a> {
         });
     }
 
-    /// The notes that were left. For backends.
+    /// Notes that were left. For backends.
     #[must_use]
     pub fn into_notes(self) -> Vec<Note> {
         self.notes.into_inner()
@@ -346,7 +346,7 @@ impl<'a> Deref for PolicyCx<'a> {
     }
 }
 
-/// Reads a policy's settings; empty text counts as an empty table.
+/// Parses the settings of a policy; empty text counts as an empty table.
 pub(crate) fn settings<P: Policy>(text: &str) -> Result<P, Vec<Problem>> {
     let text = if text.is_empty() { "{}" } else { text };
     let policy: P = serde_json::from_str(text).map_err(|err| vec![Problem::new("", err.to_string())])?;
@@ -356,8 +356,7 @@ pub(crate) fn settings<P: Policy>(text: &str) -> Result<P, Vec<Problem>> {
     }
 }
 
-/// Exports a [`Policy`] from a component. On a native target, where policies are tested, it does
-/// nothing.
+/// Exports a [`Policy`] from a component. Does nothing on a native target, where policies are tested.
 ///
 /// ```
 /// # use tollgate_sdk::policy::{Phase, Policy};

@@ -1,4 +1,4 @@
-//! Programs that a `Run` tool starts.
+//! Processes that a `Run` tool starts.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{TestCommand, ToolError};
 
-/// Most bytes of one stream that come back, as the host clamps it.
+/// Maximum bytes of one stream that are returned; the host clamps larger values.
 ///
 /// ```
 /// # use tollgate_sdk::{Command, process::MAX_OUTPUT};
@@ -16,7 +16,7 @@ use crate::{TestCommand, ToolError};
 /// ```
 pub const MAX_OUTPUT: u32 = 1 << 20;
 
-/// What to run: a program and its arguments, never a shell.
+/// Command to run: a program and its arguments, never a shell.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -29,20 +29,20 @@ pub const MAX_OUTPUT: u32 = 1 << 20;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// A program the pack was granted, by name.
+    /// Name of a program that is granted to the pack.
     pub program: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// Bytes for its standard input.
+    /// Bytes for standard input.
     pub stdin: Vec<u8>,
-    /// How long it may take. Longer than the call's own deadline means until then.
+    /// Timeout. Limited by the call's own deadline.
     pub timeout: Duration,
-    /// How many bytes of each stream come back: the first and the last half of it.
+    /// Maximum bytes of each stream that are returned: the first and the last half.
     pub output_limit: u32,
 }
 
 impl Command {
-    /// A program without arguments, with a minute's time and 64 KiB of each stream.
+    /// A program without arguments, with a timeout of one minute and 64 KiB of each stream.
     pub fn new(program: impl Into<String>) -> Command {
         Command {
             program: program.into(),
@@ -67,21 +67,21 @@ impl Command {
         self
     }
 
-    /// Sets what it reads.
+    /// Sets the standard input.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
         self.stdin = bytes.into();
         self
     }
 
-    /// Sets how long it may take.
+    /// Sets the timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Command {
         self.timeout = timeout;
         self
     }
 
-    /// Sets how much of each stream comes back.
+    /// Sets the maximum bytes of each stream that are returned.
     #[must_use]
     pub fn output_limit(mut self, bytes: u32) -> Command {
         self.output_limit = bytes;
@@ -89,7 +89,7 @@ impl Command {
     }
 }
 
-/// How a process ended.
+/// Result of a process.
 ///
 /// ```
 /// # use tollgate_sdk::Ending;
@@ -104,15 +104,15 @@ impl Command {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It exited with this code.
+    /// Exit with this code.
     Exited(i32),
-    /// A signal ended it.
+    /// Termination by a signal.
     Signalled(i32),
-    /// Its time was up and it was killed.
+    /// Timeout; the process was killed.
     TimedOut,
 }
 
-/// What a stream held.
+/// Captured output of a stream.
 ///
 /// ```
 /// # use tollgate_sdk::Output;
@@ -121,20 +121,20 @@ pub enum Ending {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
-    /// All of it, or the first and the last half of the limit with nothing in between.
+    /// Whole output, or the first and the last half of the limit with nothing in between.
     pub bytes: Vec<u8>,
-    /// How many bytes there were.
+    /// Total number of bytes.
     pub total: u64,
 }
 
 impl Output {
-    /// Whether the middle is missing.
+    /// Checks whether the middle is missing.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.total > self.bytes.len() as u64
     }
 
-    /// As text, with a line that tells what was cut, where it was.
+    /// Text of the output, with a line in place of the cut part.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         if !self.is_cut() {
@@ -150,7 +150,7 @@ impl Output {
     }
 }
 
-/// What a process did.
+/// Outcome of a process.
 ///
 /// ```
 /// # use tollgate_sdk::{Command, Cx, Effect, Pack, Tool, ToolError, Want, native::{Session, Workspace}, tools};
@@ -180,27 +180,27 @@ impl Output {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// How it ended.
+    /// Result of the process.
     pub ending: Ending,
-    /// How long it took.
+    /// Duration of the process.
     pub duration: Duration,
-    /// What it printed.
+    /// Standard output.
     pub stdout: Output,
-    /// What it complained about.
+    /// Standard error.
     pub stderr: Output,
-    /// Where the full output is kept, if the operator keeps artifacts.
+    /// Artifact id of the full output, if the operator keeps artifacts.
     pub artifact_id: Option<String>,
 }
 
 impl Outcome {
-    /// Whether it exited with 0.
+    /// Checks whether the process exited with code 0.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         self.ending == Ending::Exited(0)
     }
 }
 
-/// Why nothing was run.
+/// Reason why nothing was run.
 ///
 /// ```
 /// # use tollgate_sdk::{ProcessError, ToolError};
@@ -212,17 +212,17 @@ pub enum ProcessError {
     /// The pack may not run this, or not in a tool of this effect.
     #[error("not allowed: {0}")]
     Denied(String),
-    /// No workspace of this name, or it was not granted.
-    #[error("there is no workspace `{0}` for this pack")]
+    /// The workspace does not exist or is not granted.
+    #[error("workspace `{0}` does not exist or is not granted to this pack")]
     UnknownWorkspace(String),
-    /// A NUL, or more arguments than a command can have.
-    #[error("no command can look like this: {0}")]
+    /// The command contains a NUL, or too many arguments.
+    #[error("invalid command: {0}")]
     Invalid(String),
     /// The program could not be started.
     #[error("not started: {0}")]
     NotStarted(String),
     /// A storage transaction is open.
-    #[error("a transaction is open, and nothing slow may hold it")]
+    #[error("a transaction is open; run programs outside of transactions")]
     TransactionOpen,
     /// The call was cancelled.
     #[error("the call was cancelled")]
@@ -249,9 +249,9 @@ impl From<ProcessError> for ToolError {
             ),
             ProcessError::TransactionOpen | ProcessError::Internal => (
                 "PROCESS_FAILED",
-                "Look at the host's log under the operation's id.",
+                "Read the host's log; search for the operation id.",
             ),
-            ProcessError::Cancelled => ("CANCELLED", "Call again if it is still wanted."),
+            ProcessError::Cancelled => ("CANCELLED", "Call again if the result is still needed."),
         };
         ToolError::new(code, err.to_string()).remediation(remediation)
     }

@@ -1,4 +1,4 @@
-//! Prompts: what people start work with, and the table that lists them.
+//! Prompts with which people start work, and the table that lists them.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::{Content, Cx, Reply, ToolError, schema};
 
-/// A prompt. The struct's fields are its arguments, which are texts; their doc comments, and the
-/// struct's own, are what clients show. It may read storage and change nothing.
+/// A prompt. The struct's fields are its arguments, which are texts. The doc comments of fields and struct are
+/// shown by clients. A prompt may read storage and cannot change anything.
 ///
 /// ```
 /// use tollgate_sdk::{Cx, Prompt, ToolError};
@@ -18,7 +18,7 @@ use crate::{Content, Cx, Reply, ToolError, schema};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
 /// struct Learn {
-///     /// About what.
+///     /// Subject of what was learned, for example builds.
 ///     topic: String,
 /// }
 ///
@@ -37,21 +37,21 @@ use crate::{Content, Cx, Reply, ToolError, schema};
 /// # Ok::<(), ToolError>(())
 /// ```
 pub trait Prompt: DeserializeOwned + JsonSchema {
-    /// `^[a-z][a-z0-9_]{0,39}$`, and no tool's name.
+    /// Name, `^[a-z][a-z0-9_]{0,39}$`, different from all tool names.
     const NAME: &'static str;
-    /// A short title for people.
+    /// Short title for people.
     const TITLE: &'static str;
 
-    /// What it says to the model.
+    /// Returns the text for the model.
     fn say(self, cx: &Cx<'_>) -> Result<String, ToolError>;
 
-    /// What it shows before that.
+    /// Returns content to show before the text.
     fn show(&self, _cx: &Cx<'_>) -> Vec<Content> {
         Vec::new()
     }
 }
 
-/// One row of a pack's prompt table.
+/// A row of a pack's prompt table.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Prompt, ToolError};
@@ -60,7 +60,7 @@ pub trait Prompt: DeserializeOwned + JsonSchema {
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # #[serde(deny_unknown_fields)]
 /// # struct Learn {
-/// #     /// About what.
+/// #     /// Subject of what was learned, for example builds.
 /// #     topic: String,
 /// # }
 /// #
@@ -82,13 +82,13 @@ pub struct PromptEntry {
     pub name: &'static str,
     /// See [`Prompt::TITLE`].
     pub title: &'static str,
-    /// Makes the schema of the arguments; its `description` is the prompt's.
+    /// Generates the schema of the arguments; its `description` is the prompt's.
     pub schema: fn() -> Value,
-    /// Reads the arguments and says it. The text is the reply's.
+    /// Parses the arguments and runs the prompt. The text is the reply's.
     pub call: fn(&Cx<'_>, &str) -> Result<Reply, ToolError>,
 }
 
-/// One argument of a prompt.
+/// An argument of a prompt.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Prompt, ToolError};
@@ -97,7 +97,7 @@ pub struct PromptEntry {
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # #[serde(deny_unknown_fields)]
 /// # struct Learn {
-/// #     /// About what.
+/// #     /// Subject of what was learned, for example builds.
 /// #     topic: String,
 /// # }
 /// #
@@ -110,21 +110,21 @@ pub struct PromptEntry {
 /// #     }
 /// # }
 /// # use tollgate_sdk::{PromptArgument, PromptEntry};
-/// let about = PromptArgument { name: "topic".to_owned(), description: "About what.".to_owned(), required: true };
+/// let about = PromptArgument { name: "topic".to_owned(), description: "Subject of what was learned, for example builds.".to_owned(), required: true };
 /// assert_eq!(PromptEntry::of::<Learn>().arguments(), [about]);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptArgument {
-    /// Its name.
+    /// Name of the argument.
     pub name: String,
-    /// What it is.
+    /// Description of the argument.
     pub description: String,
-    /// Whether the prompt needs it.
+    /// True if the prompt requires the argument.
     pub required: bool,
 }
 
 impl PromptEntry {
-    /// The row of one prompt. [`prompts!`](crate::prompts) calls it.
+    /// Row of one prompt. Used by [`prompts!`](crate::prompts).
     #[must_use]
     pub const fn of<P: Prompt>() -> PromptEntry {
         PromptEntry {
@@ -135,13 +135,13 @@ impl PromptEntry {
         }
     }
 
-    /// What it is for.
+    /// Description of the prompt.
     #[must_use]
     pub fn description(&self) -> String {
         text_of(&(self.schema)(), "description")
     }
 
-    /// Its arguments, in the order of the struct's fields.
+    /// Arguments, in the order of the struct's fields.
     #[must_use]
     pub fn arguments(&self) -> Vec<PromptArgument> {
         let schema = (self.schema)();
@@ -184,7 +184,7 @@ fn call<P: Prompt>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
             "INVALID_ARGUMENTS",
             format!("the arguments do not fit {}: {err}", P::NAME),
         )
-        .remediation("Give the arguments that the prompt lists, as text.")
+        .remediation("Pass the arguments that the prompt lists, as text.")
     })?;
     let content = prompt.show(cx);
     let text = prompt.say(cx)?;
@@ -195,7 +195,7 @@ fn call<P: Prompt>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     })
 }
 
-/// Makes a pack's prompt table: `prompts![PlanJob, ExecuteJob]`.
+/// Declares a pack's prompt table: `prompts![PlanJob, ExecuteJob]`.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Prompt, ToolError};
@@ -204,7 +204,7 @@ fn call<P: Prompt>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # #[serde(deny_unknown_fields)]
 /// # struct Learn {
-/// #     /// About what.
+/// #     /// Subject of what was learned, for example builds.
 /// #     topic: String,
 /// # }
 /// #

@@ -1,11 +1,11 @@
-//! JSON Schemas that every client takes: inlined objects with one type per property.
+//! JSON Schemas that every client accepts: inlined objects with one type per property.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::{Map, Value, json};
 
-/// The schema of a tool's arguments. Its `description` is the struct's doc comment.
+/// Schema of a tool's arguments. Its `description` is the struct's doc comment.
 ///
 /// ```
 /// # use tollgate_sdk::input_schema;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
 /// struct Add {
-///     /// What to remember.
+///     /// Text to keep, at most one paragraph.
 ///     text: Option<String>,
 /// }
 /// let schema = input_schema::<Add>();
@@ -25,14 +25,14 @@ pub fn input_schema<T: JsonSchema>() -> Value {
     generate::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
-/// The schema of a tool's structured reply.
+/// Schema of a tool's structured reply.
 ///
 /// ```
 /// # use tollgate_sdk::output_schema;
-/// /// What is kept.
+/// /// Number of stored notes.
 /// #[derive(serde::Serialize, schemars::JsonSchema)]
 /// struct Kept {
-///     /// How many notes.
+///     /// Number of notes.
 ///     notes: u32,
 /// }
 /// assert_eq!(output_schema::<Kept>()["required"][0], "notes");
@@ -42,15 +42,15 @@ pub fn output_schema<T: JsonSchema>() -> Value {
     generate::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-/// The schema of a pack's `config` table, for [`Pack::config_schema`](crate::Pack::config_schema).
+/// Schema of a pack's `config` table, for [`Pack::config_schema`](crate::Pack::config_schema).
 ///
 /// ```
 /// # use tollgate_sdk::{Pack, config_schema};
-/// /// What the operator sets.
+/// /// Settings of the operator.
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
 /// struct Settings {
-///     /// How many notes are kept.
+///     /// Maximum number of notes that are kept.
 ///     max_notes: u32,
 /// }
 /// const PACK: Pack = Pack { config_schema: Some(config_schema::<Settings>), ..Pack::EMPTY };
@@ -70,15 +70,15 @@ fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
         .with_transform(RecursiveTransform(Portable))
         .into_generator()
         .into_root_schema_for::<T>();
-    // A struct without fields has none; clients want the key all the same.
+    // A struct without fields has no properties; clients need the key nevertheless.
     if schema.get("type").is_some_and(|kind| kind == "object") && schema.get("properties").is_none() {
         schema.insert("properties".into(), json!({}));
     }
     schema.to_value()
 }
 
-/// Rewrites what some client refuses: `type` arrays and `anyOf` with null for optional fields,
-/// `oneOf` of constants for enums, number formats that no standard knows.
+/// Rewrites constructs that some clients refuse: `type` arrays and `anyOf` with null for optional fields,
+/// `oneOf` of constants for enums, non-standard number formats.
 #[derive(Debug, Clone)]
 struct Portable;
 
@@ -138,7 +138,7 @@ fn drop_null_variant(object: &mut Map<String, Value>) {
     }
 }
 
-/// `oneOf: [{const, description}, …]` becomes `enum`, with the descriptions joined.
+/// Rewrites `oneOf: [{const, description}, …]` to `enum`, with the descriptions joined.
 fn flatten_constants(object: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = object.get("oneOf") else {
         return;
@@ -172,8 +172,8 @@ fn flatten_constants(object: &mut Map<String, Value>) {
     }
 }
 
-/// Joins the lines of each paragraph: where a comment breaks means nothing to who reads the schema.
-/// A line that starts like a list item stays one.
+/// Joins the lines of each paragraph, because line breaks of a comment mean nothing in a schema. A line that
+/// starts like a list item remains one.
 fn unwrap(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut lines = text.lines().map(str::trim).peekable();

@@ -1,9 +1,9 @@
-//! How a reply says that files could not be brought up to date after its commit.
+//! Marks a reply whose files could not be updated after the commit.
 
 use serde_json::{Map, Value};
 
-/// Puts `stale: true` and the reasons under `warnings` into a structured reply, if its schema has a
-/// `stale`. Nothing happens without a reason. Whether it was changed.
+/// Sets `stale: true` and adds the reasons to `warnings` in a structured reply, if its schema has a `stale`.
+/// Does nothing without a reason. Returns whether the reply was changed.
 pub fn mark(structured: &mut Map<String, Value>, output_schema: &Value, reasons: &[String]) -> bool {
     let declared = |name: &str| {
         output_schema

@@ -1,8 +1,8 @@
-//! Enums and identifiers that are text in JSON and in SQL, written once.
+//! Enums and identifiers that are text in JSON and in SQL, declared once.
 
 use thiserror::Error;
 
-/// An identifier with its own type, made with [`id!`](crate::id).
+/// An identifier with its own type, declared with [`id!`](crate::id).
 ///
 /// ```
 /// use tollgate_sdk::{Id, id};
@@ -11,32 +11,35 @@ use thiserror::Error;
 /// assert_eq!(NoteId::PREFIX, "note");
 /// ```
 pub trait Id {
-    /// What the text starts with, before the underscore.
+    /// Prefix of the text, before the underscore.
     const PREFIX: &'static str;
-    /// Wraps text the host or a row gave.
+    /// Wraps text from the host or a row.
     fn from_text(text: String) -> Self;
 }
 
-/// Text that names no variant of an enum.
+/// Text that is not a variant of an enum.
 ///
 /// ```
 /// tollgate_sdk::text_enum! {
-///     /// Where a note stands.
+///     /// Status of a note.
 ///     pub enum State { Draft = "draft", Published = "published" }
 /// }
 /// let err = "lost".parse::<State>().unwrap_err();
-/// assert_eq!(err.to_string(), "`lost` is none of draft, published");
+/// assert_eq!(err.to_string(), "`lost` is not one of draft, published");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is none of {legal}")]
+#[error("`{text}` is not one of {legal}")]
 pub struct ParseTextError {
-    /// What was read.
+    /// Text that was parsed.
     pub text: String,
-    /// The legal texts, separated by commas.
+    /// Valid texts, separated by commas.
     pub legal: String,
 }
 
-/// Makes an identifier type: `id!(/// A task. TaskId, "tsk");`
+/// Declares an identifier type: `id!(/// A task. TaskId, "tsk");`
+///
+/// A third argument is the description of the type in schemas. A field of the type without a doc comment has this
+/// description: `id!(/// A task. TaskId, "tsk", "Task id from task_create, for example tsk_01K…");`
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -54,6 +57,12 @@ pub struct ParseTextError {
 #[macro_export]
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident, $prefix:literal) => {
+        $crate::id!(@type $(#[$meta])* $name, $prefix, {"type": "string"});
+    };
+    ($(#[$meta:meta])* $name:ident, $prefix:literal, $description:literal) => {
+        $crate::id!(@type $(#[$meta])* $name, $prefix, {"type": "string", "description": $description});
+    };
+    (@type $(#[$meta:meta])* $name:ident, $prefix:literal, $schema:tt) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash,
             $crate::reexport::serde::Serialize, $crate::reexport::serde::Deserialize)]
@@ -61,7 +70,7 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// The identifier as text.
+            /// Text of the identifier.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -100,19 +109,19 @@ macro_rules! id {
             fn json_schema(
                 _: &mut $crate::reexport::schemars::SchemaGenerator,
             ) -> $crate::reexport::schemars::Schema {
-                $crate::reexport::schemars::json_schema!({"type": "string"})
+                $crate::reexport::schemars::json_schema!($schema)
             }
         }
     };
 }
 
-/// Makes an enum that is text: `text_enum! { pub enum Phase { Draft = "draft", Done = "done" } }`.
+/// Declares an enum that is text: `text_enum! { pub enum Phase { Draft = "draft", Done = "done" } }`.
 ///
-/// It gets `ALL`, `as_str`, `FromStr`, `Display`, serde, a plain string schema, and columns.
+/// The enum has `ALL`, `as_str`, `FromStr`, `Display`, serde, a plain string schema, and column conversions.
 ///
 /// ```
 /// tollgate_sdk::text_enum! {
-///     /// Where a note stands.
+///     /// Status of a note.
 ///     pub enum State { Draft = "draft", Published = "published" }
 /// }
 /// assert_eq!(State::ALL.len(), 2);
@@ -127,10 +136,10 @@ macro_rules! text_enum {
         $vis enum $name { $($(#[$variant_meta])* $variant),+ }
 
         impl $name {
-            /// Every variant, in the order written.
+            /// Variants in declaration order.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The text of a variant.
+            /// Text of a variant.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text),+ }

@@ -1,4 +1,4 @@
-//! Instants as text that sorts: `2026-11-20T23:53:30.123Z`.
+//! Instants as sortable text: `2026-11-20T23:53:30.123Z`.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use time::{OffsetDateTime, UtcOffset};
 
 use crate::{FromValue, ToValue, Value};
 
-/// An instant with millisecond precision, UTC. In JSON and in SQL it is RFC 3339 text.
+/// An instant with millisecond precision, UTC. In JSON and in SQL an instant is RFC 3339 text.
 ///
 /// ```
 /// # use tollgate_sdk::Timestamp;
@@ -21,7 +21,7 @@ use crate::{FromValue, ToValue, Value};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// From milliseconds since 1970 UTC.
+    /// Instant from milliseconds since 1970 UTC.
     #[must_use]
     pub const fn from_ms(ms: i64) -> Timestamp {
         Timestamp(ms)
@@ -33,13 +33,13 @@ impl Timestamp {
         self.0
     }
 
-    /// This much later, or the latest instant there is.
+    /// Instant `ms` milliseconds later, at most the latest possible one.
     #[must_use]
     pub const fn plus_ms(self, ms: i64) -> Timestamp {
         Timestamp(self.0.saturating_add(ms))
     }
 
-    /// Reads RFC 3339 text. `None` if it is something else.
+    /// Parses RFC 3339 text. `None` if the text is invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Timestamp> {
         let instant = OffsetDateTime::parse(text, &Rfc3339).ok()?;

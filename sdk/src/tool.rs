@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{Content, Cx, ToolError, schema};
 
-/// How the host runs a tool, and what it may do.
+/// Effect of a tool: how the host runs it, and what it may do.
 ///
 /// ```
 /// # use tollgate_sdk::Effect;
@@ -26,7 +26,7 @@ pub enum Effect {
     Run,
 }
 
-/// In which listing a tool appears. Every tool can be called whatever its tier.
+/// Tier of a tool: the listing in which it appears. Every tool can be called, whatever its tier.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
@@ -55,7 +55,7 @@ pub enum Tier {
     Full,
 }
 
-/// What clients are told about a tool beside its effect.
+/// Hints for clients about a tool, besides its effect.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
@@ -77,14 +77,14 @@ pub enum Tier {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
-    /// It may delete or overwrite what was there.
+    /// True if the tool may delete or overwrite data.
     pub destructive: bool,
-    /// Calling it twice with the same arguments is calling it once.
+    /// True if repeating a call with the same arguments has no further effect.
     pub idempotent: bool,
-    /// It reaches beyond this host.
+    /// True if the tool reaches beyond this host.
     pub open_world: bool,
-    /// It runs other tools of its pack: the argument that lists them, an array of objects with `tool` and
-    /// `args`. The gate judges and counts each under its own name before the call.
+    /// For a tool that runs other tools of its pack: the argument that lists them, an array of objects with
+    /// `tool` and `args`. The gate evaluates and counts each under its own name before the call.
     pub members: Option<&'static str>,
 }
 
@@ -96,20 +96,20 @@ impl Hints {
         open_world: false,
         members: None,
     };
-    /// Repeating it changes nothing more.
+    /// Has no further effect when repeated.
     pub const IDEMPOTENT: Hints = Hints {
         idempotent: true,
         ..Hints::ADDITIVE
     };
-    /// Overwrites or removes what was there.
+    /// Overwrites or removes data.
     pub const DESTRUCTIVE: Hints = Hints {
         destructive: true,
         ..Hints::ADDITIVE
     };
 }
 
-/// A tool. The struct's fields are its parameters; their doc comments, and the struct's own, are
-/// what clients read. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`.
+/// A tool. The struct's fields are its parameters. Clients read the doc comments of fields and struct. Derive
+/// `Deserialize` with `deny_unknown_fields`, and `JsonSchema`.
 ///
 /// ```
 /// use tollgate_sdk::{Cx, Effect, Tool, ToolError};
@@ -118,14 +118,14 @@ impl Hints {
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
 /// struct Add {
-///     /// The numbers.
+///     /// Numbers to add, for example [1, 2].
 ///     numbers: Vec<i64>,
 /// }
 ///
-/// /// What they make.
+/// /// Sum of numbers.
 /// #[derive(serde::Serialize, schemars::JsonSchema)]
 /// struct Sum {
-///     /// The sum.
+///     /// Sum of all numbers.
 ///     sum: i64,
 /// }
 ///
@@ -151,31 +151,31 @@ impl Hints {
 /// # Ok::<(), ToolError>(())
 /// ```
 pub trait Tool: DeserializeOwned + JsonSchema {
-    /// `family_verb`, `^[a-z][a-z0-9_]{0,39}$`.
+    /// Name, `family_verb`, `^[a-z][a-z0-9_]{0,39}$`.
     const NAME: &'static str;
-    /// A short title for people.
+    /// Short title for people.
     const TITLE: &'static str;
-    /// How the host runs it.
+    /// Effect of the tool.
     const EFFECT: Effect;
-    /// In which listing it appears.
+    /// Listing in which the tool appears.
     const TIER: Tier = Tier::Standard;
-    /// What clients are told beside the effect. For a `Read` tool the host ignores `destructive`.
+    /// Hints for clients besides the effect. For a `Read` tool the host ignores `destructive`.
     const HINTS: Hints = Hints::ADDITIVE;
-    /// Other names that call it and are not listed.
+    /// Other names that call the tool and are not listed.
     const ALIASES: &'static [&'static str] = &[];
 
-    /// The structured reply, which serialises to a JSON object.
+    /// Structured reply, which serialises to a JSON object.
     type Output: Serialize + JsonSchema;
 
-    /// Does the work. On an error every row it wrote is rolled back.
+    /// Runs the tool. On an error, all rows that it wrote are rolled back.
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError>;
 
-    /// What people see instead of the JSON text, if that reads badly.
+    /// Text for people instead of the JSON, if the JSON is hard to read.
     fn text(_output: &Self::Output) -> Option<String> {
         None
     }
 
-    /// What they see after the text.
+    /// Content for people after the text.
     fn content(_output: &Self::Output) -> Vec<Content> {
         Vec::new()
     }
@@ -207,15 +207,15 @@ pub trait Tool: DeserializeOwned + JsonSchema {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// A JSON object.
+    /// Structured reply as a JSON object.
     pub structured: String,
-    /// From [`Tool::text`].
+    /// Text from [`Tool::text`].
     pub text: Option<String>,
-    /// From [`Tool::content`].
+    /// Content from [`Tool::content`].
     pub content: Vec<Content>,
 }
 
-/// One row of a pack's tool table.
+/// A row of a pack's tool table.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
@@ -250,16 +250,16 @@ pub struct Entry {
     pub hints: Hints,
     /// See [`Tool::ALIASES`].
     pub aliases: &'static [&'static str],
-    /// Makes the input schema; its `description` is the tool's.
+    /// Generates the input schema; its `description` is the tool's.
     pub input_schema: fn() -> Value,
-    /// Makes the output schema.
+    /// Generates the output schema.
     pub output_schema: fn() -> Value,
-    /// Reads the arguments, runs the tool, serialises the reply.
+    /// Parses the arguments, runs the tool, serialises the reply.
     pub call: fn(&Cx<'_>, &str) -> Result<Reply, ToolError>,
 }
 
 impl Entry {
-    /// The row of one tool. [`tools!`](crate::tools) calls it.
+    /// Row of one tool. Used by [`tools!`](crate::tools).
     #[must_use]
     pub const fn of<T: Tool>() -> Entry {
         Entry {
@@ -298,7 +298,7 @@ fn call<T: Tool>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     let structured = serde_json::to_string(&output).map_err(|err| {
         ToolError::new(
             "INTERNAL",
-            format!("the reply of {} could not be written: {err}", T::NAME),
+            format!("the reply of {} cannot be serialised: {err}", T::NAME),
         )
     })?;
     Ok(Reply {
@@ -308,7 +308,7 @@ fn call<T: Tool>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     })
 }
 
-/// Makes a pack's tool table: `tools![CreateTask, ListTasks]`.
+/// Declares a pack's tool table: `tools![CreateTask, ListTasks]`.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};

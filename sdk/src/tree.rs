@@ -1,9 +1,9 @@
-//! Files below one opened directory, as a workspace offers them: the host and the native backend share
-//! it, so a pack's tests meet the rules its users get.
+//! Files below one opened directory, as a workspace offers them. Shared by the host and the native backend, so
+//! that a pack's tests have the same rules as its users.
 //!
-//! Every path is resolved below the directory by the system itself, so that no link, and no link put
-//! there between a check and a use, leads out. Writing walks directory by directory and follows no
-//! link at all: a granted prefix cannot be made to mean another place.
+//! The operating system resolves every path below the directory, so that no link leads out, not even one
+//! created between a check and a use. Writing walks directory by directory and follows no links: a granted
+//! prefix cannot be turned into another place.
 
 use std::ffi::CStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,18 +22,18 @@ use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Stat};
 use crate::workspace::{MAX_ENTRIES, MAX_READ, MAX_WRITE};
 use crate::{FileEntry, FileKind, Listing, WorkspaceError};
 
-/// Longest path, in bytes.
+/// Maximum length of a path, in bytes.
 const MAX_PATH: usize = 1024;
-/// Most entries of a directory that is listed.
+/// Maximum number of entries of a listed directory.
 const MAX_SCANNED: usize = 100_000;
-/// After how many entries a long look asks whether to go on.
+/// Number of entries between two checks whether to continue.
 const STEP: usize = 64;
-/// Bytes of names that the system gives at once.
+/// Size of the buffer for names, in bytes.
 const NAMES: usize = 16 << 10;
-/// Largest file that is appended to.
+/// Maximum size of a file after appending.
 const MAX_APPENDED: u64 = 256 << 20;
 
-/// A directory and what is below it.
+/// A directory and everything below it.
 #[derive(Debug)]
 pub struct Tree {
     dir: Dir,
@@ -43,16 +43,16 @@ pub struct Tree {
 /// A change to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileWrite {
-    /// The path, as [`path`] checked it.
+    /// Path, as [`path`] normalised it.
     pub path: String,
-    /// What becomes its content or is added to it.
+    /// New content, or content to append.
     pub content: Vec<u8>,
-    /// Whether it is added.
+    /// True to append.
     pub append: bool,
 }
 
 impl FileWrite {
-    /// A change whose path and size can be carried out.
+    /// Creates a change, and checks its path and size.
     pub fn new(path: &str, content: &[u8], append: bool) -> Result<FileWrite, WorkspaceError> {
         let checked = self::path(path)?;
         if checked == "." {
@@ -60,7 +60,7 @@ impl FileWrite {
         }
         if let Some(control) = checked.chars().find(|c| c.is_control()) {
             return Err(WorkspaceError::Denied(format!(
-                "`{}` has {control:?} in it; no such file is made",
+                "`{}` contains {control:?}, which is not allowed in a file name",
                 path.escape_debug()
             )));
         }
@@ -69,7 +69,7 @@ impl FileWrite {
         }
         if content.len() > MAX_WRITE {
             return Err(WorkspaceError::TooLarge(format!(
-                "{} bytes for `{path}`, more than {MAX_WRITE}",
+                "{} bytes for `{path}`, but at most {MAX_WRITE} are allowed",
                 content.len()
             )));
         }
@@ -81,18 +81,18 @@ impl FileWrite {
     }
 }
 
-/// A relative path without `.`, `..` and doubled slashes; `.` for the directory itself.
+/// Normalises a relative path: no `.`, `..` or double slashes; `.` for the directory itself.
 pub fn path(text: &str) -> Result<String, WorkspaceError> {
     let refuse = |why: &str| Err(WorkspaceError::Denied(format!("`{}` {why}", text.escape_debug())));
     if text.contains('\0') {
-        return refuse("has a NUL in it");
+        return refuse("contains a NUL");
     }
     if text.starts_with('/') {
         return refuse("is absolute; paths start at the workspace's root");
     }
     if text.len() > MAX_PATH {
         return Err(WorkspaceError::Denied(format!(
-            "the path has more than {MAX_PATH} bytes"
+            "the path is longer than {MAX_PATH} bytes"
         )));
     }
     let names: Vec<&str> = text
@@ -100,7 +100,7 @@ pub fn path(text: &str) -> Result<String, WorkspaceError> {
         .filter(|name| !matches!(*name, "" | "."))
         .collect();
     if names.contains(&"..") {
-        return refuse("has `..` in it");
+        return refuse("contains `..`");
     }
     Ok(match names.as_slice() {
         [] => ".".to_owned(),
@@ -109,20 +109,19 @@ pub fn path(text: &str) -> Result<String, WorkspaceError> {
 }
 
 impl Tree {
-    /// What is below an opened directory. New files get the rights that `umask` leaves, whatever the
-    /// process's own is.
+    /// Wraps an opened directory. New files get the permissions given by `umask`, not by the process.
     #[must_use]
     pub fn new(dir: Dir, umask: u32) -> Tree {
         Tree { dir, umask }
     }
 
-    /// The directory itself.
+    /// Directory itself.
     #[must_use]
     pub fn dir(&self) -> &Dir {
         &self.dir
     }
 
-    /// The entries directly below a directory, sorted by name, after the one named `after`.
+    /// Entries directly below a directory, sorted by name, after the one named `after`.
     pub fn list(
         &self,
         directory: &str,
@@ -132,7 +131,7 @@ impl Tree {
         self.list_while(directory, after, limit, &|| true)
     }
 
-    /// The same, given up once `go_on` says no.
+    /// Like [`list`](Tree::list), cancelled when `go_on` returns false.
     pub fn list_while(
         &self,
         directory: &str,
@@ -142,7 +141,7 @@ impl Tree {
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
         let directory = path(directory)?;
         let failed = |err| reading(&directory, &err);
-        // Opened once: each entry is then looked at by its name alone.
+        // Opened once, so that each entry is looked up by its name alone.
         let dir = self.dir.open_dir(&directory).map_err(failed)?;
         let limit = limit.min(MAX_ENTRIES) as usize;
         let mut names: Vec<(String, bool)> = Vec::new();
@@ -169,7 +168,7 @@ impl Tree {
         Ok(entries)
     }
 
-    /// The first entries of a directory, unless its fingerprint is the one that is known.
+    /// First entries of a directory, unless its fingerprint is the known one.
     pub fn list_unless(
         &self,
         directory: &str,
@@ -179,7 +178,7 @@ impl Tree {
         self.list_unless_while(directory, known, limit, &|| true)
     }
 
-    /// The same, given up once `go_on` says no.
+    /// Like [`list_unless`](Tree::list_unless), cancelled when `go_on` returns false.
     pub fn list_unless_while(
         &self,
         directory: &str,
@@ -190,7 +189,7 @@ impl Tree {
         let directory = path(directory)?;
         let failed = |err| reading(&directory, &err);
         let dir = self.dir.open_dir(&directory).map_err(failed)?;
-        // Mostly it is the same. If not, going through it again costs less than having made ready for it.
+        // The fingerprint is usually the same. If not, a second pass costs less than preparing for it.
         if known.is_some() && known == Some(scan(&dir, &directory, go_on, |_, _| ())?) {
             return Ok(None);
         }
@@ -210,7 +209,7 @@ impl Tree {
         Ok(Some(Listing { entries, fingerprint }))
     }
 
-    /// What a path is. A symbolic link at its end is not followed.
+    /// Entry at a path. A symbolic link at its end is not followed.
     pub fn stat(&self, path: &str) -> Result<FileEntry, WorkspaceError> {
         let path = self::path(path)?;
         match self.dir.symlink_metadata(&path) {
@@ -224,16 +223,16 @@ impl Tree {
         let path = self::path(path)?;
         let failed = |err| reading(&path, &err);
         let mut options = OpenOptions::new();
-        // A pipe without a writer would otherwise wait for one.
+        // Opening a pipe without a writer would block.
         options.read(true).custom_flags(nonblocking());
         let mut file = self.dir.open_with(&path, &options).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         if !metadata.is_file() {
-            return Err(WorkspaceError::WrongKind(format!("`{path}` is no file")));
+            return Err(WorkspaceError::WrongKind(format!("`{path}` is not a file")));
         }
         if offset > 0 {
             file.seek(SeekFrom::Start(offset))
-                .map_err(|_| WorkspaceError::TooLarge(format!("no file has {offset} bytes")))?;
+                .map_err(|_| WorkspaceError::TooLarge(format!("offset {offset} is beyond any file")))?;
         }
         let left = metadata.len().saturating_sub(offset);
         let expected = left.min(limit.min(MAX_READ).into());
@@ -244,7 +243,7 @@ impl Tree {
         Ok(content)
     }
 
-    /// Carries a change out, durably.
+    /// Applies a change durably.
     pub fn apply(&self, change: &FileWrite) -> Result<(), WorkspaceError> {
         let (parents, name) = match change.path.rsplit_once('/') {
             Some((parents, name)) => (Some(parents), name),
@@ -255,7 +254,7 @@ impl Tree {
         let before = match parent.symlink_metadata(name) {
             Ok(metadata) if !metadata.is_file() => {
                 return Err(WorkspaceError::WrongKind(format!(
-                    "`{}` is there and no regular file",
+                    "`{}` exists and is not a regular file",
                     change.path
                 )));
             }
@@ -271,7 +270,7 @@ impl Tree {
         }
     }
 
-    /// Opens a directory link by link, making what is missing.
+    /// Opens a directory component by component, creating missing ones.
     fn directory(&self, parents: Option<&str>) -> std::io::Result<Dir> {
         let mut dir = self.dir.try_clone()?;
         for name in parents.into_iter().flat_map(|parents| parents.split('/')) {
@@ -285,7 +284,7 @@ impl Tree {
 
     fn new_directory(&self, parent: &Dir, name: &str) -> std::io::Result<Dir> {
         match parent.create_dir(name) {
-            // Somebody else was faster.
+            // Another process created the directory first.
             Err(err) if err.kind() == ErrorKind::AlreadyExists => return parent.open_dir_nofollow(name),
             made => made?,
         }
@@ -296,7 +295,7 @@ impl Tree {
         Ok(dir)
     }
 
-    /// A new file takes the old one's place and its rights.
+    /// Replaces a file by a new one with the same permissions.
     fn replace(
         &self,
         parent: &Dir,
@@ -312,7 +311,7 @@ impl Tree {
             .and_then(|()| file.sync_all())
             .and_then(|()| parent.rename(&temporary, parent, name));
         if let Err(err) = written {
-            // What could not be put in place is not left lying about, if that can be helped.
+            // A file that could not be moved into place is removed, if possible.
             let _ = parent.remove_file(&temporary);
             return Err(err);
         }
@@ -338,13 +337,13 @@ impl Tree {
         let metadata = file.metadata().map_err(failed)?;
         if !metadata.is_file() || metadata.nlink() > 1 {
             return Err(WorkspaceError::WrongKind(format!(
-                "`{}` is no regular file of its own",
+                "`{}` is not a regular file with a single link",
                 change.path
             )));
         }
         if metadata.len() + change.content.len() as u64 > MAX_APPENDED {
             return Err(WorkspaceError::TooLarge(format!(
-                "`{}` would have more than {MAX_APPENDED} bytes",
+                "`{}` would be larger than {MAX_APPENDED} bytes",
                 change.path
             )));
         }
@@ -362,7 +361,7 @@ impl Tree {
     }
 }
 
-/// A new file beside others, under a name nobody has.
+/// Creates a file next to others, under an unused name.
 fn temporary(parent: &Dir) -> std::io::Result<(String, File)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut options = OpenOptions::new();
@@ -412,17 +411,17 @@ fn kind(file_type: FileType) -> FileKind {
     }
 }
 
-/// Whether a path was refused because it leads out, rather than by the system's own rights.
+/// Checks whether a path was refused because it leaves the tree, rather than by permissions.
 fn leads_out(err: &std::io::Error) -> bool {
     err.kind() == ErrorKind::PermissionDenied && err.raw_os_error().is_none()
 }
 
-/// Whether a link was met where none is followed.
+/// Checks whether a link was found where none is followed.
 fn is_link(err: &std::io::Error) -> bool {
     err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
-/// Looks at every entry of a directory, in the system's own order, and gives the directory's fingerprint.
+/// Reads every entry of a directory, in the system's order, and returns the directory's fingerprint.
 fn scan(
     dir: &Dir,
     directory: &str,
@@ -430,7 +429,7 @@ fn scan(
     mut each: impl FnMut(&CStr, &Stat),
 ) -> Result<u64, WorkspaceError> {
     let failed = |err: rustix::io::Errno| reading(directory, &err.into());
-    // A directory of its own position.
+    // A new handle with its own read position.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, c".", flags, Mode::empty()).map_err(failed)?;
     let mut buffer = [MaybeUninit::uninit(); NAMES];
@@ -445,9 +444,9 @@ fn scan(
         }
         may_take(count, directory, go_on)?;
         count += 1;
-        // A name out of the directory itself leads nowhere else, so that one system call is enough.
+        // A name from the directory itself cannot lead elsewhere, so one system call is enough.
         let Ok(found) = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW) else {
-            // It vanished meanwhile.
+            // The entry was removed in the meantime.
             continue;
         };
         name.hash(&mut fingerprint);
@@ -463,7 +462,7 @@ fn scan(
     Ok(fingerprint.finish())
 }
 
-/// Whether one more entry may be looked at after so many.
+/// Checks whether one more entry may be read after `count` entries.
 fn may_take(count: usize, directory: &str, go_on: &dyn Fn() -> bool) -> Result<(), WorkspaceError> {
     if count == MAX_SCANNED {
         return Err(WorkspaceError::TooLarge(format!(
@@ -472,13 +471,13 @@ fn may_take(count: usize, directory: &str, go_on: &dyn Fn() -> bool) -> Result<(
     }
     if count.is_multiple_of(STEP) && !go_on() {
         return Err(WorkspaceError::TooLarge(format!(
-            "`{directory}` could not be listed in the time that was left"
+            "`{directory}` could not be listed within the remaining time"
         )));
     }
     Ok(())
 }
 
-/// The path of a directory's entry.
+/// Path of a directory's entry.
 fn below(directory: &str, name: &str) -> String {
     match directory {
         "." => name.to_owned(),
@@ -486,7 +485,7 @@ fn below(directory: &str, name: &str) -> String {
     }
 }
 
-/// An entry of a listing; `None` if it vanished meanwhile.
+/// Entry of a listing; `None` if it was removed in the meantime.
 fn entry_of(dir: &Dir, name: &str, path: String, readable: bool) -> Option<FileEntry> {
     if !readable {
         return Some(entry_from(path, None));
@@ -495,7 +494,7 @@ fn entry_of(dir: &Dir, name: &str, path: String, readable: bool) -> Option<FileE
     Some(entry_from(path, Some(&found)))
 }
 
-/// An entry of a listing; without what the system knows of it, if no request can name it.
+/// Entry of a listing; without metadata if no request can name it.
 fn entry_from(path: String, found: Option<&Stat>) -> FileEntry {
     let Some(found) = found else {
         return FileEntry {
@@ -533,11 +532,13 @@ fn reading(path: &str, err: &std::io::Error) -> WorkspaceError {
     let path = path.escape_debug();
     match err.kind() {
         ErrorKind::NotFound => WorkspaceError::NotFound(path.to_string()),
-        _ if leads_out(err) => WorkspaceError::Denied(format!("`{path}` leads out of the workspace")),
-        ErrorKind::PermissionDenied => WorkspaceError::Denied(format!("`{path}`: the host's user may not")),
-        ErrorKind::NotADirectory => {
-            WorkspaceError::WrongKind(format!("`{path}` is, or goes through, what is no directory"))
+        _ if leads_out(err) => WorkspaceError::Denied(format!("`{path}` leaves the workspace")),
+        ErrorKind::PermissionDenied => {
+            WorkspaceError::Denied(format!("`{path}`: permission denied for the host's user"))
         }
+        ErrorKind::NotADirectory => WorkspaceError::WrongKind(format!(
+            "`{path}` is, or goes through, a path that is not a directory"
+        )),
         ErrorKind::IsADirectory => WorkspaceError::WrongKind(format!("`{path}` is a directory")),
         _ => WorkspaceError::WrongKind(format!("`{path}` cannot be read: {err}")),
     }
@@ -545,9 +546,9 @@ fn reading(path: &str, err: &std::io::Error) -> WorkspaceError {
 
 fn writing(path: &str, err: &std::io::Error) -> WorkspaceError {
     match err.kind() {
-        _ if leads_out(err) => WorkspaceError::Denied(format!("`{path}` leads out of the workspace")),
+        _ if leads_out(err) => WorkspaceError::Denied(format!("`{path}` leaves the workspace")),
         kind if kind == ErrorKind::NotADirectory || is_link(err) => WorkspaceError::Denied(format!(
-            "`{path}` goes through a link or what is no directory, and writing follows none"
+            "`{path}` goes through a link or a path that is not a directory; writing follows no links"
         )),
         ErrorKind::IsADirectory => WorkspaceError::WrongKind(format!("`{path}` is a directory")),
         _ => WorkspaceError::Unwritable(format!("`{path}`: {err}")),

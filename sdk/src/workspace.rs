@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::process::{Command, Outcome, ProcessError};
 use crate::{Host, ToolError};
 
-/// Most entries of one listing, as the host clamps it.
+/// Maximum entries of one listing; the host clamps larger values.
 ///
 /// ```
 /// # use tollgate_sdk::{FileEntry, Workspace, WorkspaceError, workspace::MAX_ENTRIES};
@@ -23,7 +23,7 @@ use crate::{Host, ToolError};
 /// # let _ = whole;
 /// ```
 pub const MAX_ENTRIES: u32 = 1_000;
-/// Most bytes of one read, as the host clamps it.
+/// Maximum bytes of one read; the host clamps larger values.
 ///
 /// ```
 /// # use tollgate_sdk::{Workspace, WorkspaceError, workspace::MAX_READ};
@@ -33,7 +33,7 @@ pub const MAX_ENTRIES: u32 = 1_000;
 /// # let _ = start;
 /// ```
 pub const MAX_READ: u32 = 1 << 20;
-/// Most bytes of one write.
+/// Maximum bytes of one write.
 ///
 /// ```
 /// # use tollgate_sdk::MAX_WRITE;
@@ -42,7 +42,7 @@ pub const MAX_READ: u32 = 1 << 20;
 /// ```
 pub const MAX_WRITE: usize = 2 << 20;
 
-/// What may be done with git.
+/// Access to git.
 ///
 /// ```
 /// # use tollgate_sdk::GitAccess;
@@ -52,11 +52,11 @@ pub const MAX_WRITE: usize = 2 << 20;
 pub enum GitAccess {
     /// Commands that only read.
     Read,
-    /// Commits, branches and tags too. Never the network.
+    /// Commits, branches and tags as well. Never the network.
     Write,
 }
 
-/// A command the operator registered.
+/// A command that the operator registered.
 ///
 /// ```
 /// # use tollgate_sdk::{Command, TestCommand};
@@ -65,13 +65,13 @@ pub enum GitAccess {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestCommand {
-    /// `default`, or another name.
+    /// Name, `default` or another one.
     pub name: String,
     /// Program and arguments.
     pub argv: Vec<String>,
 }
 
-/// What the pack may do in a workspace.
+/// Permissions of the pack in a workspace.
 ///
 /// ```
 /// # use tollgate_sdk::WorkspaceInfo;
@@ -80,33 +80,33 @@ pub struct TestCommand {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspaceInfo {
-    /// Its name.
+    /// Name of the workspace.
     pub name: String,
-    /// Below these the pack may write: `.gsd/` is a directory, `.` everything, and a path without a
-    /// slash at its end one file.
+    /// Prefixes below which the pack may write: `.gsd/` is a directory, `.` everything, and a path without a
+    /// trailing slash one file.
     pub write_prefixes: Vec<String>,
-    /// Absent: no git.
+    /// Access to git; `None` if there is none.
     pub git: Option<GitAccess>,
-    /// What it may run as tests, sorted by name.
+    /// Registered test commands, sorted by name.
     pub tests: Vec<TestCommand>,
 }
 
 impl WorkspaceInfo {
-    /// Whether the pack may write there.
+    /// Checks whether the pack may write to a path.
     #[must_use]
     pub fn may_write(&self, path: &str) -> bool {
         self.write_prefixes.iter().any(|prefix| covers(prefix, path))
     }
 
-    /// The registered test command of this name.
+    /// Finds a registered test command by name.
     #[must_use]
     pub fn test(&self, name: &str) -> Option<&TestCommand> {
         self.tests.iter().find(|test| test.name == name)
     }
 }
 
-/// Whether a prefix grants a path: `.` all, a directory with a slash at its end what is below it, and
-/// anything else itself.
+/// Checks whether a prefix covers a path: `.` covers everything, a directory with a trailing slash what is
+/// below it, and any other prefix only itself.
 ///
 /// ```
 /// # use tollgate_sdk::workspace::covers;
@@ -123,7 +123,7 @@ pub fn covers(prefix: &str, path: &str) -> bool {
     }
 }
 
-/// What a path is.
+/// Kind of a path.
 ///
 /// ```
 /// # use tollgate_sdk::{FileEntry, FileKind};
@@ -134,19 +134,19 @@ pub fn covers(prefix: &str, path: &str) -> bool {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// A regular file.
+    /// Regular file.
     File,
-    /// A directory.
+    /// Directory.
     Directory,
-    /// A symbolic link.
+    /// Symbolic link.
     Symlink,
-    /// A device, a pipe, a socket.
+    /// Device, pipe or socket.
     Other,
-    /// Its name is not UTF-8, and no request can name it.
+    /// Entry whose name is not UTF-8, which no request can name.
     Unnameable,
 }
 
-/// One directory entry or path.
+/// A directory entry or path.
 ///
 /// ```
 /// # use tollgate_sdk::{FileEntry, FileKind};
@@ -155,17 +155,17 @@ pub enum FileKind {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {
-    /// Relative to the workspace's root. It may hold line ends.
+    /// Path relative to the workspace's root. The path may contain line breaks.
     pub path: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: FileKind,
-    /// Bytes; 0 for what is no file.
+    /// Size in bytes; 0 for anything but a file.
     pub size: u64,
-    /// Milliseconds since 1970 UTC.
+    /// Time of modification in milliseconds since 1970 UTC.
     pub modified_ms: i64,
 }
 
-/// The first entries of a directory, from [`Workspace::list_unless`].
+/// First entries of a directory, from [`Workspace::list_unless`].
 ///
 /// ```
 /// # use tollgate_sdk::{Listing, Workspace, WorkspaceError, workspace::MAX_ENTRIES};
@@ -178,14 +178,14 @@ pub struct FileEntry {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// Sorted by name.
+    /// Entries sorted by name.
     pub entries: Vec<FileEntry>,
-    /// A hash of the names, kinds, sizes, inodes and times of all entries, those that are not in `entries` too.
-    /// It says nothing of what is in files or below subdirectories, and only the host can compare it.
+    /// Hash of the names, kinds, sizes, inodes and times of all entries, including those not in `entries`. The
+    /// hash does not cover the content of files or subdirectories, and only the host can compare it.
     pub fingerprint: u64,
 }
 
-/// A request that will come, for [`Workspace::read_ahead`].
+/// An upcoming request, for [`Workspace::read_ahead`].
 ///
 /// ```
 /// # use tollgate_sdk::{FileEntry, Workspace, WorkspaceError, workspace::{MAX_READ, Upcoming}};
@@ -200,13 +200,13 @@ pub struct Listing {
 pub enum Upcoming<'a> {
     /// [`list`](Workspace::list) of a directory from its beginning, with this limit.
     List(&'a str, u32),
-    /// [`list_unless`](Workspace::list_unless) of a directory, with what is known and this limit.
+    /// [`list_unless`](Workspace::list_unless) of a directory, with the known fingerprint and this limit.
     ListUnless(&'a str, Option<u64>, u32),
     /// [`read_at`](Workspace::read_at) of a file from its beginning, with this limit.
     Read(&'a str, u32),
 }
 
-/// Why an access to a workspace failed.
+/// Reason why an access to a workspace failed.
 ///
 /// ```
 /// # use tollgate_sdk::{ToolError, WorkspaceError};
@@ -215,19 +215,19 @@ pub enum Upcoming<'a> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WorkspaceError {
-    /// No workspace of this name, or it was not granted.
-    #[error("there is no workspace `{0}` for this pack")]
+    /// The workspace does not exist or is not granted.
+    #[error("workspace `{0}` does not exist or is not granted to this pack")]
     Unknown(String),
     /// The path leaves the workspace, is not granted, or the tool only reads.
     #[error("access refused: {0}")]
     Denied(String),
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("`{0}` does not exist")]
     NotFound(String),
-    /// The path is not of the kind the request wants.
+    /// The path is of the wrong kind for the request.
     #[error("{0}")]
     WrongKind(String),
-    /// A size cap was passed.
+    /// A size limit was exceeded.
     #[error("too large: {0}")]
     TooLarge(String),
     /// No space is left, or the directory is read-only.
@@ -238,8 +238,8 @@ pub enum WorkspaceError {
     Internal,
 }
 
-/// What to do about a workspace that a pack does not have.
-pub(crate) const UNKNOWN: &str = "Name a workspace that the pack has. The operator registers one with path = \"/srv/app\" in \
+/// Remediation for a workspace that a pack does not have.
+pub(crate) const UNKNOWN: &str = "Use a workspace that is granted to the pack. The operator registers one with path = \"/srv/app\" in \
                                   [workspaces.NAME], and grants it with grants.workspaces = [\"NAME\"] in \
                                   [packs.PACK].";
 
@@ -256,22 +256,25 @@ impl From<WorkspaceError> for ToolError {
                 "FILE_NOT_FOUND",
                 "Check the path; it starts at the workspace's root.",
             ),
-            WorkspaceError::WrongKind(_) => ("FILE_WRONG_KIND", "Name a file where a file is wanted."),
+            WorkspaceError::WrongKind(_) => (
+                "FILE_WRONG_KIND",
+                "Pass a file where a file is required, or a directory where a directory is.",
+            ),
             WorkspaceError::TooLarge(_) => ("FILE_TOO_LARGE", "Read or write less at once."),
             WorkspaceError::Unwritable(_) => (
                 "FILE_UNWRITABLE",
-                "Free disk space, or let the host's user write there.",
+                "Free disk space, or give the host's user write permission.",
             ),
             WorkspaceError::Internal => (
                 "WORKSPACE_FAILED",
-                "Look at the host's log under the operation's id.",
+                "Read the host's log; search for the operation id.",
             ),
         };
         ToolError::new(code, err.to_string()).remediation(remediation)
     }
 }
 
-/// One workspace, as far as the pack may use it. [`Cx::workspace`](crate::Cx::workspace) opens it.
+/// Access to one workspace from a call. Opened by [`Cx::workspace`](crate::Cx::workspace).
 ///
 /// ```
 /// use tollgate_sdk::{Cx, ToolError};
@@ -303,20 +306,20 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    /// Its name.
+    /// Name of the workspace.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.info.name
     }
 
-    /// What the pack may do in it.
+    /// Permissions of the pack in the workspace.
     #[must_use]
     pub fn info(&self) -> &WorkspaceInfo {
         &self.info
     }
 
-    /// The entries directly below a directory, sorted by name, after the one named `after`: at most
-    /// `limit`, and never more than [`MAX_ENTRIES`]. `.` is the root.
+    /// Entries directly below a directory, sorted by name, after the one named `after`: at most `limit`, and
+    /// never more than [`MAX_ENTRIES`]. `.` is the root.
     pub fn list(
         &self,
         directory: &str,
@@ -327,8 +330,8 @@ impl<'a> Workspace<'a> {
     }
 
     /// Like [`list`](Workspace::list) from the beginning, unless the directory's fingerprint is `known`: then
-    /// `None`, which costs the pack nothing however many entries there are. What changes while entries are
-    /// listed is not missed the next time.
+    /// `None`, at no cost in the pack, however many entries there are. Changes during the listing are found by
+    /// the next one.
     pub fn list_unless(
         &self,
         directory: &str,
@@ -338,12 +341,12 @@ impl<'a> Workspace<'a> {
         self.host.list_files_unless(self.name(), directory, known, limit)
     }
 
-    /// What a path is. A symbolic link at its end is not followed.
+    /// Entry at a path. A symbolic link at its end is not followed.
     pub fn stat(&self, path: &str) -> Result<FileEntry, WorkspaceError> {
         self.host.stat_file(self.name(), path)
     }
 
-    /// Like [`stat`](Workspace::stat), with nothing there being no error.
+    /// Like [`stat`](Workspace::stat), but returns `None` for a missing path.
     pub fn find(&self, path: &str) -> Result<Option<FileEntry>, WorkspaceError> {
         match self.stat(path) {
             Ok(entry) => Ok(Some(entry)),
@@ -352,7 +355,7 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// A file's whole content. `TooLarge` if it has more than `limit` bytes.
+    /// Whole content of a file. `TooLarge` if it has more than `limit` bytes.
     pub fn read(&self, path: &str, limit: usize) -> Result<Vec<u8>, WorkspaceError> {
         let mut content = Vec::new();
         loop {
@@ -363,33 +366,32 @@ impl<'a> Workspace<'a> {
             content.extend(piece);
             if content.len() > limit {
                 return Err(WorkspaceError::TooLarge(format!(
-                    "`{path}` has more than {limit} bytes"
+                    "`{path}` is larger than {limit} bytes"
                 )));
             }
         }
     }
 
-    /// At most `limit` bytes of a file from `offset`, and never more than [`MAX_READ`]; empty at its
-    /// end.
+    /// At most `limit` bytes of a file from `offset`, and never more than [`MAX_READ`]; empty at its end.
     pub fn read_at(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, WorkspaceError> {
         self.host.read_file(self.name(), path, offset, limit)
     }
 
-    /// Says what will be asked for next, in this order, so that the host can look ahead while the pack works.
-    /// It changes nothing but time; an answer may be as old as its hint. Writing and running programs forget
-    /// all hints.
+    /// Announces upcoming requests, in this order, so that the host can prefetch while the pack works. The only
+    /// effect is speed; a result may be as old as its announcement. Writing and running programs discard all
+    /// announcements.
     pub fn read_ahead(&self, next: &[Upcoming<'_>]) {
         self.host.read_ahead(self.name(), next);
     }
 
-    /// Replaces a file atomically and durably, making missing directories. In a `Write` tool it
-    /// happens after the call's commit, and not at all if the call is an error.
+    /// Replaces a file atomically and durably, creating missing directories. In a `Write` tool the write
+    /// happens after the call's commit, and not at all if the call fails.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
         self.host.write_file(self.name(), path, content)
     }
 
-    /// Appends to a file durably, making it when missing. In a `Write` tool it happens after the
-    /// call's commit, and not at all if the call is an error.
+    /// Appends to a file durably, creating the file if missing. In a `Write` tool the write happens after the
+    /// call's commit, and not at all if the call fails.
     pub fn append(&self, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
         self.host.append_file(self.name(), path, content)
     }

@@ -102,68 +102,68 @@ fn no_path_leads_out() {
     }
     expect![[r#"
         "../outside/secret"
-          stat   access refused: `../outside/secret` has `..` in it
-          read   access refused: `../outside/secret` has `..` in it
-          write  access refused: `../outside/secret` has `..` in it
-          append access refused: `../outside/secret` has `..` in it
+          stat   access refused: `../outside/secret` contains `..`
+          read   access refused: `../outside/secret` contains `..`
+          write  access refused: `../outside/secret` contains `..`
+          append access refused: `../outside/secret` contains `..`
         "real/../../outside/secret"
-          stat   access refused: `real/../../outside/secret` has `..` in it
-          read   access refused: `real/../../outside/secret` has `..` in it
-          write  access refused: `real/../../outside/secret` has `..` in it
-          append access refused: `real/../../outside/secret` has `..` in it
+          stat   access refused: `real/../../outside/secret` contains `..`
+          read   access refused: `real/../../outside/secret` contains `..`
+          write  access refused: `real/../../outside/secret` contains `..`
+          append access refused: `real/../../outside/secret` contains `..`
         "/etc/passwd"
           stat   access refused: `/etc/passwd` is absolute; paths start at the workspace's root
           read   access refused: `/etc/passwd` is absolute; paths start at the workspace's root
           write  access refused: `/etc/passwd` is absolute; paths start at the workspace's root
           append access refused: `/etc/passwd` is absolute; paths start at the workspace's root
         "a\0b"
-          stat   access refused: `a\0b` has a NUL in it
-          read   access refused: `a\0b` has a NUL in it
-          write  access refused: `a\0b` has a NUL in it
-          append access refused: `a\0b` has a NUL in it
+          stat   access refused: `a\0b` contains a NUL
+          read   access refused: `a\0b` contains a NUL
+          write  access refused: `a\0b` contains a NUL
+          append access refused: `a\0b` contains a NUL
         "up/secret"
-          stat   access refused: `up/secret` leads out of the workspace
-          read   access refused: `up/secret` leads out of the workspace
-          write  access refused: `up/secret` goes through a link or what is no directory, and writing follows none
-          append access refused: `up/secret` goes through a link or what is no directory, and writing follows none
+          stat   access refused: `up/secret` leaves the workspace
+          read   access refused: `up/secret` leaves the workspace
+          write  access refused: `up/secret` goes through a link or a path that is not a directory; writing follows no links
+          append access refused: `up/secret` goes through a link or a path that is not a directory; writing follows no links
         "absolute/secret"
-          stat   access refused: `absolute/secret` leads out of the workspace
-          read   access refused: `absolute/secret` leads out of the workspace
-          write  access refused: `absolute/secret` goes through a link or what is no directory, and writing follows none
-          append access refused: `absolute/secret` goes through a link or what is no directory, and writing follows none
+          stat   access refused: `absolute/secret` leaves the workspace
+          read   access refused: `absolute/secret` leaves the workspace
+          write  access refused: `absolute/secret` goes through a link or a path that is not a directory; writing follows no links
+          append access refused: `absolute/secret` goes through a link or a path that is not a directory; writing follows no links
         "loop"
           stat   Symlink
           read   `loop` cannot be read: Too many levels of symbolic links (os error 40)
-          write  `loop` is there and no regular file
-          append `loop` is there and no regular file
+          write  `loop` exists and is not a regular file
+          append `loop` exists and is not a regular file
         "inside"
           stat   Symlink
           read   7
-          write  `inside` is there and no regular file
-          append `inside` is there and no regular file
+          write  `inside` exists and is not a regular file
+          append `inside` exists and is not a regular file
         "other/x"
           stat   `other/x` does not exist
           read   `other/x` does not exist
-          write  access refused: `other/x` goes through a link or what is no directory, and writing follows none
-          append access refused: `other/x` goes through a link or what is no directory, and writing follows none
+          write  access refused: `other/x` goes through a link or a path that is not a directory; writing follows no links
+          append access refused: `other/x` goes through a link or a path that is not a directory; writing follows no links
         "file/x"
-          stat   `file/x` is, or goes through, what is no directory
-          read   `file/x` is, or goes through, what is no directory
-          write  access refused: `file/x` goes through a link or what is no directory, and writing follows none
-          append access refused: `file/x` goes through a link or what is no directory, and writing follows none
+          stat   `file/x` is, or goes through, a path that is not a directory
+          read   `file/x` is, or goes through, a path that is not a directory
+          write  access refused: `file/x` goes through a link or a path that is not a directory; writing follows no links
+          append access refused: `file/x` goes through a link or a path that is not a directory; writing follows no links
         "real"
           stat   Directory
-          read   `real` is no file
-          write  `real` is there and no regular file
-          append `real` is there and no regular file
+          read   `real` is not a file
+          write  `real` exists and is not a regular file
+          append `real` exists and is not a regular file
         ""
           stat   Directory
-          read   `.` is no file
+          read   `.` is not a file
           write  `` is a directory
           append `` is a directory
         "."
           stat   Directory
-          read   `.` is no file
+          read   `.` is not a file
           write  `.` is a directory
           append `.` is a directory
         "./file"
@@ -189,8 +189,8 @@ fn no_path_leads_out() {
         "line\nend"
           stat   `line\nend` does not exist
           read   `line\nend` does not exist
-          write  access refused: `line\nend` has '\n' in it; no such file is made
-          append access refused: `line\nend` has '\n' in it; no such file is made
+          write  access refused: `line\nend` contains '\n', which is not allowed in a file name
+          append access refused: `line\nend` contains '\n', which is not allowed in a file name
     "#]].assert_eq(&log);
     assert_eq!(place.outside(), ["secret"]);
 }

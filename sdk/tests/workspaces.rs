@@ -145,13 +145,13 @@ fn a_native_session_keeps_the_hosts_rules() {
         err ASKED_TO_FAIL: asked to fail
         ok {"seen":false}
         ok {"seen":true}
-        ok {"seen":true,"stale":true,"warnings":["`notes/taken` is there and no regular file"]}
+        ok {"seen":true,"stale":true,"warnings":["`notes/taken` exists and is not a regular file"]}
         err WORKSPACE_DENIED: access refused: `elsewhere` is below no prefix that the pack may write to
-        err WORKSPACE_DENIED: access refused: `../out` has `..` in it
+        err WORKSPACE_DENIED: access refused: `../out` contains `..`
         ok {"ending":"Exited(0)","output":"tested\n"}
-        err PROCESS_FAILED: a transaction is open, and nothing slow may hold it
+        err PROCESS_FAILED: a transaction is open; run programs outside of transactions
         err PROCESS_DENIED: not allowed: the pack may not run `sh` in `main`
-        err PROCESS_DENIED: not allowed: `git commit` writes, and git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that asks for it
+        err PROCESS_DENIED: not allowed: `git commit` writes, but git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that requests it
     "#]].assert_eq(&log);
     assert_eq!(
         std::fs::read_to_string(place.path().join("notes/a")).unwrap(),

@@ -273,33 +273,33 @@ fn what_misbehaves_is_told_at_once() {
         });
         lines.collect::<Vec<String>>().join("\n")
     };
-    let sloppy = problems("sloppy", &[]);
+    let manifest_invalid = problems("manifest-invalid", &[]);
     assert!(
-        sloppy.contains("no title") && sloppy.contains("no description"),
-        "{sloppy}"
+        manifest_invalid.contains("no title") && manifest_invalid.contains("no description"),
+        "{manifest_invalid}"
     );
-    let liar = problems("liar", &[]);
+    let reply_invalid = problems("reply-invalid", &[]);
     for lie in [
-        "liar_list: it failed with BAD_REPLY",
-        "liar_surrogate: it failed with BAD_REPLY",
-        "liar_bytes: it failed with GUEST_TRAPPED",
-        "liar_refuse: its error FINE does not say what to do about it",
-        "liar_refuse: output.result has no description",
+        "reply_invalid_list: it failed with BAD_REPLY",
+        "reply_invalid_surrogate: it failed with BAD_REPLY",
+        "reply_invalid_bytes: it failed with GUEST_TRAPPED",
+        "reply_invalid_refuse: its error FINE does not say what to do about it",
+        "reply_invalid_refuse: output.result has no description",
     ] {
-        assert!(liar.contains(lie), "{lie}\n{liar}");
+        assert!(reply_invalid.contains(lie), "{lie}\n{reply_invalid}");
     }
     for (deed, cause) in [("trap", "crashed"), ("loop", "ran out of time")] {
         let settings = json!({ "before": deed }).to_string();
-        let villain = problems("villain", &["--settings", &settings]);
+        let policy_faults = problems("policy-faults", &["--settings", &settings]);
         assert!(
-            villain.contains("it did not judge envelope_list") && villain.contains(cause),
-            "{villain}"
+            policy_faults.contains("it did not judge envelope_list") && policy_faults.contains(cause),
+            "{policy_faults}"
         );
     }
-    let villain = problems("villain", &["--settings", r#"{"dislikes": ["a", "b"]}"#]);
+    let policy_faults = problems("policy-faults", &["--settings", r#"{"dislikes": ["a", "b"]}"#]);
     assert!(
-        villain.contains("config].a: is not to its liking") && villain.contains("config].b"),
-        "{villain}"
+        policy_faults.contains("config].a: is not to its liking") && policy_faults.contains("config].b"),
+        "{policy_faults}"
     );
     let broken = place.path().join("broken.wasm");
     std::fs::write(&broken, b"\0asm\x01\0\0\0").unwrap();

@@ -16,39 +16,46 @@ const ALLOWED_KIB: u64 = (64 + 4 + 4 + 24) << 10;
 
 /// What a hostile guest does, and what it is told.
 const CASES: &[(&str, &str, &str)] = &[
-    ("spinner_spin", "{}", "DEADLINE_EXCEEDED"),
-    ("spinner_spin_writing", "{}", "DEADLINE_EXCEEDED"),
-    ("spinner_spin_running", "{}", "DEADLINE_EXCEEDED"),
-    ("spinner_spin_in_sql", "{}", "DEADLINE_EXCEEDED"),
-    ("spinner_grow", "{}", "MEMORY_LIMIT"),
-    ("spinner_recurse", "{}", "STACK_OVERFLOW"),
-    ("spinner_panic", "{}", "GUEST_TRAPPED"),
-    ("spinner_babble", "{}", "BAD_REPLY"),
-    ("grower_grow", "{}", "TABLE_LIMIT"),
-    ("grabber_take", "{}", "HANDLE_LIMIT"),
-    ("gambler_draw", r#"{"bytes":1073741824}"#, "GUEST_TRAPPED"),
+    ("call_limits_spin", "{}", "DEADLINE_EXCEEDED"),
+    ("call_limits_spin_writing", "{}", "DEADLINE_EXCEEDED"),
+    ("call_limits_spin_running", "{}", "DEADLINE_EXCEEDED"),
+    ("call_limits_spin_in_sql", "{}", "DEADLINE_EXCEEDED"),
+    ("call_limits_grow", "{}", "MEMORY_LIMIT"),
+    ("call_limits_recurse", "{}", "STACK_OVERFLOW"),
+    ("call_limits_panic", "{}", "GUEST_TRAPPED"),
+    ("call_limits_babble", "{}", "BAD_REPLY"),
+    ("tables_grow", "{}", "TABLE_LIMIT"),
+    ("limit_handles_take", "{}", "HANDLE_LIMIT"),
+    ("limit_random_draw", r#"{"bytes":1073741824}"#, "GUEST_TRAPPED"),
     (
-        "gambler_draw",
+        "limit_random_draw",
         r#"{"bytes":18446744073709551615}"#,
         "GUEST_TRAPPED",
     ),
-    ("heaver_heave", r#"{"load":"line"}"#, "GUEST_TRAPPED"),
-    ("heaver_heave", r#"{"load":"value"}"#, "GUEST_TRAPPED"),
-    ("heaver_heave", r#"{"load":"values"}"#, "GUEST_TRAPPED"),
-    ("heaver_heave", r#"{"load":"names"}"#, "GUEST_TRAPPED"),
-    ("liar_list", "{}", "BAD_REPLY"),
-    ("liar_twice", "{}", "BAD_REPLY"),
-    ("liar_surrogate", "{}", "BAD_REPLY"),
-    ("liar_bytes", "{}", "GUEST_TRAPPED"),
-    ("liar_refuse", "{}", "FINE"),
+    ("limit_transfer_pass", r#"{"load":"line"}"#, "GUEST_TRAPPED"),
+    ("limit_transfer_pass", r#"{"load":"value"}"#, "GUEST_TRAPPED"),
+    ("limit_transfer_pass", r#"{"load":"values"}"#, "GUEST_TRAPPED"),
+    ("limit_transfer_pass", r#"{"load":"names"}"#, "GUEST_TRAPPED"),
+    ("reply_invalid_list", "{}", "BAD_REPLY"),
+    ("reply_invalid_twice", "{}", "BAD_REPLY"),
+    ("reply_invalid_surrogate", "{}", "BAD_REPLY"),
+    ("reply_invalid_bytes", "{}", "GUEST_TRAPPED"),
+    ("reply_invalid_refuse", "{}", "FINE"),
 ];
 
 fn place() -> Place {
-    let place = Place::with_guests(&["spinner", "grower", "grabber", "gambler", "heaver", "liar"]);
+    let place = Place::with_guests(&[
+        "call-limits",
+        "tables",
+        "limit-handles",
+        "limit-random",
+        "limit-transfer",
+        "reply-invalid",
+    ]);
     let mut config = std::fs::read_to_string(place.config()).unwrap();
     config = config.replace(
-        "[packs.grower]",
-        "limits = { read_ms = 3000, write_ms = 3000, run_ms = 3000 }\n[packs.grower]",
+        "[packs.tables]",
+        "limits = { read_ms = 3000, write_ms = 3000, run_ms = 3000 }\n[packs.tables]",
     );
     std::fs::write(place.config(), config).unwrap();
     place
@@ -63,7 +70,7 @@ async fn each_is_told_what_it_did_and_costs_one_row_and_bounded_memory() {
     let place = place();
     let session = place.serve(&["--tier", "full"]).await;
     // What every call needs is there before the memory is looked at.
-    session.ok("spinner_answer", json!({})).await;
+    session.ok("call_limits_answer", json!({})).await;
     neighbour(&session).await;
     let before = session.peak_memory();
     for (tool, arguments, code) in CASES {
@@ -96,14 +103,16 @@ async fn each_is_told_what_it_did_and_costs_one_row_and_bounded_memory() {
 async fn neighbours_are_answered_while_it_still_runs() {
     // Guests that only end when they are told to: whoever is answered meanwhile did not wait for them.
     let forever = "limits = { read_ms = 600000, write_ms = 600000, run_ms = 600000 }\n";
-    let spinner = crate::harness::guest("spinner");
-    let place = Place::with(&format!("[packs.spinner]\nsource = {spinner:?}\n{forever}"));
+    let call_limits = crate::harness::guest("call-limits");
+    let place = Place::with(&format!(
+        "[packs.call-limits]\nsource = {call_limits:?}\n{forever}"
+    ));
     let session = place.serve(&["--tier", "full"]).await;
     for tool in [
-        "spinner_spin",
-        "spinner_spin_in_sql",
-        "spinner_spin_running",
-        "spinner_spin_writing",
+        "call_limits_spin",
+        "call_limits_spin_in_sql",
+        "call_limits_spin_running",
+        "call_limits_spin_writing",
     ] {
         let call = ClientRequest::CallToolRequest(Request::new(params(tool, json!({}))));
         let options = PeerRequestOptions::no_options();
@@ -115,7 +124,7 @@ async fn neighbours_are_answered_while_it_still_runs() {
         for _ in 0..20 {
             neighbour(&session).await;
         }
-        if tool != "spinner_spin_writing" {
+        if tool != "call_limits_spin_writing" {
             session.ok("envelope_open", json!({})).await;
         }
         stalled.cancel(None).await.unwrap();
@@ -130,7 +139,7 @@ async fn neighbours_are_answered_while_it_still_runs() {
 
 #[tokio::test]
 async fn a_manifest_that_lies_gains_nothing() {
-    let place = Place::with_guests(&["liar"]);
+    let place = Place::with_guests(&["reply-invalid"]);
     let session = place.serve(&["--tier", "full"]).await;
     let told = session.client().peer_info().unwrap().instructions.clone();
     let told = told.unwrap_or_default();
@@ -139,11 +148,14 @@ async fn a_manifest_that_lies_gains_nothing() {
         "control characters reach no client: {told:?}"
     );
     // What says that it reads cannot write, and a tool that no manifest names is not there.
-    let written = session.ok("liar_write", json!({})).await;
+    let written = session.ok("reply_invalid_write", json!({})).await;
     assert_eq!(written["result"], "refused");
-    let hidden = session.client().call_tool(params("liar_hidden", json!({}))).await;
+    let hidden = session
+        .client()
+        .call_tool(params("reply_invalid_hidden", json!({})))
+        .await;
     assert!(hidden.is_err());
-    let refusal = session.refused("liar_refuse", json!({})).await;
+    let refusal = session.refused("reply_invalid_refuse", json!({})).await;
     assert_eq!(refusal.get("next_call"), None, "{refusal:#}");
     let message = refusal["message"].as_str().unwrap();
     assert!(
@@ -151,8 +163,11 @@ async fn a_manifest_that_lies_gains_nothing() {
         "{message:?}"
     );
     session.close().await;
-    assert_eq!(place.sql("SELECT count(*) FROM liar_rows"), ["0"]);
-    assert_eq!(place.ledger(), ["liar_write read ok", "liar_refuse read FINE"]);
+    assert_eq!(place.sql("SELECT count(*) FROM reply_invalid_rows"), ["0"]);
+    assert_eq!(
+        place.ledger(),
+        ["reply_invalid_write read ok", "reply_invalid_refuse read FINE"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,10 +197,12 @@ async fn what_turns_into_a_link_between_check_and_use_leads_nowhere() {
             .map(|number| json!({"path": format!("out/{round}-{number}"), "content": "x"}))
             .collect();
         let looks = json!({"how": "read", "paths": vec!["out/file"; 200]});
-        seen += &result(&session, "meddler_look", looks).await;
+        seen += &result(&session, "workspace_access_look", looks).await;
         let run = json!({"program": "echo", "files": files});
-        seen += &result(&session, "meddler_run", run).await;
-        session.call_raw("meddler_write", json!({"files": files})).await;
+        seen += &result(&session, "workspace_access_run", run).await;
+        session
+            .call_raw("workspace_access_write", json!({"files": files}))
+            .await;
     }
     drop(over);
     assert!(swapping.join().unwrap() > 0);

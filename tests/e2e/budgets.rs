@@ -7,9 +7,9 @@ use crate::harness::{HttpServer, Place, Session, guest, params, until};
 
 fn place(approvals: u32) -> Place {
     Place::with(&format!(
-        "[envelope]\nbudgets = {{ approvals = {approvals} }}\n[packs.spender]\nsource = {:?}\n\
+        "[envelope]\nbudgets = {{ approvals = {approvals} }}\n[packs.reserve]\nsource = {:?}\n\
          grants = {{ ledger = true, budgets = [\"*\"] }}\n",
-        guest("spender")
+        guest("reserve")
     ))
 }
 
@@ -37,44 +37,44 @@ async fn units_are_booked_given_back_and_refused() {
     let call = async |tool: &str, arguments: Value| line(&session, tool, arguments).await;
     let write = |reserve: u64, commit: Option<u64>, fail: bool| json!({"budget": "approvals", "reserve": reserve, "commit": commit, "fail": fail});
     let run = |reserve: u64, commit: Option<u64>, ending: &str| json!({"budget": "approvals", "reserve": reserve, "commit": commit, "ending": ending});
-    let mut log = call("spender_write", write(1, Some(1), false)).await;
+    let mut log = call("reserve_write", write(1, Some(1), false)).await;
     open(&session).await;
-    log += &call("spender_read", json!({})).await;
-    log += &call("spender_write", write(3, Some(1), false)).await;
-    log += &call("spender_write", write(4, None, false)).await;
-    log += &call("spender_write", write(2, Some(2), true)).await;
-    log += &call("spender_write", write(1, Some(9), false)).await;
-    log += &call("spender_run", run(3, None, "return")).await;
-    log += &call("spender_run", run(3, Some(1), "return")).await;
-    log += &call("spender_run", run(2, Some(1), "trap")).await;
-    log += &call("spender_run", run(2, Some(1), "roll_back")).await;
-    log += &call("spender_run", run(1, None, "nested")).await;
-    log += &call("spender_run", run(1, Some(1), "together")).await;
-    log += &call("spender_run", run(1, Some(2), "return")).await;
-    log += &call("spender_run", run(1, Some(1), "return")).await;
-    log += &call("spender_write", write(u64::MAX, Some(1), false)).await;
+    log += &call("reserve_read", json!({})).await;
+    log += &call("reserve_write", write(3, Some(1), false)).await;
+    log += &call("reserve_write", write(4, None, false)).await;
+    log += &call("reserve_write", write(2, Some(2), true)).await;
+    log += &call("reserve_write", write(1, Some(9), false)).await;
+    log += &call("reserve_run", run(3, None, "return")).await;
+    log += &call("reserve_run", run(3, Some(1), "return")).await;
+    log += &call("reserve_run", run(2, Some(1), "trap")).await;
+    log += &call("reserve_run", run(2, Some(1), "roll_back")).await;
+    log += &call("reserve_run", run(1, None, "nested")).await;
+    log += &call("reserve_run", run(1, Some(1), "together")).await;
+    log += &call("reserve_run", run(1, Some(2), "return")).await;
+    log += &call("reserve_run", run(1, Some(1), "return")).await;
+    log += &call("reserve_write", write(u64::MAX, Some(1), false)).await;
     let missing = json!({"budget": "missing", "reserve": 1});
-    log += &call("spender_write", missing).await;
+    log += &call("reserve_write", missing).await;
     let ungranted = json!({"budget": "other", "reserve": 1});
-    log += &call("spender_write", ungranted).await;
+    log += &call("reserve_write", ungranted).await;
     expect![[r#"
-        spender_write "ENVELOPE_REQUIRED" {} left null
-        spender_read "Some(ReadOnly) mutations 0/None, test_runs 0/None, approvals 0/Some(5)" left {"used":0,"limit":5,"left":5}
-        spender_write "mutations 1/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
-        spender_write "mutations 2/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
-        spender_write "ASKED_TO_FAIL" {} left {"used":1,"limit":5,"left":4}
-        spender_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":2,"limit":5} left {"used":1,"limit":5,"left":4}
-        spender_run "mutations 5/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
-        spender_run "mutations 6/None, test_runs 0/None, approvals 2/Some(5)" left {"used":2,"limit":5,"left":3}
-        spender_run "GUEST_TRAPPED" {"pack":"spender"} left {"used":2,"limit":5,"left":3}
-        spender_run "true mutations 8/None, test_runs 0/None, approvals 4/Some(5)" left {"used":2,"limit":5,"left":3}
-        spender_run "Some(TransactionOpen)" left {"used":2,"limit":5,"left":3}
-        spender_run "mutations 10/None, test_runs 0/None, approvals 3/Some(5)" left {"used":3,"limit":5,"left":2}
-        spender_run "BUDGET_EXHAUSTED" {"budget":"approvals","used":4,"limit":5} left {"used":4,"limit":5,"left":1}
-        spender_run "mutations 12/None, test_runs 0/None, approvals 5/Some(5)" left {"used":5,"limit":5,"left":0}
-        spender_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":5,"limit":5} left {"used":5,"limit":5,"left":0}
-        spender_write "BUDGET_UNKNOWN" {"budget":"missing"} left {"used":5,"limit":5,"left":0}
-        spender_write "BUDGET_UNKNOWN" {"budget":"other"} left {"used":5,"limit":5,"left":0}
+        reserve_write "ENVELOPE_REQUIRED" {} left null
+        reserve_read "Some(ReadOnly) mutations 0/None, test_runs 0/None, approvals 0/Some(5)" left {"used":0,"limit":5,"left":5}
+        reserve_write "mutations 1/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
+        reserve_write "mutations 2/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
+        reserve_write "ASKED_TO_FAIL" {} left {"used":1,"limit":5,"left":4}
+        reserve_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":2,"limit":5} left {"used":1,"limit":5,"left":4}
+        reserve_run "mutations 5/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
+        reserve_run "mutations 6/None, test_runs 0/None, approvals 2/Some(5)" left {"used":2,"limit":5,"left":3}
+        reserve_run "GUEST_TRAPPED" {"pack":"reserve"} left {"used":2,"limit":5,"left":3}
+        reserve_run "true mutations 8/None, test_runs 0/None, approvals 4/Some(5)" left {"used":2,"limit":5,"left":3}
+        reserve_run "Some(TransactionOpen)" left {"used":2,"limit":5,"left":3}
+        reserve_run "mutations 10/None, test_runs 0/None, approvals 3/Some(5)" left {"used":3,"limit":5,"left":2}
+        reserve_run "BUDGET_EXHAUSTED" {"budget":"approvals","used":4,"limit":5} left {"used":4,"limit":5,"left":1}
+        reserve_run "mutations 12/None, test_runs 0/None, approvals 5/Some(5)" left {"used":5,"limit":5,"left":0}
+        reserve_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":5,"limit":5} left {"used":5,"limit":5,"left":0}
+        reserve_write "BUDGET_UNKNOWN" {"budget":"missing"} left {"used":5,"limit":5,"left":0}
+        reserve_write "BUDGET_UNKNOWN" {"budget":"other"} left {"used":5,"limit":5,"left":0}
     "#]].assert_eq(&log);
     session.close().await;
     assert_eq!(place.sql("SELECT used FROM core_budgets"), ["5"]);
@@ -104,7 +104,7 @@ async fn hosts_that_race_never_overspend() {
                         json!({"budget": "approvals", "reserve": 1, "commit": 1, "ending": "together", "envelope_id": id})
                     }
                 };
-                let tool = if (number + round) % 3 == 0 { "spender_write" } else { "spender_run" };
+                let tool = if (number + round) % 3 == 0 { "reserve_write" } else { "reserve_run" };
                 let result = session.call_raw(tool, arguments).await;
                 let body = result.structured_content.unwrap();
                 match body["error"]["code"].as_str() {
@@ -128,7 +128,7 @@ async fn what_a_dead_host_had_set_aside_comes_back() {
     let dying = place.serve(&["--tier", "full"]).await;
     let id = open(&alive).await;
     let hang = json!({"budget": "approvals", "reserve": 3, "ending": "hang", "envelope_id": id});
-    let hanging = dying.client().call_tool(params("spender_run", hang));
+    let hanging = dying.client().call_tool(params("reserve_run", hang));
     let taken = json!({"budget": "approvals", "reserve": 1, "commit": 1, "envelope_id": id});
     let rival = async {
         until(async || place.sql("SELECT count(*) FROM core_reservations") == ["1"]).await;
@@ -137,14 +137,14 @@ async fn what_a_dead_host_had_set_aside_comes_back() {
             shown["budgets"]["approvals"],
             json!({"limit": 3, "used": 0, "reserved": 3, "left": 0, "used_percent": 0})
         );
-        let refusal = alive.refused("spender_write", taken.clone()).await;
+        let refusal = alive.refused("reserve_write", taken.clone()).await;
         assert_eq!(refusal["code"], "BUDGET_EXHAUSTED");
         dying.kill();
     };
     let (hung, ()) = tokio::join!(hanging, rival);
     assert!(hung.is_err());
     // The host that is left finds out by itself.
-    alive.ok("spender_write", taken).await;
+    alive.ok("reserve_write", taken).await;
     let shown = alive.ok("envelope_get", json!({"envelope_id": id})).await;
     assert_eq!(shown["budgets"]["approvals"]["left"], 2);
     alive.close().await;
@@ -157,7 +157,7 @@ async fn a_starting_host_gives_back_what_the_dead_held() {
     let dying = place.serve(&["--tier", "full"]).await;
     let id = open(&dying).await;
     let hang = json!({"budget": "approvals", "reserve": 3, "ending": "hang", "envelope_id": id});
-    let hanging = dying.client().call_tool(params("spender_run", hang));
+    let hanging = dying.client().call_tool(params("reserve_run", hang));
     let killer = async {
         until(async || place.sql("SELECT count(*) FROM core_reservations") == ["1"]).await;
         dying.kill();
@@ -173,7 +173,7 @@ async fn a_starting_host_gives_back_what_the_dead_held() {
 
 #[tokio::test]
 async fn a_pack_that_was_not_granted_is_not_loaded() {
-    let place = Place::with(&format!("[packs.spender]\nsource = {:?}\n", guest("spender")));
+    let place = Place::with(&format!("[packs.reserve]\nsource = {:?}\n", guest("reserve")));
     let output = place.run(&["--json", "packs", "list"]);
     let said = String::from_utf8(output.stdout).unwrap();
     let listed: Value = serde_json::from_str(&said).unwrap();

@@ -11,8 +11,8 @@ use crate::http::{NEWEST, post, stateless};
 fn place() -> Place {
     let place = Place::new();
     let config = format!(
-        "[server.limits]\ndrain_sec = 1\n[workspaces.main]\npath = \"main\"\n[packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
-        guest("meddler")
+        "[server.limits]\ndrain_sec = 1\n[workspaces.main]\npath = \"main\"\n[packs.workspace-access]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+        guest("workspace-access")
     );
     std::fs::write(place.config(), config).unwrap();
     std::fs::create_dir(place.path().join("main")).unwrap();
@@ -23,7 +23,7 @@ fn place() -> Place {
 fn call(id: u32) -> Value {
     let script = "setsid sleep 1000 & echo $! >pids; echo $$ >>pids; echo seen by people; sleep 1000";
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
-        "name": "meddler_run",
+        "name": "workspace_access_run",
         "arguments": {"program": "sh", "arguments": ["-c", script]},
         "_meta": {"progressToken": "p1"},
     }})
@@ -48,9 +48,13 @@ async fn gone(pids: &[String]) {
 /// Makes the call over HTTP.
 fn ask(server: &Arc<HttpServer>) -> tokio::task::JoinHandle<(u16, String)> {
     let server = Arc::clone(server);
-    let params = json!({"name": "meddler_run", "arguments": call(1)["params"]["arguments"]});
+    let params = json!({"name": "workspace_access_run", "arguments": call(1)["params"]["arguments"]});
     tokio::spawn(async move {
-        let headers = [NEWEST, ("mcp-method", "tools/call"), ("mcp-name", "meddler_run")];
+        let headers = [
+            NEWEST,
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "workspace_access_run"),
+        ];
         post(&server, &headers, stateless("tools/call", params)).await
     })
 }
@@ -87,7 +91,7 @@ async fn a_cancelled_call_is_told_of_and_leaves_no_process() {
         br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}"#,
     );
     gone(&pids).await;
-    until(async || place.ledger() == ["meddler_run run CANCELLED"]).await;
+    until(async || place.ledger() == ["workspace_access_run run CANCELLED"]).await;
     assert_eq!(place.sql("SELECT count(op_id) FROM core_intents"), ["0"]);
     wire.close_stdin();
     assert!(wire.wait().success());
@@ -102,7 +106,7 @@ async fn a_client_that_leaves_takes_its_programs_with_it() {
     wire.close_stdin();
     assert!(wire.wait().success());
     gone(&pids).await;
-    assert_eq!(place.ledger(), ["meddler_run run CANCELLED"]);
+    assert_eq!(place.ledger(), ["workspace_access_run run CANCELLED"]);
 }
 
 #[tokio::test]
@@ -114,7 +118,7 @@ async fn a_host_on_stdio_that_is_told_to_stop_ends_its_programs() {
     terminate(wire.pid());
     gone(&[wire.pid().to_string()]).await;
     gone(&pids).await;
-    assert_eq!(place.ledger(), ["meddler_run run CANCELLED"]);
+    assert_eq!(place.ledger(), ["workspace_access_run run CANCELLED"]);
 }
 
 #[tokio::test]
@@ -126,7 +130,7 @@ async fn a_host_over_http_that_is_told_to_stop_ends_its_programs() {
     terminate(server.pid());
     gone(&[server.pid().to_string()]).await;
     gone(&pids).await;
-    assert_eq!(place.ledger(), ["meddler_run run CANCELLED"]);
+    assert_eq!(place.ledger(), ["workspace_access_run run CANCELLED"]);
 }
 
 #[tokio::test]
@@ -152,7 +156,7 @@ async fn a_client_over_http_that_cancels_ends_its_program() {
     let server = place.serve_http(&["--tier", "full"]);
     let session = crate::harness::Session::over_http(&server).await;
     let arguments = call(1)["params"]["arguments"].clone();
-    let params = crate::harness::params("meddler_run", arguments);
+    let params = crate::harness::params("workspace_access_run", arguments);
     let request = rmcp::model::CallToolRequest::new(params).into();
     let handle = session
         .client()
@@ -162,7 +166,7 @@ async fn a_client_over_http_that_cancels_ends_its_program() {
     let pids = pids(&place).await;
     handle.cancel(Some("enough".to_owned())).await.unwrap();
     gone(&pids).await;
-    until(async || place.ledger() == ["meddler_run run CANCELLED"]).await;
+    until(async || place.ledger() == ["workspace_access_run run CANCELLED"]).await;
 }
 
 #[tokio::test]
@@ -173,5 +177,5 @@ async fn a_client_that_drops_its_request_over_http_ends_its_program() {
     let pids = pids(&place).await;
     asking.abort();
     gone(&pids).await;
-    until(async || place.ledger() == ["meddler_run run CANCELLED"]).await;
+    until(async || place.ledger() == ["workspace_access_run run CANCELLED"]).await;
 }

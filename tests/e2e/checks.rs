@@ -30,14 +30,14 @@ fn found(report: &Value) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What the burglar says of its tries, which an operator can ask it for as well.
+/// Results of the guest `process-escape`, which an operator can call as well.
 fn burgled(config: &str, flags: &[&str]) -> String {
     let place = Place::with(config);
     std::fs::create_dir_all(place.path().join("main")).unwrap();
     let output = place.run(
         &[
             flags,
-            &["--log", "debug", "--json", "call", "burglar_break", "{}"],
+            &["--log", "debug", "--json", "call", "process_escape_try", "{}"],
         ]
         .concat(),
     );
@@ -61,7 +61,7 @@ fn a_check_starts_no_program_by_name_path_git_or_test() {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let run = |more: &[&str]| {
-        let file = guest("burglar");
+        let file = guest("process-escape");
         let arguments = [&["--json", "packs", "check", path(&file)], more].concat();
         let output = place.command(&arguments).env("PATH", &tools).output().unwrap();
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -77,9 +77,9 @@ fn a_check_starts_no_program_by_name_path_git_or_test() {
 #[test]
 fn a_granted_pack_still_starts_programs_by_name_only() {
     let config = format!(
-        "[workspaces.main]\npath = \"main\"\nwrite = [\".\"]\n[packs.burglar]\nsource = {:?}\n\
+        "[workspaces.main]\npath = \"main\"\nwrite = [\".\"]\n[packs.process-escape]\nsource = {:?}\n\
          grants = {{ workspaces = [\"*\"], process = [\"sh\", \"env\", \"/bin/sh\", \"./run.sh\", \"tests\", \"git\"] }}\n",
-        guest("burglar")
+        guest("process-escape")
     );
     let said = burgled(&config, &[]);
     assert!(said.contains("broken in: true"), "{said}");
@@ -94,8 +94,8 @@ fn a_granted_pack_still_starts_programs_by_name_only() {
 #[test]
 fn a_program_is_wanted_by_name_wherever_a_component_is_asked() {
     let place = Place::new();
-    let file = guest("pathfinder");
-    let report = check(&place, "pathfinder", &["--programs"]);
+    let file = guest("grant-path");
+    let report = check(&place, "grant-path", &["--programs"]);
     assert!(
         found(&report).contains("\"/bin/sh\"; write a program's name without its path"),
         "{report:#}"
@@ -110,7 +110,7 @@ fn a_program_is_wanted_by_name_wherever_a_component_is_asked() {
         assert!(said.contains("without its path"), "{command:?}: {said}");
     }
     let configured = Place::with(&format!(
-        "[packs.pathfinder]\nsource = {file:?}\ngrants.process = [\"*\", \"/bin/sh\"]\n"
+        "[packs.grant-path]\nsource = {file:?}\ngrants.process = [\"*\", \"/bin/sh\"]\n"
     ));
     let listed = configured.run(&["packs", "list"]);
     let said = String::from_utf8_lossy(&listed.stdout) + String::from_utf8_lossy(&listed.stderr);
@@ -120,7 +120,7 @@ fn a_program_is_wanted_by_name_wherever_a_component_is_asked() {
 #[test]
 fn a_check_ends_with_its_time_whatever_sleeps_or_spins() {
     let place = Place::new();
-    for name in ["sleeper", "spinner"] {
+    for name in ["limit-sleep", "call-limits"] {
         let started = Instant::now();
         let report = check(&place, name, &["--time", "1"]);
         let told = found(&report);
@@ -140,13 +140,13 @@ fn a_check_ends_with_its_time_whatever_sleeps_or_spins() {
 fn what_a_component_says_of_itself_has_no_more_time_than_the_check_and_a_crash_is_told_plainly() {
     let place = Place::new();
     // Whatever the machine's load, the 5 s of a start are not waited for: compiling comes before.
-    let told = found(&check(&place, "dawdler", &["--time", "2"]));
+    let told = found(&check(&place, "describe-hang", &["--time", "2"]));
     assert!(
         told.contains("it does not describe itself within") || told.contains("was ended after 2 s"),
         "{told}"
     );
     assert!(!told.contains("within 5.0 s"), "{told}");
-    let told = found(&check(&place, "mute", &[]));
+    let told = found(&check(&place, "describe-trap", &[]));
     assert!(told.contains("it does not describe itself: it crashed"), "{told}");
     for raw in ["backtrace", "0x", "wasm function"] {
         assert!(!told.contains(raw), "{told}");
@@ -163,7 +163,7 @@ fn trials_of_a_policy_end_with_their_time() {
         .collect();
     std::fs::write(&cases, all).unwrap();
     let started = Instant::now();
-    let file = guest("villain");
+    let file = guest("policy-faults");
     let output = place.run(&[
         "policies",
         "test",

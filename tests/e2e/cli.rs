@@ -71,20 +71,20 @@ fn tools_shows_every_tool_with_its_tier() {
 
 #[test]
 fn packs_list_shows_where_a_pack_came_from() {
-    let place = Place::with_guests(&["prober"]);
+    let place = Place::with_guests(&["sql-access"]);
     let output = place.run(&["--json", "packs", "list"]);
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(listed["packs"][0]["source"], "builtin");
-    let prober = listed["packs"]
+    let sql_access = listed["packs"]
         .as_array()
         .unwrap()
         .iter()
-        .find(|pack| pack["name"] == "prober");
+        .find(|pack| pack["name"] == "sql-access");
     assert!(
-        prober.unwrap()["source"]
+        sql_access.unwrap()["source"]
             .as_str()
             .unwrap()
-            .ends_with("prober.wasm")
+            .ends_with("sql_access.wasm")
     );
 }
 

@@ -630,14 +630,14 @@ fn an_entry_names_the_runner_and_never_a_path_in_its_cache() {
 #[test]
 fn what_has_to_be_compiled_is_compiled_and_told_and_nothing_of_it_fails_the_entry() {
     let place = Place::with(&format!(
-        "[packs.prober]\nsource = {:?}\n[packs.broken]\nsource = \"/nowhere.wasm\"\n",
-        crate::harness::guest("prober")
+        "[packs.sql-access]\nsource = {:?}\n[packs.broken]\nsource = \"/nowhere.wasm\"\n",
+        crate::harness::guest("sql-access")
     ));
     std::fs::remove_dir_all(place.data()).unwrap();
     let output = clients(&place, &["add", "cursor"]);
     said(&output);
     let told = warned(&output);
-    assert!(told.contains("compiled pack prober in"), "{told}");
+    assert!(told.contains("compiled pack sql-access in"), "{told}");
     assert!(
         told.contains("pack `broken` (/nowhere.wasm) was not loaded"),
         "{told}"

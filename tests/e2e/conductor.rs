@@ -112,7 +112,7 @@ async fn plan(session: &Session) -> String {
     let ready = call("job_set_ready", json!({})).await;
     assert_eq!(
         ready["warnings"],
-        json!(["a person has to approve steps with step_approve"])
+        json!(["a person must approve steps with step_approve"])
     );
     job
 }
@@ -258,11 +258,11 @@ async fn the_example_runs_from_an_idea_to_a_finished_feature() {
         "{done}"
     );
     expect![[r#"
-        S1 RETRY [] diff_summary has to be of type string, not null
+        S1 RETRY [] diff_summary must be of type string, not null
         S1 NEXT_STEP_AVAILABLE [] 
         S2 RETRY [] gate changed_files_allowlist: changed outside of report/*.py: notes.txt; gate commit_exists: commit_hash is missing
         S2 NEXT_STEP_AVAILABLE [] 
-        S3 RETRY [] changed_files claims what Git does not show: report/ghost.py
+        S3 RETRY [] changed_files lists files that Git does not show as changed: report/ghost.py
         S3 NEXT_STEP_AVAILABLE [] 
         S4 RETRY [] the claim is NOT_MET: fix what is missing and submit again
         S4 RETRY [] gate tests_passed: `default`: it ended with exit code 1: …==========================

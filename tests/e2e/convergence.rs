@@ -239,7 +239,7 @@ async fn what_the_operator_did_not_allow_is_refused() {
     }
     expect![[r#"
         "TEST_NOT_REGISTERED" "Name a registered one, or let the operator add `tests.default = [\"PROGRAM\", …]` to [workspaces.one] and leave `tests` in the pack's grants; a run of your own is reported with test_report."
-        "WORKSPACE_UNKNOWN" "Name a workspace that the pack has. The operator registers one with path = \"/srv/app\" in [workspaces.NAME], and grants it with grants.workspaces = [\"NAME\"] in [packs.PACK]."
+        "WORKSPACE_UNKNOWN" "Use a workspace that is granted to the pack. The operator registers one with path = \"/srv/app\" in [workspaces.NAME], and grants it with grants.workspaces = [\"NAME\"] in [packs.PACK]."
         "NOT_A_REPOSITORY" "Make it one with `git init`, or record changes in a workspace that is one."
     "#]].assert_eq(&log);
     session.close().await;

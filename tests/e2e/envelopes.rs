@@ -161,16 +161,18 @@ async fn the_operator_can_require_envelopes_and_cap_them() {
 
 #[tokio::test]
 async fn repeated_and_alternating_changes_are_noticed() {
-    let place = Place::with_guests(&["prober"]);
+    let place = Place::with_guests(&["sql-access"]);
     let session = place.serve(&["--tier", "full"]).await;
     open(&session, json!({})).await;
     let change = async |sql: &str| {
-        let result = session.call_raw("prober_execute", json!({"sql": [sql]})).await;
+        let result = session
+            .call_raw("sql_access_execute", json!({"sql": [sql]}))
+            .await;
         serde_json::to_value(result.meta.unwrap()).unwrap()["tollgate/mutation"].clone()
     };
     let (a, b) = (
-        "UPDATE prober_rows SET body = x'01'",
-        "UPDATE prober_rows SET body = x'02'",
+        "UPDATE sql_access_rows SET body = x'01'",
+        "UPDATE sql_access_rows SET body = x'02'",
     );
     assert_eq!(change(a).await["no_op"], Value::Null);
     assert_eq!(change(a).await["no_op"], true);
@@ -232,10 +234,10 @@ async fn racing_clients_on_three_hosts_never_pass_a_limit() {
 
 #[tokio::test]
 async fn a_run_call_that_died_leaves_one_operation_of_unknown_outcome() {
-    let place = Place::with_guests(&["spinner"]);
+    let place = Place::with_guests(&["call-limits"]);
     let session = place.serve(&["--tier", "full"]).await;
     let id = open(&session, json!({"max_mutations": 5})).await;
-    let call = params("spinner_spin_running", json!({"envelope_id": id}));
+    let call = params("call_limits_spin_running", json!({"envelope_id": id}));
     let spinning = session.client().call_tool(call);
     let killer = async {
         until(async || place.sql("SELECT count(*) FROM core_intents") == ["1"]).await;
@@ -250,7 +252,7 @@ async fn a_run_call_that_died_leaves_one_operation_of_unknown_outcome() {
         (&json!("CLOSED_INTERRUPTED"), &json!(1))
     );
     let found = next
-        .ok("ledger_query", json!({"tool": "spinner_spin_running"}))
+        .ok("ledger_query", json!({"tool": "call_limits_spin_running"}))
         .await;
     let operations = found["operations"].as_array().unwrap();
     assert_eq!(operations.len(), 1);

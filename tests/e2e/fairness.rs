@@ -10,11 +10,11 @@ use crate::http_auth::{ADA, BOB, place_with_tokens};
 
 const TOKENS: &str = "[server.auth]\ntoken_file = \"tokens\"\n";
 
-/// A place whose spinner spins for this long, for Ada and Bob.
+/// A place with the guest `call-limits` under these limits, for Ada and Bob.
 fn spinning(limits: &str) -> crate::harness::Place {
     place_with_tokens(&format!(
-        "{TOKENS}[packs.spinner]\nsource = {:?}\nlimits = {{ {limits} }}\n",
-        guest("spinner")
+        "{TOKENS}[packs.call-limits]\nsource = {:?}\nlimits = {{ {limits} }}\n",
+        guest("call-limits")
     ))
 }
 
@@ -115,8 +115,8 @@ async fn a_rate_holds_for_an_identity_however_many_sessions_it_has() {
 #[tokio::test]
 async fn requests_in_flight_are_counted_over_all_sessions_of_an_identity() {
     let place = place_with_tokens(&format!(
-        "[server.limits]\nmax_in_flight_per_client = 4\n{TOKENS}[packs.spinner]\nsource = {:?}\nlimits = {{ run_ms = 600000 }}\n",
-        guest("spinner")
+        "[server.limits]\nmax_in_flight_per_client = 4\n{TOKENS}[packs.call-limits]\nsource = {:?}\nlimits = {{ run_ms = 600000 }}\n",
+        guest("call-limits")
     ));
     let server = place.serve_http(&[]);
     let mut held = Vec::new();
@@ -127,14 +127,14 @@ async fn requests_in_flight_are_counted_over_all_sessions_of_an_identity() {
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert_eq!(send(&server, ADA, &id, &initialized).await.status().as_u16(), 202);
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": "spinner_spin_running", "arguments": {}}});
+            "params": {"name": "call_limits_spin_running", "arguments": {}}});
         let response = send(&server, ADA, &id, &call).await;
         assert_eq!(response.status().as_u16(), 200);
         held.push(response);
     }
     assert_eq!(initialize(&server, ADA).await.0, 429);
     let bob = Session::over_http_as(&server, BOB).await;
-    assert_eq!(bob.ok("spinner_answer", json!({})).await["result"], "here");
+    assert_eq!(bob.ok("call_limits_answer", json!({})).await["result"], "here");
 }
 
 #[tokio::test]
@@ -143,11 +143,11 @@ async fn stalled_reads_of_one_identity_keep_nobody_elses_waiting() {
     let server = place.serve_http(&[]);
     let ada = Session::over_http_as(&server, ADA).await;
     let bob = Session::over_http_as(&server, BOB).await;
-    begin(&ada, 60, "spinner_spin");
-    begin(&ada, 3, "spinner_spin_in_sql");
+    begin(&ada, 60, "call_limits_spin");
+    begin(&ada, 3, "call_limits_spin_in_sql");
     let started = Instant::now();
     for _ in 0..20 {
-        assert_eq!(bob.ok("spinner_answer", json!({})).await["result"], "here");
+        assert_eq!(bob.ok("call_limits_answer", json!({})).await["result"], "here");
     }
     assert!(
         started.elapsed() < Duration::from_secs(60),
@@ -161,13 +161,13 @@ async fn long_runs_of_one_identity_leave_room_for_anothers_run() {
     let server = place.serve_http(&[]);
     let ada = Session::over_http_as(&server, ADA).await;
     let bob = Session::over_http_as(&server, BOB).await;
-    begin(&ada, 40, "spinner_spin_running");
+    begin(&ada, 40, "call_limits_spin_running");
     let started = |who: &str| {
         let count = format!("SELECT count(*) FROM core_intents WHERE operation LIKE '%token:{who}%'");
         place.sql(&count)[0].parse::<usize>().unwrap()
     };
     until(async || started("ada") == 8).await;
-    begin(&bob, 1, "spinner_spin_running");
+    begin(&bob, 1, "call_limits_spin_running");
     until(async || started("bob") == 1).await;
     assert_eq!(started("ada"), 8);
 }
@@ -178,7 +178,7 @@ async fn slow_writes_of_one_identity_take_turns_with_anothers() {
     let server = place.serve_http(&["--tier", "full"]);
     let ada = Session::over_http_as(&server, ADA).await;
     let bob = Session::over_http_as(&server, BOB).await;
-    begin(&ada, 50, "spinner_spin_writing");
+    begin(&ada, 50, "call_limits_spin_writing");
     let hers = || {
         let count = "SELECT count(*) FROM core_operations WHERE actor = 'token:ada'";
         place.sql(count)[0].parse::<usize>().unwrap()
@@ -196,7 +196,7 @@ async fn slow_writes_of_one_identity_take_turns_with_anothers() {
 /// Rows of Ada's that ran into their deadline, and all of hers.
 fn ran(place: &crate::harness::Place) -> (usize, usize) {
     let rows = place.sql(
-        "SELECT error_code FROM core_operations WHERE actor = 'token:ada' AND tool = 'spinner_spin_writing'",
+        "SELECT error_code FROM core_operations WHERE actor = 'token:ada' AND tool = 'call_limits_spin_writing'",
     );
     let ran = rows
         .iter()
@@ -210,7 +210,7 @@ async fn calls_of_a_client_that_left_leave_the_line_without_running() {
     let place = spinning("write_ms = 1000");
     let server = place.serve_http(&["--tier", "full"]);
     let ada = Session::over_http_as(&server, ADA).await;
-    begin(&ada, 40, "spinner_spin_writing");
+    begin(&ada, 40, "call_limits_spin_writing");
     until(async || ran(&place).0 >= 1).await;
     // It ends its session, and its connections with it.
     drop(ada);
@@ -226,12 +226,12 @@ async fn calls_whose_requests_are_given_up_leave_the_line_without_running() {
     let place = spinning("write_ms = 1000");
     let server = std::sync::Arc::new(place.serve_http(&["--tier", "full"]));
     let call = |server: std::sync::Arc<HttpServer>| async move {
-        let params = json!({"name": "spinner_spin_writing", "arguments": {}});
+        let params = json!({"name": "call_limits_spin_writing", "arguments": {}});
         let authorization = format!("Bearer {ADA}");
         let headers = [
             crate::http::NEWEST,
             ("mcp-method", "tools/call"),
-            ("mcp-name", "spinner_spin_writing"),
+            ("mcp-name", "call_limits_spin_writing"),
             ("authorization", authorization.as_str()),
         ];
         crate::http::post(&server, &headers, crate::http::stateless("tools/call", params)).await
@@ -265,8 +265,8 @@ fn task(title: &str) -> Value {
 #[tokio::test]
 async fn artifacts_never_take_twice_what_they_may_and_the_calls_say_so() {
     let place = place_with_tokens(&format!(
-        "{TOKENS}[artifacts]\nenabled = true\nmax_mib = 8\n[packs.hoarder]\nsource = {:?}\ngrants.artifacts = true\n",
-        guest("hoarder")
+        "{TOKENS}[artifacts]\nenabled = true\nmax_mib = 8\n[packs.artifact-limits]\nsource = {:?}\ngrants.artifacts = true\n",
+        guest("artifact-limits")
     ));
     let server = place.serve_http(&["--tier", "full"]);
     let ada = Session::over_http_as(&server, ADA).await;
@@ -280,7 +280,9 @@ async fn artifacts_never_take_twice_what_they_may_and_the_calls_say_so() {
     for number in 0..20 {
         // Content of its own in each call.
         let sizes: Vec<usize> = (0..8).map(|_| (1 << 20) - number).collect();
-        let result = ada.call_raw("hoarder_write", json!({"sizes": sizes})).await;
+        let result = ada
+            .call_raw("artifact_limits_write", json!({"sizes": sizes}))
+            .await;
         assert_ne!(result.is_error, Some(true), "{result:?}");
         let meta = result.meta.unwrap();
         if let Some(why) = meta.0.get("tollgate/not_kept") {
@@ -290,7 +292,9 @@ async fn artifacts_never_take_twice_what_they_may_and_the_calls_say_so() {
         assert!(size() <= 16 << 20, "{} bytes", size());
     }
     assert!(was_refused, "there was room for all of it");
-    let his = bob.call_raw("hoarder_write", json!({"sizes": [100]})).await;
+    let his = bob
+        .call_raw("artifact_limits_write", json!({"sizes": [100]}))
+        .await;
     assert!(!his.meta.unwrap().0.contains_key("tollgate/not_kept"));
     until(async || size() <= 8 << 20).await;
     let left = "SELECT count(*) FROM core_artifacts WHERE collected = 0 AND holder = 'token:bob'";

@@ -28,8 +28,8 @@ fn place(more: &str) -> Place {
     let place = Place::new();
     let config = format!(
         "[workspaces.main]\npath = \"main\"\nwrite = [\".\"]\n{more}\n\
-         [packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
-        guest("meddler")
+         [packs.workspace-access]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+        guest("workspace-access")
     );
     std::fs::write(place.config(), config).unwrap();
     let main = place.path().join("main");
@@ -55,7 +55,7 @@ async fn run(session: &Session, line: &str) -> String {
     let arguments: Vec<&str> = line.split(' ').collect();
     result(
         session,
-        "meddler_run",
+        "workspace_access_run",
         json!({"program": "git", "arguments": arguments, "output_limit": 65536}),
     )
     .await
@@ -84,7 +84,7 @@ async fn a_repository_of_plain_files_runs_nothing() {
     ] {
         let said = result(
             &session,
-            "meddler_run",
+            "workspace_access_run",
             json!({"program": "git", "arguments": arguments, "files": files}),
         )
         .await;

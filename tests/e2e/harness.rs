@@ -23,7 +23,7 @@ fn guests() -> PathBuf {
 
 /// A component for tests.
 pub(crate) fn guest(name: &str) -> PathBuf {
-    let path = guests().join(format!("{name}.wasm"));
+    let path = guests().join(format!("{}.wasm", name.replace('-', "_")));
     assert!(
         path.exists(),
         "{} is missing; run `cargo xtask test`",
@@ -239,7 +239,7 @@ fn warm() -> &'static Path {
         let mut config = String::new();
         for entry in std::fs::read_dir(guests()).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let name = path.file_stem().unwrap().to_string_lossy().replace('_', "-");
             // Each is one of the two.
             config.push_str(&format!(
                 "[packs.{name}]\nsource = {path:?}\n[policies.{name}]\nsource = {path:?}\n"

@@ -7,8 +7,8 @@ use crate::harness::{Place, Session, guest};
 
 fn place(artifacts: &str) -> Place {
     Place::with(&format!(
-        "[artifacts]\n{artifacts}\n[packs.hoarder]\nsource = {:?}\ngrants = {{ artifacts = true }}\n",
-        guest("hoarder")
+        "[artifacts]\n{artifacts}\n[packs.artifact-limits]\nsource = {:?}\ngrants = {{ artifacts = true }}\n",
+        guest("artifact-limits")
     ))
 }
 
@@ -33,8 +33,13 @@ fn files(place: &Place) -> usize {
 async fn content_is_kept_with_the_row_and_read_back() {
     let place = place("enabled = true");
     let session = place.serve(&["--tier", "full"]).await;
-    let logs = keep(&session, "hoarder_write", json!({"sizes": [3, 4]})).await;
-    let diffs = keep(&session, "hoarder_run", json!({"sizes": [5], "diff": true})).await;
+    let logs = keep(&session, "artifact_limits_write", json!({"sizes": [3, 4]})).await;
+    let diffs = keep(
+        &session,
+        "artifact_limits_run",
+        json!({"sizes": [5], "diff": true}),
+    )
+    .await;
     assert_eq!(rows(&place), ["log 3", "log 4", "diff 5"]);
     assert_eq!(files(&place), 3);
     let found = session.ok("artifact_get", json!({"artifact_id": logs[1]})).await;
@@ -44,7 +49,7 @@ async fn content_is_kept_with_the_row_and_read_back() {
     );
     let found = session.ok("artifact_get", json!({"artifact_id": diffs[0]})).await;
     assert_eq!(found["kind"], "diff");
-    let named = place.sql("SELECT artifact_ids FROM core_operations WHERE tool = 'hoarder_write'");
+    let named = place.sql("SELECT artifact_ids FROM core_operations WHERE tool = 'artifact_limits_write'");
     assert_eq!(named, [json!(logs).to_string()]);
     session.close().await;
     assert!(place.run(&["ledger", "verify"]).status.success());
@@ -56,7 +61,7 @@ async fn a_call_that_is_taken_back_keeps_nothing() {
     let session = place.serve(&["--tier", "full"]).await;
     for ending in ["fail", "trap"] {
         session
-            .refused("hoarder_write", json!({"sizes": [3, 4], ending: true}))
+            .refused("artifact_limits_write", json!({"sizes": [3, 4], ending: true}))
             .await;
     }
     assert_eq!((rows(&place).len(), files(&place)), (0, 0));
@@ -66,7 +71,7 @@ async fn a_call_that_is_taken_back_keeps_nothing() {
     );
     // What a call that runs things did stays, and so does what it kept.
     session
-        .refused("hoarder_run", json!({"sizes": [3], "fail": true}))
+        .refused("artifact_limits_run", json!({"sizes": [3], "fail": true}))
         .await;
     assert_eq!((rows(&place).len(), files(&place)), (1, 1));
     session.close().await;
@@ -76,10 +81,10 @@ async fn a_call_that_is_taken_back_keeps_nothing() {
 async fn what_a_call_kept_goes_with_its_result() {
     let place = place(
         "enabled = true\n[policies.secret-scan]\nlimits.time_ms = 10000\nphase = \"response\"\n\
-         config = { patterns = [\"art_[0-9a-z]+\"] }\ntools = [\"hoarder_*\"]",
+         config = { patterns = [\"art_[0-9a-z]+\"] }\ntools = [\"artifact_limits_*\"]",
     );
     let session = place.serve(&["--tier", "full"]).await;
-    for tool in ["hoarder_write", "hoarder_run"] {
+    for tool in ["artifact_limits_write", "artifact_limits_run"] {
         let refused = session.refused(tool, json!({"sizes": [3, 4]})).await;
         assert_eq!(refused["code"], "SECRET_IN_RESULT", "{tool}: {refused:#}");
     }
@@ -96,24 +101,29 @@ async fn too_large_too_much_and_too_many_are_refused_and_the_rest_is_kept() {
     let place = place("enabled = true\nmax_artifact_mib = 2");
     let session = place.serve(&["--tier", "full"]).await;
     let mib = 1 << 20;
-    let said = keep(&session, "hoarder_write", json!({"sizes": [mib + 1, mib, 9]})).await;
+    let said = keep(
+        &session,
+        "artifact_limits_write",
+        json!({"sizes": [mib + 1, mib, 9]}),
+    )
+    .await;
     assert_eq!(
         said[0],
-        "the artifact is too large: it has 1048577 bytes, at most 1048576 are kept"
+        "artifact is too large: 1048577 bytes, but at most 1048576 are allowed"
     );
     assert_eq!(rows(&place), ["log 9", "log 1048576"]);
-    let said = keep(&session, "hoarder_write", json!({"sizes": vec![mib; 9]})).await;
+    let said = keep(&session, "artifact_limits_write", json!({"sizes": vec![mib; 9]})).await;
     let why =
-        "the artifact is too large: all of the call have 9437184 bytes with it, at most 8388608 are kept";
+        "artifact is too large: 9437184 bytes in all artifacts of the call, but at most 8388608 are allowed";
     assert_eq!(said[8], why);
     assert_eq!(rows(&place).len(), 10);
-    let said = keep(&session, "hoarder_write", json!({"sizes": vec![1; 33]})).await;
-    assert_eq!(said[32], "the call has 32 artifacts already");
+    let said = keep(&session, "artifact_limits_write", json!({"sizes": vec![1; 33]})).await;
+    assert_eq!(said[32], "the call already has 32 artifacts, the maximum");
     assert_eq!(rows(&place).len(), 42);
-    let said = keep(&session, "hoarder_read", json!({"sizes": [1]})).await;
+    let said = keep(&session, "artifact_limits_read", json!({"sizes": [1]})).await;
     assert_eq!(said, ["this tool only reads"]);
     // The host is as well as before.
-    assert!(keep(&session, "hoarder_write", json!({"sizes": [1]})).await[0].starts_with("art_"));
+    assert!(keep(&session, "artifact_limits_write", json!({"sizes": [1]})).await[0].starts_with("art_"));
     session.close().await;
 }
 
@@ -135,7 +145,9 @@ async fn nobody_reaches_what_others_keep() {
         "DELETE FROM core_artifacts",
         "INSERT INTO core_artifacts SELECT id || 'x', hash, kind, size, total_size, op_id, created_at, expires_at, collected FROM core_artifacts",
     ] {
-        let said = keep(&session, "hoarder_sql", json!({"sql": sql})).await.join(" ");
+        let said = keep(&session, "artifact_limits_sql", json!({"sql": sql}))
+            .await
+            .join(" ");
         assert!(said.contains("no such table or no access"), "{sql}: {said}");
     }
     let after = place.sql("SELECT id || hash || op_id || expires_at FROM core_artifacts ORDER BY id LIMIT 1");
@@ -147,13 +159,13 @@ async fn nobody_reaches_what_others_keep() {
 async fn the_operator_decides() {
     let place = place("enabled = true\nlogs = false");
     let session = place.serve(&["--tier", "full"]).await;
-    let said = keep(&session, "hoarder_write", json!({"sizes": [1]})).await;
+    let said = keep(&session, "artifact_limits_write", json!({"sizes": [1]})).await;
     assert_eq!(said, ["nothing"]);
     session.close().await;
 
     let off = self::place("enabled = false");
     let session = off.serve(&["--tier", "full"]).await;
-    let said = keep(&session, "hoarder_write", json!({"sizes": [1]})).await;
+    let said = keep(&session, "artifact_limits_write", json!({"sizes": [1]})).await;
     assert_eq!(said, ["nothing"]);
     session.close().await;
     assert!(!off.data().join("artifacts").exists());

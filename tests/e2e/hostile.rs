@@ -11,26 +11,26 @@ async fn start(place: &Place) -> Session {
 #[tokio::test]
 async fn each_excess_is_a_typed_error_with_one_row() {
     let config = format!(
-        "[packs.spinner]\nsource = {:?}\nlimits = {{ read_ms = 1000, write_ms = 1000 }}\n",
-        crate::harness::guest("spinner")
+        "[packs.call-limits]\nsource = {:?}\nlimits = {{ read_ms = 1000, write_ms = 1000 }}\n",
+        crate::harness::guest("call-limits")
     );
     let place = Place::with(&config);
     let session = start(&place).await;
     let cases = [
-        ("spinner_spin", "DEADLINE_EXCEEDED"),
-        ("spinner_spin_writing", "DEADLINE_EXCEEDED"),
-        ("spinner_spin_in_sql", "DEADLINE_EXCEEDED"),
-        ("spinner_grow", "MEMORY_LIMIT"),
-        ("spinner_recurse", "STACK_OVERFLOW"),
-        ("spinner_panic", "GUEST_TRAPPED"),
-        ("spinner_babble", "BAD_REPLY"),
+        ("call_limits_spin", "DEADLINE_EXCEEDED"),
+        ("call_limits_spin_writing", "DEADLINE_EXCEEDED"),
+        ("call_limits_spin_in_sql", "DEADLINE_EXCEEDED"),
+        ("call_limits_grow", "MEMORY_LIMIT"),
+        ("call_limits_recurse", "STACK_OVERFLOW"),
+        ("call_limits_panic", "GUEST_TRAPPED"),
+        ("call_limits_babble", "BAD_REPLY"),
     ];
     for (tool, code) in cases {
         let refusal = session.refused(tool, json!({})).await;
         assert_eq!(refusal["code"], code, "{tool}: {refusal:#}");
-        session.ok("spinner_answer", json!({})).await;
+        session.ok("call_limits_answer", json!({})).await;
     }
-    session.ok("spinner_flood", json!({})).await;
+    session.ok("call_limits_flood", json!({})).await;
     session.close().await;
     let ledger = place.ledger();
     for (tool, code) in cases {
@@ -48,8 +48,8 @@ async fn each_excess_is_a_typed_error_with_one_row() {
 
 #[test]
 fn what_a_component_prints_is_logged_up_to_a_bound_and_is_no_reply() {
-    let place = Place::with_guests(&["spinner"]);
-    let output = place.run(&["--json", "--log", "debug", "call", "spinner_flood", "{}"]);
+    let place = Place::with_guests(&["call-limits"]);
+    let output = place.run(&["--json", "--log", "debug", "call", "call_limits_flood", "{}"]);
     assert!(output.status.success());
     let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(reply["result"], "flooded");
@@ -59,17 +59,17 @@ fn what_a_component_prints_is_logged_up_to_a_bound_and_is_no_reply() {
         (1_000..=(64 << 10) + 100).contains(&printed),
         "{printed} bytes are in the log"
     );
-    assert_eq!(place.ledger(), ["spinner_flood read ok"]);
+    assert_eq!(place.ledger(), ["call_limits_flood read ok"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn neighbours_go_on_while_guests_spin() {
-    let place = Place::with_guests(&["spinner"]);
+    let place = Place::with_guests(&["call-limits"]);
     let session = start(&place).await;
-    let spinning = futures::future::join_all((0..4).map(|_| session.call_raw("spinner_spin", json!({}))));
+    let spinning = futures::future::join_all((0..4).map(|_| session.call_raw("call_limits_spin", json!({}))));
     let neighbours = async {
         for _ in 0..50 {
-            session.ok("spinner_answer", json!({})).await;
+            session.ok("call_limits_answer", json!({})).await;
         }
     };
     tokio::select! {
@@ -80,16 +80,16 @@ async fn neighbours_go_on_while_guests_spin() {
 }
 
 async fn execute(session: &Session, sql: &str) -> String {
-    let body = session.ok("prober_execute", json!({"sql": [sql]})).await;
+    let body = session.ok("sql_access_execute", json!({"sql": [sql]})).await;
     body["result"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn sql_reaches_the_components_own_tables_and_nothing_else() {
-    let place = Place::with_guests(&["prober"]);
+    let place = Place::with_guests(&["sql-access"]);
     let session = start(&place).await;
     assert_eq!(
-        execute(&session, "INSERT INTO prober_rows (body) VALUES (NULL)").await,
+        execute(&session, "INSERT INTO sql_access_rows (body) VALUES (NULL)").await,
         "changed 1"
     );
     let hidden = "the statement was refused: no such table or no access";
@@ -98,12 +98,12 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
         "INSERT INTO core_operations (seq) VALUES (1)",
         "DELETE FROM core_operations",
         "INSERT INTO task_store_tasks (id) VALUES ('x')",
-        "INSERT INTO prober_rows (body) SELECT tool FROM core_operations",
+        "INSERT INTO sql_access_rows (body) SELECT tool FROM core_operations",
         "DELETE FROM nowhere",
-        "INSERT INTO PROBER_rows (body) VALUES (NULL)",
+        "INSERT INTO SQL_ACCESS_rows (body) VALUES (NULL)",
         "UPDATE sqlite_master SET sql = ''",
-        "INSERT INTO prober_rows (body) SELECT name FROM pragma_table_list",
-        "WITH mine AS (SELECT tool FROM core_operations) INSERT INTO prober_rows (body) SELECT tool FROM mine",
+        "INSERT INTO sql_access_rows (body) SELECT name FROM pragma_table_list",
+        "WITH mine AS (SELECT tool FROM core_operations) INSERT INTO sql_access_rows (body) SELECT tool FROM mine",
     ] {
         assert_eq!(execute(&session, sql).await, hidden, "{sql}");
     }
@@ -112,11 +112,11 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
         "DETACH main",
         "PRAGMA user_version = 3",
         "PRAGMA recursive_triggers = OFF",
-        "CREATE TABLE prober_more (id INTEGER)",
-        "CREATE TEMP TABLE prober_temp (id INTEGER)",
-        "CREATE TRIGGER prober_t BEFORE INSERT ON prober_rows BEGIN SELECT 1; END",
-        "DROP TABLE prober_rows",
-        "ALTER TABLE prober_rows RENAME TO prober_other",
+        "CREATE TABLE sql_access_more (id INTEGER)",
+        "CREATE TEMP TABLE sql_access_temp (id INTEGER)",
+        "CREATE TRIGGER sql_access_t BEFORE INSERT ON sql_access_rows BEGIN SELECT 1; END",
+        "DROP TABLE sql_access_rows",
+        "ALTER TABLE sql_access_rows RENAME TO sql_access_other",
         "BEGIN",
         "COMMIT",
         "ROLLBACK",
@@ -125,18 +125,18 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
         "ROLLBACK TO call",
         "ANALYZE",
         "REINDEX",
-        "CREATE VIRTUAL TABLE prober_v USING fts5(x)",
-        "WITH core_operations AS (SELECT 1) INSERT INTO prober_rows (body) SELECT 1 FROM core_operations",
-        "INSERT INTO main.prober_rows (body) VALUES (NULL)",
-        "INSERT INTO prober_rows (rowid) VALUES (1)",
-        "INSERT INTO prober_rows (body) SELECT value FROM json_each('[1]')",
-        "INSERT INTO prober_rows (body) VALUES (load_extension('x'))",
-        "INSERT INTO prober_rows (body) VALUES (randomblob(10))",
+        "CREATE VIRTUAL TABLE sql_access_v USING fts5(x)",
+        "WITH core_operations AS (SELECT 1) INSERT INTO sql_access_rows (body) SELECT 1 FROM core_operations",
+        "INSERT INTO main.sql_access_rows (body) VALUES (NULL)",
+        "INSERT INTO sql_access_rows (rowid) VALUES (1)",
+        "INSERT INTO sql_access_rows (body) SELECT value FROM json_each('[1]')",
+        "INSERT INTO sql_access_rows (body) VALUES (load_extension('x'))",
+        "INSERT INTO sql_access_rows (body) VALUES (randomblob(10))",
         "VACUUM",
         "VACUUM INTO 'copy.db'",
         "SELECT 1; SELECT 2",
         "nonsense",
-        "INSERT INTO prober_rows (body) VALUES (?1)",
+        "INSERT INTO sql_access_rows (body) VALUES (?1)",
     ] {
         let result = execute(&session, sql).await;
         assert!(result.starts_with("the statement was refused"), "{sql}: {result}");
@@ -146,80 +146,90 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
     assert!(grown < 16 << 10, "refusals took {grown} KiB");
     session.ok("task_list", json!({})).await;
     session.close().await;
-    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_rows"), ["1"]);
     let rows = place.ledger();
     assert_eq!(rows.len(), 1 + 9 + 29 + 1, "one for each call: {rows:#?}");
 }
 
 #[tokio::test]
 async fn append_only_tables_stay_so() {
-    let place = Place::with_guests(&["prober"]);
+    let place = Place::with_guests(&["sql-access"]);
     let session = start(&place).await;
-    execute(&session, "INSERT INTO prober_log (id, line) VALUES (1, 'first')").await;
+    execute(
+        &session,
+        "INSERT INTO sql_access_log (id, line) VALUES (1, 'first')",
+    )
+    .await;
     for sql in [
-        "INSERT OR REPLACE INTO prober_log (id, line) VALUES (1, 'second')",
-        "REPLACE INTO prober_log (id, line) VALUES (1, 'second')",
-        "UPDATE OR REPLACE prober_log SET line = 'second'",
-        "DROP TABLE prober_log",
-        "ALTER TABLE prober_log RENAME TO prober_rest",
-        "INSERT INTO prober_log (id, line) VALUES (1, 'second')",
+        "INSERT OR REPLACE INTO sql_access_log (id, line) VALUES (1, 'second')",
+        "REPLACE INTO sql_access_log (id, line) VALUES (1, 'second')",
+        "UPDATE OR REPLACE sql_access_log SET line = 'second'",
+        "DROP TABLE sql_access_log",
+        "ALTER TABLE sql_access_log RENAME TO sql_access_rest",
+        "INSERT INTO sql_access_log (id, line) VALUES (1, 'second')",
     ] {
         let result = execute(&session, sql).await;
         assert!(!result.starts_with("changed"), "{sql}: {result}");
     }
     for sql in [
-        "UPDATE prober_log SET line = 'second'",
-        "UPDATE prober_LOG SET line = 'second'",
-        "WITH gone AS (SELECT 1) DELETE FROM \"prober_Log\"",
-        "DELETE FROM prober_log",
-        "INSERT INTO prober_log (id, line) VALUES (1, 'second') ON CONFLICT (id) DO UPDATE SET line = excluded.line",
+        "UPDATE sql_access_log SET line = 'second'",
+        "UPDATE sql_access_LOG SET line = 'second'",
+        "WITH gone AS (SELECT 1) DELETE FROM \"sql_access_Log\"",
+        "DELETE FROM sql_access_log",
+        "INSERT INTO sql_access_log (id, line) VALUES (1, 'second') ON CONFLICT (id) DO UPDATE SET line = excluded.line",
     ] {
         let result = execute(&session, sql).await;
         assert!(result.contains("append-only"), "{sql}: {result}");
     }
     session.close().await;
-    assert_eq!(place.sql("SELECT line FROM prober_log"), ["first"]);
+    assert_eq!(place.sql("SELECT line FROM sql_access_log"), ["first"]);
 }
 
 #[tokio::test]
 async fn a_read_tool_cannot_write() {
-    let place = Place::with_guests(&["prober"]);
+    let place = Place::with_guests(&["sql-access"]);
     let session = start(&place).await;
-    let query = json!({"sql": "INSERT INTO prober_rows (body) VALUES (NULL) RETURNING id"});
-    let body = session.ok("prober_query", query).await;
+    let query = json!({"sql": "INSERT INTO sql_access_rows (body) VALUES (NULL) RETURNING id"});
+    let body = session.ok("sql_access_query", query).await;
     assert_eq!(body["result"], "this tool only reads");
     session.close().await;
 }
 
 #[tokio::test]
 async fn a_failed_call_takes_its_rows_back() {
-    let place = Place::with_guests(&["prober"]);
+    let place = Place::with_guests(&["sql-access"]);
     let session = start(&place).await;
-    let insert = "INSERT INTO prober_rows (body) VALUES (NULL)";
+    let insert = "INSERT INTO sql_access_rows (body) VALUES (NULL)";
     session
-        .refused("prober_execute", json!({"sql": [insert, insert], "fail": true}))
+        .refused(
+            "sql_access_execute",
+            json!({"sql": [insert, insert], "fail": true}),
+        )
         .await;
-    session.ok("prober_execute", json!({"sql": [insert]})).await;
+    session.ok("sql_access_execute", json!({"sql": [insert]})).await;
     session.close().await;
-    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_rows"), ["1"]);
     assert_eq!(
         place.ledger(),
-        ["prober_execute write ASKED_TO_FAIL", "prober_execute write ok"]
+        [
+            "sql_access_execute write ASKED_TO_FAIL",
+            "sql_access_execute write ok"
+        ]
     );
 }
 
 #[tokio::test]
 async fn a_run_tool_reaches_storage_through_a_transaction_only() {
-    let place = Place::with_guests(&["prober"]);
+    let place = Place::with_guests(&["sql-access"]);
     let session = start(&place).await;
-    let body = session.ok("prober_run", json!({})).await;
+    let body = session.ok("sql_access_run", json!({})).await;
     let result = body["result"].as_str().unwrap();
     assert!(
         result.starts_with("wrong transaction state") && result.ends_with("changed 1"),
         "{result}"
     );
     session.close().await;
-    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_rows"), ["1"]);
 }
 
 /// A statement that SQLite interrupts, or that fills the quota, costs the whole transaction. The
@@ -227,24 +237,27 @@ async fn a_run_tool_reaches_storage_through_a_transaction_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn neighbours_in_one_commit_survive_a_lost_transaction() {
     let config = format!(
-        "[packs.prober]\nsource = {:?}\nlimits = {{ write_ms = 200, storage_mib = 1 }}\n",
-        crate::harness::guest("prober")
+        "[packs.sql-access]\nsource = {:?}\nlimits = {{ write_ms = 200, storage_mib = 1 }}\n",
+        crate::harness::guest("sql-access")
     );
     let place = Place::with(&config);
     let session = start(&place).await;
-    let endless = "INSERT INTO prober_rows (body) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT nullif(i, i) FROM n WHERE i < 0";
+    let endless = "INSERT INTO sql_access_rows (body) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT nullif(i, i) FROM n WHERE i < 0";
     let calls = (0..24).map(|number| {
         let session = &session;
         async move {
             match number % 8 {
-                3 => session.refused("prober_execute", json!({"sql": [endless]})).await["code"].clone(),
+                3 => session
+                    .refused("sql_access_execute", json!({"sql": [endless]}))
+                    .await["code"]
+                    .clone(),
                 6 => session
-                    .refused("prober_fill", json!({"rows": 4000, "bytes": 1000}))
+                    .refused("sql_access_fill", json!({"rows": 4000, "bytes": 1000}))
                     .await["code"]
                     .clone(),
                 _ => {
-                    let insert = "INSERT INTO prober_log (line) VALUES ('kept')";
-                    session.ok("prober_execute", json!({"sql": [insert]})).await["result"].clone()
+                    let insert = "INSERT INTO sql_access_log (line) VALUES ('kept')";
+                    session.ok("sql_access_execute", json!({"sql": [insert]})).await["result"].clone()
                 }
             }
         }
@@ -258,30 +271,33 @@ async fn neighbours_in_one_commit_survive_a_lost_transaction() {
         }
     }
     session.close().await;
-    assert_eq!(place.sql("SELECT count(*) FROM prober_log"), ["18"]);
-    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["0"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_log"), ["18"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_rows"), ["0"]);
     assert_eq!(place.ledger().len(), 24);
 }
 
 #[tokio::test]
 async fn a_full_quota_refuses_growth_and_nothing_else() {
     let config = format!(
-        "[packs.prober]\nsource = {:?}\nlimits = {{ storage_mib = 1 }}\n",
-        crate::harness::guest("prober")
+        "[packs.sql-access]\nsource = {:?}\nlimits = {{ storage_mib = 1 }}\n",
+        crate::harness::guest("sql-access")
     );
     let place = Place::with(&config);
     let session = start(&place).await;
     session
-        .ok("prober_fill", json!({"rows": 500, "bytes": 1000}))
+        .ok("sql_access_fill", json!({"rows": 500, "bytes": 1000}))
         .await;
     let refusal = session
-        .refused("prober_fill", json!({"rows": 1000, "bytes": 1000}))
+        .refused("sql_access_fill", json!({"rows": 1000, "bytes": 1000}))
         .await;
     assert_eq!(refusal["code"], "STORAGE_FULL", "{refusal:#}");
     session.ok("task_list", json!({})).await;
-    assert_eq!(execute(&session, "DELETE FROM prober_rows").await, "changed 500");
+    assert_eq!(
+        execute(&session, "DELETE FROM sql_access_rows").await,
+        "changed 500"
+    );
     session
-        .ok("prober_fill", json!({"rows": 500, "bytes": 1000}))
+        .ok("sql_access_fill", json!({"rows": 500, "bytes": 1000}))
         .await;
     session.close().await;
 }

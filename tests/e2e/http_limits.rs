@@ -171,11 +171,11 @@ async fn sessions_are_counted_and_idle_ones_end() {
     until(async || begin().await.0 == 200).await;
 }
 
-/// A place whose spinner spins until somebody gives it up.
+/// A place with the guest `call-limits`, whose calls last until they are cancelled.
 fn spinning(limits: &str) -> Place {
     Place::with(&format!(
-        "[server.limits]\n{limits}[packs.spinner]\nsource = {:?}\nlimits.run_ms = 600000\n",
-        guest("spinner")
+        "[server.limits]\n{limits}[packs.call-limits]\nsource = {:?}\nlimits.run_ms = 600000\n",
+        guest("call-limits")
     ))
 }
 
@@ -184,7 +184,7 @@ async fn requests_in_flight_are_counted_by_client_and_given_back() {
     let place = spinning("max_in_flight_per_client = 1\n");
     let server = place.serve_http(&[]);
     let address = server.url.clone();
-    let (body, [method, name]) = call("spinner_spin_running", json!({}));
+    let (body, [method, name]) = call("call_limits_spin_running", json!({}));
     let spinning = tokio::spawn(async move {
         let client = reqwest::Client::new();
         loop {
@@ -207,16 +207,16 @@ async fn requests_in_flight_are_counted_by_client_and_given_back() {
         }
     });
     until(async || {
-        let (status, text) = post_call(&server, "spinner_answer", json!({})).await;
+        let (status, text) = post_call(&server, "call_limits_answer", json!({})).await;
         status == 429 && code(&text) == "TOO_MANY_IN_FLIGHT"
     })
     .await;
     spinning.abort();
-    until(async || post_call(&server, "spinner_answer", json!({})).await.0 == 200).await;
+    until(async || post_call(&server, "call_limits_answer", json!({})).await.0 == 200).await;
     until(async || {
         place
             .ledger()
-            .contains(&"spinner_spin_running run CANCELLED".to_owned())
+            .contains(&"call_limits_spin_running run CANCELLED".to_owned())
     })
     .await;
 }
@@ -243,7 +243,8 @@ async fn what_was_admitted_is_finished_before_the_end() {
     std::fs::create_dir(meddling.main().join("out")).unwrap();
     let arguments = json!({"program": "sh", "arguments": ["-c", script]});
     let client = session.client().peer().clone();
-    let running = tokio::spawn(async move { client.call_tool(params("meddler_run", arguments)).await });
+    let running =
+        tokio::spawn(async move { client.call_tool(params("workspace_access_run", arguments)).await });
     until(async || meddling.main().join("out/started").exists()).await;
 
     terminate(server.pid());
@@ -267,7 +268,7 @@ async fn what_was_admitted_is_finished_before_the_end() {
     let result = running.await.unwrap().unwrap().structured_content.unwrap();
     assert!(result["result"].as_str().unwrap().contains("went"), "{result}");
     assert!(server.wait().success());
-    assert_eq!(meddling.place.ledger(), ["meddler_run run ok"]);
+    assert_eq!(meddling.place.ledger(), ["workspace_access_run run ok"]);
 }
 
 #[tokio::test]
@@ -276,13 +277,16 @@ async fn what_is_not_finished_in_time_is_cancelled() {
     let mut server = place.serve_http(&[]);
     let session = Session::over_http(&server).await;
     let client = session.client().peer().clone();
-    let running =
-        tokio::spawn(async move { client.call_tool(params("spinner_spin_running", json!({}))).await });
+    let running = tokio::spawn(async move {
+        client
+            .call_tool(params("call_limits_spin_running", json!({})))
+            .await
+    });
     // It has started once its intent is there.
     until(async || place.sql("SELECT op_id FROM core_intents").len() == 1).await;
     terminate(server.pid());
     assert!(server.wait().success());
-    assert_eq!(place.ledger(), ["spinner_spin_running run CANCELLED"]);
+    assert_eq!(place.ledger(), ["call_limits_spin_running run CANCELLED"]);
     // Its client looks for the server for ever.
     running.abort();
 }

@@ -19,14 +19,14 @@ fn place() -> Place {
         [workspaces.main]
         path = "work"
         write = ["."]
-        [packs.leaker]
+        [packs.secret-output]
         source = {:?}
         grants = {{ workspaces = ["main"], artifacts = true }}
         [policies.secret-scan]
         tools = ["leak_*"]
         limits.time_ms = 10000
         "#,
-        guest("leaker")
+        guest("secret-output")
     ));
     std::fs::create_dir(place.path().join("work")).unwrap();
     place
@@ -188,7 +188,7 @@ fn resources_and_prompts_are_judged_like_the_calls_that_they_are() {
     let place = place();
     let mut wire = curious(&place);
     for way in ["text", "structured", "base64"] {
-        let uri = format!("tollgate://leaker/said/{way}.txt");
+        let uri = format!("tollgate://secret-output/said/{way}.txt");
         let heard = heard(&mut wire, "resources/read", json!({ "uri": uri }));
         assert!(!holds_secret(&heard), "{way}: {heard:#?}");
         let error = &heard.last().unwrap()["error"]["data"]["error"]["code"];

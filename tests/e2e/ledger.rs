@@ -453,11 +453,11 @@ fn a_claimed_actor_is_not_among_the_rows_of_who_proves_to_be_it() {
 
 #[tokio::test]
 async fn a_tool_with_the_name_of_a_test_run_is_charged_by_what_it_is() {
-    let bytes = fs::read(guest("spender")).unwrap();
-    let pack = altered(&bytes, "spender_run", "test_report");
+    let bytes = fs::read(guest("reserve")).unwrap();
+    let pack = altered(&bytes, "reserve_run", "test_report");
     let place = Place::with(&format!(
         "[envelope]\nbudgets = {{ approvals = 9 }}\n[packs.convergence]\nenabled = false\n\
-         [packs.spender]\nsource = {:?}\ngrants = {{ ledger = true, budgets = [\"*\"] }}\n",
+         [packs.reserve]\nsource = {:?}\ngrants = {{ ledger = true, budgets = [\"*\"] }}\n",
         pack.path()
     ));
     let session = place.serve(&["--tier", "full"]).await;

@@ -20,7 +20,7 @@ fn refusal(name: &str, file: &Path) -> String {
 }
 
 fn altered(alter: impl FnOnce(&mut Vec<u8>)) -> tempfile::NamedTempFile {
-    let mut bytes = std::fs::read(guest("prober")).unwrap();
+    let mut bytes = std::fs::read(guest("sql-access")).unwrap();
     alter(&mut bytes);
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
@@ -37,19 +37,19 @@ fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
 #[test]
 fn bytes_that_are_no_component() {
     let file = altered(|bytes| *bytes = b"#!/bin/sh\n".to_vec());
-    assert!(refusal("prober", file.path()).contains("not a WebAssembly component"));
+    assert!(refusal("sql-access", file.path()).contains("not a WebAssembly component"));
     let file = altered(|bytes| bytes.truncate(bytes.len() / 2));
-    assert!(refusal("prober", file.path()).contains("was not loaded"));
+    assert!(refusal("sql-access", file.path()).contains("was not loaded"));
     let file = altered(|bytes| *bytes = b"\0asm\x01\0\0\0".to_vec());
-    assert!(refusal("prober", file.path()).contains("wasm32-wasip2"));
-    assert!(refusal("prober", Path::new("/nowhere/prober.wasm")).contains("cannot be read"));
+    assert!(refusal("sql-access", file.path()).contains("wasm32-wasip2"));
+    assert!(refusal("sql-access", Path::new("/nowhere/sql_access.wasm")).contains("cannot be read"));
 }
 
 #[test]
 fn a_file_too_large_to_be_one_is_not_read() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(200 << 20).unwrap();
-    let said = refusal("prober", file.path());
+    let said = refusal("sql-access", file.path());
     assert!(
         said.contains("it has 209715200 bytes, more than the 67108864"),
         "{said}"
@@ -58,13 +58,13 @@ fn a_file_too_large_to_be_one_is_not_read() {
 
 #[test]
 fn flipped_bits_are_refused_or_harmless() {
-    let length = std::fs::read(guest("prober")).unwrap().len();
+    let length = std::fs::read(guest("sql-access")).unwrap().len();
     let place = Place::new();
     for step in 1..20 {
         let file = altered(|bytes| bytes[length * step / 20] ^= 0x10);
         std::fs::write(
             place.config(),
-            format!("[packs.prober]\nsource = {:?}\n", file.path()),
+            format!("[packs.sql-access]\nsource = {:?}\n", file.path()),
         )
         .unwrap();
         let output = place.run(&["packs", "list"]);
@@ -79,7 +79,7 @@ fn flipped_bits_are_refused_or_harmless() {
 #[test]
 fn another_version_of_the_interface() {
     let file = altered(|bytes| replace(bytes, b"@0.1.0", b"@0.9.0"));
-    let said = refusal("prober", file.path());
+    let said = refusal("sql-access", file.path());
     assert!(
         said.contains("needs host API 0.9.0, this host has 0.1.0"),
         "{said}"
@@ -89,13 +89,13 @@ fn another_version_of_the_interface() {
 #[test]
 fn an_import_that_nobody_offers() {
     let file = altered(|bytes| replace(bytes, b"wasi:cli/", b"wasi:xyz/"));
-    let said = refusal("prober", file.path());
+    let said = refusal("sql-access", file.path());
     assert!(said.contains("imports what this host does not offer"), "{said}");
 }
 
 #[test]
 fn a_tool_that_another_pack_has() {
-    let said = refusal("impostor", &guest("impostor"));
+    let said = refusal("name-taken", &guest("name-taken"));
     assert!(
         said.contains("it claims tool `task_get`, which pack `task-store` has"),
         "{said}"
@@ -104,30 +104,30 @@ fn a_tool_that_another_pack_has() {
 
 #[test]
 fn wants_that_were_not_granted() {
-    let said = refusal("greedy", &guest("greedy"));
+    let said = refusal("grant-missing", &guest("grant-missing"));
     assert!(
-        said.contains(r#"set `grants.process = ["cargo"]` in [packs.greedy]"#),
+        said.contains(r#"set `grants.process = ["cargo"]` in [packs.grant-missing]"#),
         "{said}"
     );
     assert!(
-        said.contains("set `grants.ledger = true` in [packs.greedy]"),
+        said.contains("set `grants.ledger = true` in [packs.grant-missing]"),
         "{said}"
     );
     assert!(
-        said.contains("set `grants.artifacts = true` in [packs.greedy]"),
+        said.contains("set `grants.artifacts = true` in [packs.grant-missing]"),
         "{said}"
     );
 }
 
 #[test]
 fn one_that_traps_at_its_start() {
-    let said = refusal("stillborn", &guest("stillborn"));
+    let said = refusal("start-trap", &guest("start-trap"));
     assert!(said.contains("it does not describe itself"), "{said}");
 }
 
 #[test]
 fn a_manifest_that_clients_would_choke_on() {
-    let said = refusal("sloppy", &guest("sloppy"));
+    let said = refusal("manifest-invalid", &guest("manifest-invalid"));
     for problem in [
         "does not match",
         "no title",
@@ -140,32 +140,34 @@ fn a_manifest_that_clients_would_choke_on() {
 
 #[test]
 fn a_migration_that_reaches_out_of_its_tables() {
-    let said = refusal("trespasser", &guest("trespasser"));
+    let said = refusal("migration-foreign", &guest("migration-foreign"));
     for part in [
         "its migrations cannot be run: step 0001_init, statement 2",
-        "CREATE TRIGGER trespasser_quiet",
+        "CREATE TRIGGER migration_foreign_quiet",
         "table `core_operations`",
         "append_only = true",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    let place = Place::with_guests(&["trespasser"]);
+    let place = Place::with_guests(&["migration-foreign"]);
     place.run(&["packs", "list"]);
-    let tables = place.sql("SELECT name FROM sqlite_master WHERE name LIKE 'trespasser%'");
+    let tables = place.sql("SELECT name FROM sqlite_master WHERE name LIKE 'migration_foreign%'");
     assert!(tables.is_empty(), "{tables:?}");
 }
 
 #[test]
 fn a_name_that_is_not_its_own() {
-    let said = refusal("mine", &guest("prober"));
-    assert!(said.contains("configure it as [packs.prober]"), "{said}");
+    let said = refusal("mine", &guest("sql-access"));
+    assert!(said.contains("configure it as [packs.sql-access]"), "{said}");
 }
 
 #[test]
 fn a_hash_that_is_not_the_pinned_one() {
-    let file = guest("prober");
+    let file = guest("sql-access");
     let pin = "0".repeat(64);
-    let place = Place::with(&format!("[packs.prober]\nsource = {file:?}\nsha256 = {pin:?}\n"));
+    let place = Place::with(&format!(
+        "[packs.sql-access]\nsource = {file:?}\nsha256 = {pin:?}\n"
+    ));
     let output = place.run(&["packs", "list"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("its SHA-256 is"), "{said}");
@@ -174,8 +176,8 @@ fn a_hash_that_is_not_the_pinned_one() {
 #[test]
 fn configuration_for_a_pack_that_takes_none() {
     let place = Place::with(&format!(
-        "[packs.prober]\nsource = {:?}\n[packs.prober.config]\ncolour = 1\n",
-        guest("prober")
+        "[packs.sql-access]\nsource = {:?}\n[packs.sql-access.config]\ncolour = 1\n",
+        guest("sql-access")
     ));
     let output = place.run(&["packs", "list"]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -184,9 +186,9 @@ fn configuration_for_a_pack_that_takes_none() {
 
 #[test]
 fn a_migration_that_was_changed_after_it_was_applied() {
-    let place = Place::with_guests(&["prober"]);
+    let place = Place::with_guests(&["sql-access"]);
     assert!(place.run(&["packs", "list"]).status.success());
-    place.sql("UPDATE core_migrations SET hash = 'other' WHERE pack = 'prober' RETURNING hash");
+    place.sql("UPDATE core_migrations SET hash = 'other' WHERE pack = 'sql-access' RETURNING hash");
     let output = place.run(&["packs", "list"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("was changed after it was applied"), "{said}");

@@ -16,8 +16,8 @@ impl Meddling {
         let config = format!(
             "[workspaces.main]\npath = \"main\"\nwrite = [\"out/\", \".git/\"]\n\
              tests.default = [\"sh\", \"-c\", \"echo tested\"]\n\
-             [packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
-            guest("meddler")
+             [packs.workspace-access]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+            guest("workspace-access")
         );
         std::fs::write(place.config(), config).unwrap();
         std::fs::create_dir(place.path().join("main")).unwrap();
@@ -34,7 +34,7 @@ impl Meddling {
     }
 }
 
-/// What a call of the meddler says.
+/// Result of a call of the guest `workspace-access`.
 pub(crate) async fn result(session: &Session, tool: &str, arguments: Value) -> String {
     let body = session.ok(tool, arguments).await;
     body["result"].as_str().unwrap().to_owned()
@@ -44,7 +44,7 @@ pub(crate) async fn result(session: &Session, tool: &str, arguments: Value) -> S
 pub(crate) async fn sh(session: &Session, script: &str) -> String {
     result(
         session,
-        "meddler_run",
+        "workspace_access_run",
         json!({"program": "sh", "arguments": ["-c", script]}),
     )
     .await

@@ -67,13 +67,16 @@ fn assert_one(ran: &(usize, Vec<String>)) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_approval_runs_one_of_many_calls_at_once() {
-    let place = place(r#"["prober_*"]"#, &["prober"]);
+    let place = place(r#"["sql_access_*"]"#, &["sql-access"]);
     let session = place.serve(&[]).await;
-    let insert = json!({"sql": ["INSERT INTO prober_log (line) VALUES ('once')"]});
+    let insert = json!({"sql": ["INSERT INTO sql_access_log (line) VALUES ('once')"]});
     for (tool, arguments) in [
-        ("prober_execute", &insert),
-        ("prober_run", &json!({})),
-        ("prober_query", &json!({"sql": "SELECT 1 FROM prober_log"})),
+        ("sql_access_execute", &insert),
+        ("sql_access_run", &json!({})),
+        (
+            "sql_access_query",
+            &json!({"sql": "SELECT 1 FROM sql_access_log"}),
+        ),
     ] {
         approve(&place, &session, tool, arguments).await;
         assert_one(&race(&[&session], tool, arguments).await);
@@ -81,17 +84,17 @@ async fn one_approval_runs_one_of_many_calls_at_once() {
         assert_eq!(again["code"], "APPROVAL_REQUIRED", "{tool}");
     }
     session.close().await;
-    assert_eq!(place.sql("SELECT count(*) FROM prober_log"), ["1"]);
-    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_log"), ["1"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_rows"), ["1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_approval_runs_one_call_on_all_hosts_of_a_data_directory() {
-    let place = place(r#"["prober_*"]"#, &["prober"]);
+    let place = place(r#"["sql_access_*"]"#, &["sql-access"]);
     let one = place.serve(&[]).await;
     let other = place.serve(&[]).await;
-    let insert = json!({"sql": ["INSERT INTO prober_log (line) VALUES ('once')"]});
-    for (tool, arguments) in [("prober_execute", &insert), ("prober_run", &json!({}))] {
+    let insert = json!({"sql": ["INSERT INTO sql_access_log (line) VALUES ('once')"]});
+    for (tool, arguments) in [("sql_access_execute", &insert), ("sql_access_run", &json!({}))] {
         approve(&place, &one, tool, arguments).await;
         assert_one(&race(&[&one, &other], tool, arguments).await);
         for session in [&one, &other] {
@@ -101,18 +104,18 @@ async fn one_approval_runs_one_call_on_all_hosts_of_a_data_directory() {
     }
     one.close().await;
     other.close().await;
-    assert_eq!(place.sql("SELECT count(*) FROM prober_log"), ["1"]);
-    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["1"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_log"), ["1"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_rows"), ["1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_fails_or_is_not_admitted_gives_its_approval_back() {
-    let place = place(r#"["prober_*"]"#, &["prober"]);
+    let place = place(r#"["sql_access_*"]"#, &["sql-access"]);
     let session = place.serve(&[]).await;
     let fails = json!({"sql": [], "fail": true});
-    approve(&place, &session, "prober_execute", &fails).await;
+    approve(&place, &session, "sql_access_execute", &fails).await;
     for _ in 0..2 {
-        let refused = session.refused("prober_execute", fails.clone()).await;
+        let refused = session.refused("sql_access_execute", fails.clone()).await;
         assert_eq!(refused["code"], "ASKED_TO_FAIL");
     }
     assert_eq!(place.sql("SELECT count(*) FROM core_permits"), ["0"]);
@@ -123,7 +126,10 @@ async fn a_call_that_fails_or_is_not_admitted_gives_its_approval_back() {
             json!({"envelope_id": envelope, "outcome": "success"}),
         )
         .await;
-    for (tool, arguments) in [("prober_execute", json!({"sql": []})), ("prober_run", json!({}))] {
+    for (tool, arguments) in [
+        ("sql_access_execute", json!({"sql": []})),
+        ("sql_access_run", json!({})),
+    ] {
         approve(&place, &session, tool, &arguments).await;
         let mut closed = arguments.clone();
         closed["envelope_id"] = envelope.clone();

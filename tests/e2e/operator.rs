@@ -30,7 +30,7 @@ fn path(path: &Path) -> &str {
 #[test]
 fn a_component_shows_what_it_wants_before_it_is_added() {
     let place = Place::new();
-    let file = guest("greedy");
+    let file = guest("grant-missing");
     let seen = json_of(&place.run(&["--json", "packs", "inspect", path(&file)]));
     assert_eq!(seen["bytes"], std::fs::metadata(&file).unwrap().len());
     assert_eq!(seen["anatomy"]["host_api"], "0.1.0");
@@ -43,14 +43,14 @@ fn a_component_shows_what_it_wants_before_it_is_added() {
             {"what": "keep artifacts", "line": "grants.artifacts = true"},
         ])
     );
-    assert_eq!(seen["manifest"]["tools"][0]["name"], "greedy_hello");
+    assert_eq!(seen["manifest"]["tools"][0]["name"], "grant_missing_hello");
     assert_eq!(seen["manifest"]["tools"][0]["effect"], "read");
 
     let output = place.run(&["packs", "inspect", "--static", path(&file)]);
     let said = text(&output.stdout);
     assert!(output.status.success());
     assert!(said.contains(seen["sha256"].as_str().unwrap()), "{said}");
-    assert!(!said.contains("greedy_hello"), "{said}");
+    assert!(!said.contains("grant_missing_hello"), "{said}");
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn what_cannot_be_a_pack_says_why_and_is_not_run() {
         "{said}"
     );
 
-    let sloppy = guest("sloppy");
-    let output = place.run(&["packs", "inspect", path(&sloppy)]);
+    let manifest_invalid = guest("manifest-invalid");
+    let output = place.run(&["packs", "inspect", path(&manifest_invalid)]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert!(
@@ -79,7 +79,7 @@ fn what_cannot_be_a_pack_says_why_and_is_not_run() {
 fn a_component_asks_and_the_operator_grants() {
     let place = Place::with("# mine\n[server]\ntier = \"full\" # all\n");
     let before = config(&place);
-    let file = guest("greedy");
+    let file = guest("grant-missing");
     let refused = place.run(&["packs", "add", path(&file)]);
     assert_eq!(refused.status.code(), Some(1));
     assert_eq!(config(&place), before);
@@ -124,7 +124,7 @@ fn a_component_asks_and_the_operator_grants() {
         after.contains("sha256 = ") && after.contains("grants.process = [\"cargo\"]"),
         "{after}"
     );
-    assert_eq!(place.call("greedy_hello", &json!({})).0, 0);
+    assert_eq!(place.call("grant_missing_hello", &json!({})).0, 0);
 
     let again = place.run(&["packs", "add", path(&file), "--grant", "all"]);
     assert!(text(&again.stderr).contains("--replace"));
@@ -132,9 +132,9 @@ fn a_component_asks_and_the_operator_grants() {
     assert!(again.status.success(), "{}", text(&again.stderr));
     assert_eq!(config(&place), after);
 
-    assert!(place.run(&["packs", "remove", "greedy"]).status.success());
+    assert!(place.run(&["packs", "remove", "grant-missing"]).status.success());
     assert_eq!(config(&place).trim_end(), before.trim_end());
-    let unknown = place.run(&["packs", "remove", "greedy"]);
+    let unknown = place.run(&["packs", "remove", "grant-missing"]);
     assert_eq!(unknown.status.code(), Some(2));
     let builtin = place.run(&["packs", "remove", "gsd"]);
     assert!(text(&builtin.stderr).contains("[packs.gsd]\nenabled = false"));
@@ -144,9 +144,9 @@ fn a_component_asks_and_the_operator_grants() {
 fn what_would_not_load_is_not_added() {
     let place = Place::new();
     for (name, why) in [
-        ("impostor", "it claims tool `task_get`"),
+        ("name-taken", "it claims tool `task_get`"),
         (
-            "trespasser",
+            "migration-foreign",
             "its migrations cannot be run: step 0001_init, statement 2",
         ),
     ] {
@@ -156,7 +156,7 @@ fn what_would_not_load_is_not_added() {
         assert_eq!(config(&place), "", "{name}");
     }
     let pin = "1".repeat(64);
-    let output = place.run(&["packs", "add", path(&guest("prober")), "--sha256", &pin]);
+    let output = place.run(&["packs", "add", path(&guest("sql-access")), "--sha256", &pin]);
     assert!(text(&output.stderr).contains("which is not the one you gave"));
     assert_eq!(config(&place), "");
 }
@@ -164,7 +164,7 @@ fn what_would_not_load_is_not_added() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_from_another_machine_is_pinned_and_kept() {
     let place = Place::new();
-    let bytes = std::fs::read(guest("prober")).unwrap();
+    let bytes = std::fs::read(guest("sql-access")).unwrap();
     let server = https::serve(bytes.clone()).await;
     let run = |arguments: Vec<String>| {
         let mut command = place.command(&["packs"]);
@@ -187,10 +187,10 @@ async fn a_component_from_another_machine_is_pinned_and_kept() {
     assert!(added.status.success(), "{}", text(&added.stderr));
     let asked = server.requests();
     // From now on the server is not needed.
-    assert_eq!(place.call("prober_query", &json!({"sql": "SELECT 1"})).0, 0);
+    assert_eq!(place.call("sql_access_query", &json!({"sql": "SELECT 1"})).0, 0);
     assert_eq!(server.requests(), asked);
     assert!(
-        run(vec!["remove".to_owned(), "prober".to_owned()])
+        run(vec!["remove".to_owned(), "sql-access".to_owned()])
             .await
             .unwrap()
             .status
@@ -299,10 +299,10 @@ fn a_healthy_host_is_told_so() {
 fn everything_that_is_wrong_is_told_at_once() {
     let place = Place::with(&format!(
         "[workspaces.main]\npath = \".\"\n[workspaces.gone]\npath = \"gone\"\n\
-         [packs.prober]\nsource = {:?}\ngrants.process = [\"no-such-program\"]\ngrants.workspaces = [\"nowhere\"]\n\
-         [packs.greedy]\nsource = {:?}\n",
-        guest("prober"),
-        guest("greedy")
+         [packs.sql-access]\nsource = {:?}\ngrants.process = [\"no-such-program\"]\ngrants.workspaces = [\"nowhere\"]\n\
+         [packs.grant-missing]\nsource = {:?}\n",
+        guest("sql-access"),
+        guest("grant-missing")
     ));
     let exposed = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(place.data(), exposed).unwrap();
@@ -316,9 +316,9 @@ fn everything_that_is_wrong_is_told_at_once() {
     assert_eq!(about(&found, "data directory"), ["problem"], "{found:#?}");
     // One for the directory that holds the data directory, one for the one that is not there.
     assert_eq!(about(&found, "workspaces"), ["problem", "problem"]);
-    assert_eq!(about(&found, "pack greedy"), ["problem"; 3]);
+    assert_eq!(about(&found, "pack grant-missing"), ["problem"; 3]);
     // It is not pinned, and its grant names no workspace.
-    assert_eq!(about(&found, "pack prober"), ["warning", "warning"]);
+    assert_eq!(about(&found, "pack sql-access"), ["warning", "warning"]);
     assert_eq!(about(&found, "program no-such-program"), ["warning"]);
     let client = found
         .iter()

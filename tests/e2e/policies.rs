@@ -292,9 +292,9 @@ async fn the_list_says_who_judges_what_and_what_did_not_load() {
     assert_eq!(
         nights["problems"],
         json!([
-            "[policies.nights.config].from: `25:00` is no time of day; write HH:MM",
-            "[policies.nights.config].to: `7` is no time of day; write HH:MM",
-            "[policies.nights.config].to: is the same as `from`, so no time would be quiet",
+            "[policies.nights.config].from: `25:00` is not a time of day; use HH:MM",
+            "[policies.nights.config].to: `7` is not a time of day; use HH:MM",
+            "[policies.nights.config].to: is the same as `from`, so there are no quiet hours",
         ])
     );
     let session = place.serve(&[]).await;

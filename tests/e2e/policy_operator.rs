@@ -59,18 +59,18 @@ fn a_policy_shows_what_it_judges_and_wants_before_it_is_added() {
             "kind      policy",
             "judges    calls before they run",
             "grants.ledger = true",
-            "In so many seconds.",
+            "Length of the time in seconds",
             seen["sha256"].as_str().unwrap(),
         ] {
             assert!(said.contains(line), "{line}: {said}");
         }
     }
-    let (seen, said) = inspect(&place, "policies", &guest("prober"));
+    let (seen, said) = inspect(&place, "policies", &guest("sql-access"));
     assert_eq!(seen["kind"], "pack");
-    assert!(said.contains("prober_query"), "{said}");
-    let mute = place.run(&["policies", "inspect", path(&guest("mute"))]);
-    assert_eq!(mute.status.code(), Some(1));
-    assert!(text(&mute.stderr).contains("it does not describe itself"));
+    assert!(said.contains("sql_access_query"), "{said}");
+    let describe_trap = place.run(&["policies", "inspect", path(&guest("describe-trap"))]);
+    assert_eq!(describe_trap.status.code(), Some(1));
+    assert!(text(&describe_trap.stderr).contains("it does not describe itself"));
 }
 
 fn add(place: &Place, file: &Path, more: &[&str]) -> Output {
@@ -111,7 +111,7 @@ fn a_policy_asks_and_the_operator_grants() {
         "{}",
         text(&wrong.stderr)
     );
-    let wrong = add(&place, &guest("prober"), &[]);
+    let wrong = add(&place, &guest("sql-access"), &[]);
     assert!(
         text(&wrong.stderr).contains("tollgate packs add"),
         "{}",
@@ -168,8 +168,8 @@ fn a_policy_asks_and_the_operator_grants() {
 #[test]
 fn a_policy_that_became_another_is_told_until_it_is_accepted() {
     let place = Place::new();
-    let file = place.path().join("villain.wasm");
-    std::fs::copy(guest("villain"), &file).unwrap();
+    let file = place.path().join("policy_faults.wasm");
+    std::fs::copy(guest("policy-faults"), &file).unwrap();
     std::fs::write(place.config(), format!("[policies.mine]\nsource = {file:?}\n")).unwrap();
     let list = || text(&place.run(&["policies", "list"]).stderr);
     assert_eq!(list(), "");
@@ -200,7 +200,7 @@ fn a_policy_that_became_another_is_told_until_it_is_accepted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_from_another_machine_is_pinned_and_kept() {
     let place = Place::new();
-    let server = https::serve(std::fs::read(guest("villain")).unwrap()).await;
+    let server = https::serve(std::fs::read(guest("policy-faults")).unwrap()).await;
     let run = |arguments: Vec<String>| {
         let mut command = place.command(&["policies"]);
         command.args(arguments).env("SSL_CERT_FILE", server.certificate());

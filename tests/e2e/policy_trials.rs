@@ -36,14 +36,14 @@ fn every_built_in_policy_says_what_its_cases_expect() {
     }
 }
 
-/// Cases of the villain, whose settings say what it does.
-fn villain(place: &Place, cases: &str) -> (std::process::Output, String) {
+/// Cases of the guest `policy-faults`, whose settings select its faults.
+fn policy_faults(place: &Place, cases: &str) -> (std::process::Output, String) {
     let file = place.path().join("cases.toml");
     std::fs::write(&file, cases).unwrap();
     let output = place.run(&[
         "policy",
         "test",
-        guest("villain").to_str().unwrap(),
+        guest("policy-faults").to_str().unwrap(),
         "--case",
         file.to_str().unwrap(),
     ]);
@@ -76,7 +76,7 @@ fn what_goes_wrong_in_a_policy_can_be_expected() {
              settings = {{ {phase} = \"{deed}\" }}\nexpect = {{ fail = \"{cause}\" }}\n"
         ));
     }
-    let (output, said) = villain(&Place::new(), &text);
+    let (output, said) = policy_faults(&Place::new(), &text);
     assert!(
         output.status.success() && said.ends_with("10 of 10 cases are as expected\n"),
         "{said}"
@@ -85,7 +85,7 @@ fn what_goes_wrong_in_a_policy_can_be_expected() {
 
 #[test]
 fn what_is_not_as_expected_is_shown_and_the_rest_runs() {
-    let (output, said) = villain(
+    let (output, said) = policy_faults(
         &Place::new(),
         "[[case]]\nname = \"one\"\ntool = \"t\"\nsettings = { before = \"deny\" }\nexpect = \"pass\"\n\
          [[case]]\nname = \"two\"\ntool = \"t\"\nexpect = \"pass\"\n\
@@ -108,7 +108,7 @@ fn what_is_not_as_expected_is_shown_and_the_rest_runs() {
 #[test]
 fn a_file_with_mistakes_is_told_all_of_them_and_nothing_runs() {
     let place = Place::new();
-    let (output, said) = villain(
+    let (output, said) = policy_faults(
         &place,
         "[[case]]\nname = \"one\"\nphase = \"later\"\nexpect = \"maybe\"\n[[case]]\ntool = 3\nsetings = {}\n",
     );

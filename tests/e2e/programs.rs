@@ -33,7 +33,7 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
     )
     .unwrap();
     let session = meddling.serve().await;
-    let run = async |arguments: Value| result(&session, "meddler_run", arguments).await;
+    let run = async |arguments: Value| result(&session, "workspace_access_run", arguments).await;
     let words = json!(["$(id)", "`id`", "; id", "| id", "$HOME", "*", "a b", "'\""]);
     let mut log = run(json!({"program": "echo", "arguments": words})).await;
     for arguments in [
@@ -60,10 +60,10 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
         not allowed: `/bin/sh` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["/bin/sh"]` to [workspaces.main]
         not allowed: `./git` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["./git"]` to [workspaces.main]
         not started: there is no `no-such-program` on the host's PATH
-        no command can look like this: an argument has a NUL in it
-        a transaction is open, and nothing slow may hold it
-        not allowed: `git push` is not among the subcommands that packs may run: blame, cat-file, check-ignore, config, describe, diff, diff-files, diff-index, diff-tree, for-each-ref, hash-object, log, ls-files, ls-tree, merge-base, name-rev, rev-list, rev-parse, shortlog, show, show-ref, status, version, add, branch, commit, reset, restore, rm, switch, tag
-        not allowed: `git commit` writes, and git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that asks for it
+        invalid command: an argument has a NUL in it
+        a transaction is open; run programs outside of transactions
+        not allowed: `git push` is not one of the subcommands that packs may run: blame, cat-file, check-ignore, config, describe, diff, diff-files, diff-index, diff-tree, for-each-ref, hash-object, log, ls-files, ls-tree, merge-base, name-rev, rev-list, rev-parse, shortlog, show, show-ref, status, version, add, branch, commit, reset, restore, rm, switch, tag
+        not allowed: `git commit` writes, but git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that requests it
         Exited(3) 0 0 [] []
         Signalled(9) 0 0 [] []
         Exited(0) 10 0 [fed /main
@@ -113,12 +113,12 @@ async fn a_program_ends_with_its_time_and_its_output_is_bounded() {
     let meddling = Meddling::new();
     let session = meddling.serve().await;
     let endless = json!({"program": "sh", "arguments": ["-c", "sleep 1000"], "timeout_ms": 300});
-    let seen = result(&session, "meddler_run", endless).await;
+    let seen = result(&session, "workspace_access_run", endless).await;
     assert_eq!(seen, "TimedOut 0 0 [] []");
     let before = session.peak_memory();
     let flood = json!({"program": "sh", "output_limit": 16,
         "arguments": ["-c", "echo first; head -c 300000000 /dev/zero; echo; echo last"]});
-    let seen = result(&session, "meddler_run", flood).await;
+    let seen = result(&session, "workspace_access_run", flood).await;
     let (start, end) = (seen.find("[first").unwrap(), seen.ends_with("last\n] []"));
     assert!(
         seen.starts_with("Exited(0) 300000012 0 ") && start < 40 && end,
@@ -129,12 +129,12 @@ async fn a_program_ends_with_its_time_and_its_output_is_bounded() {
     let forks = json!({"program": "sh", "timeout_ms": 500,
         "arguments": ["-c", "for i in $(seq 50); do (while :; do sleep 0.01; done) & done; wait"]});
     assert!(
-        result(&session, "meddler_run", forks)
+        result(&session, "workspace_access_run", forks)
             .await
             .starts_with("TimedOut")
     );
     session.close().await;
-    assert_eq!(meddling.place.ledger(), ["meddler_run run ok"; 3]);
+    assert_eq!(meddling.place.ledger(), ["workspace_access_run run ok"; 3]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +144,7 @@ async fn neighbours_are_answered_while_programs_never_end() {
     let mut stalled = Vec::new();
     for script in ["sleep 1000", "cat /dev/zero", "while :; do (:) & wait; done"] {
         let run = json!({"program": "sh", "arguments": ["-c", format!("echo >started; {script}")]});
-        let call = ClientRequest::CallToolRequest(Request::new(params("meddler_run", run)));
+        let call = ClientRequest::CallToolRequest(Request::new(params("workspace_access_run", run)));
         let options = PeerRequestOptions::no_options();
         let sent = session.client().send_cancellable_request(call, options).await;
         stalled.push(sent.unwrap());
@@ -198,14 +198,14 @@ async fn git_reads_without_hooks_or_configured_programs() {
     let session = meddling.serve().await;
     let seen = result(
         &session,
-        "meddler_run",
+        "workspace_access_run",
         json!({"program": "git", "arguments": ["diff"]}),
     )
     .await;
     assert!(seen.contains("+two"), "{seen}");
     let seen = result(
         &session,
-        "meddler_run",
+        "workspace_access_run",
         json!({"program": "git", "arguments": ["status", "--porcelain"]}),
     )
     .await;
@@ -282,7 +282,7 @@ async fn nothing_survives_its_call_whatever_it_does_to_its_supervisor() {
         let run = json!({"program": "sh", "arguments": ["-c", script.replace("MARK", &mark)]});
         let started = Instant::now();
         // How it ended is said, however that was.
-        let said = result(&session, "meddler_run", run).await;
+        let said = result(&session, "workspace_access_run", run).await;
         assert!(!said.contains("TimedOut"), "{what}: {said}");
         assert!(
             started.elapsed() < Duration::from_secs(30),
@@ -343,7 +343,7 @@ async fn what_outlives_its_host_does_not_outlive_it_for_long() {
     let mark = mark();
     let script = format!("setsid sleep {mark} & echo >started; sleep {mark}");
     let run = json!({"program": "sh", "arguments": ["-c", script]});
-    let call = ClientRequest::CallToolRequest(Request::new(params("meddler_run", run)));
+    let call = ClientRequest::CallToolRequest(Request::new(params("workspace_access_run", run)));
     let options = PeerRequestOptions::no_options();
     let sent = session.client().send_cancellable_request(call, options).await;
     written(&meddling.main().join("started")).await;

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Session, until};
 use crate::http::{NEWEST, post, stateless};
 
-/// A place with the prober and one policy. It has more time than usual: the machine may be busy.
+/// A place with the guest `sql-access` and one policy, with more time than usual: the machine may be busy.
 fn place(policy: &str, config: &str) -> Place {
-    let place = Place::with_guests(&["prober"]);
+    let place = Place::with_guests(&["sql-access"]);
     add(
         &place,
         &format!("\n[policies.{policy}]\nlimits.time_ms = 10000\nconfig = {{ {config} }}\n"),
@@ -49,7 +49,7 @@ fn assert_ends(ends: &[String], ok: usize, code: &str) {
 }
 
 fn insert() -> Value {
-    json!({"sql": ["INSERT INTO prober_log (line) VALUES ('x')"]})
+    json!({"sql": ["INSERT INTO sql_access_log (line) VALUES ('x')"]})
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,9 +64,9 @@ async fn no_burst_passes_more_calls_than_the_rate_on_all_hosts_together() {
     let third = Session::over_http(&server).await;
     let sessions = [&one, &other, &third];
     for (tool, arguments) in [
-        ("prober_execute", insert()),
-        ("prober_run", json!({})),
-        ("prober_query", json!({"sql": "SELECT 1 FROM prober_log"})),
+        ("sql_access_execute", insert()),
+        ("sql_access_run", json!({})),
+        ("sql_access_query", json!({"sql": "SELECT 1 FROM sql_access_log"})),
     ] {
         assert_ends(&all(&sessions, 90, tool, &arguments).await, 5, "RATE_LIMITED");
         assert_ends(&all(&sessions, 6, tool, &arguments).await, 0, "RATE_LIMITED");
@@ -74,8 +74,8 @@ async fn no_burst_passes_more_calls_than_the_rate_on_all_hosts_together() {
     for session in [one, other, third] {
         session.close().await;
     }
-    assert_eq!(place.sql("SELECT count(*) FROM prober_log"), ["5"]);
-    assert_eq!(place.sql("SELECT count(*) FROM prober_rows"), ["5"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_log"), ["5"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_rows"), ["5"]);
     // Each refusal is the policy's in the ledger, whether it came before the commit or in it.
     let class =
         place.sql("SELECT DISTINCT failure_class FROM core_operations WHERE error_code = 'RATE_LIMITED'");
@@ -121,24 +121,24 @@ async fn a_call_that_is_denied_or_fails_uses_up_no_place() {
     add(
         &place,
         "\n[policies.closed]\nsource = \"builtin:cel\"\nlimits.time_ms = 10000\n\
-         config = { when = \"has(arguments.sql) && tool == 'prober_query' && arguments.sql == 'SELECT 2'\", code = \"CLOSED\", message = \"closed\" }\n",
+         config = { when = \"has(arguments.sql) && tool == 'sql_access_query' && arguments.sql == 'SELECT 2'\", code = \"CLOSED\", message = \"closed\" }\n",
     );
     let session = place.serve(&[]).await;
-    let fails = json!({"sql": ["INSERT INTO prober_log (line) VALUES ('x')"], "fail": true});
+    let fails = json!({"sql": ["INSERT INTO sql_access_log (line) VALUES ('x')"], "fail": true});
     assert_ends(
-        &all(&[&session], 12, "prober_query", &json!({"sql": "SELECT 2"})).await,
+        &all(&[&session], 12, "sql_access_query", &json!({"sql": "SELECT 2"})).await,
         0,
         "CLOSED",
     );
     for _ in 0..4 {
-        let failed = session.refused("prober_execute", fails.clone()).await;
+        let failed = session.refused("sql_access_execute", fails.clone()).await;
         assert_eq!(failed["code"], "ASKED_TO_FAIL");
         let failed = session.refused("task_get", json!({"task_id": "nothing"})).await;
         assert_eq!(failed["code"], "TASK_NOT_FOUND");
     }
     assert_eq!(place.sql("SELECT count(*) FROM core_permits"), ["0"]);
     assert_ends(
-        &all(&[&session], 20, "prober_execute", &insert()).await,
+        &all(&[&session], 20, "sql_access_execute", &insert()).await,
         2,
         "RATE_LIMITED",
     );
@@ -157,7 +157,7 @@ async fn places_are_free_again_after_their_time_and_never_more_than_the_rate() {
             .collect::<Vec<_>>()
     };
     until(async || {
-        all(&[&session], 12, "prober_execute", &insert()).await;
+        all(&[&session], 12, "sql_access_execute", &insert()).await;
         passed().len() >= 9
     })
     .await;
@@ -199,20 +199,24 @@ async fn equal_calls_at_once_are_a_loop() {
     let one = place.serve(&[]).await;
     let other = place.serve(&[]).await;
     let fails = json!({"sql": [], "fail": true});
-    let (insert, read) = (insert(), json!({"sql": "SELECT 1 FROM prober_log"}));
+    let (insert, read) = (insert(), json!({"sql": "SELECT 1 FROM sql_access_log"}));
     assert_ends(
-        &all(&[&one, &other], 24, "prober_execute", &insert).await,
+        &all(&[&one, &other], 24, "sql_access_execute", &insert).await,
         3,
         "LOOP_DETECTED",
     );
-    let failed = all(&[&one, &other], 24, "prober_execute", &fails).await;
+    let failed = all(&[&one, &other], 24, "sql_access_execute", &fails).await;
     let ran = failed.iter().filter(|end| *end == "ASKED_TO_FAIL").count();
     assert_eq!(ran, 3, "{failed:?}");
     // Last, because rows of reads come late, and each that comes begins another count.
-    assert_ends(&all(&[&one], 24, "prober_query", &read).await, 3, "LOOP_DETECTED");
+    assert_ends(
+        &all(&[&one], 24, "sql_access_query", &read).await,
+        3,
+        "LOOP_DETECTED",
+    );
     one.close().await;
     other.close().await;
-    assert_eq!(place.sql("SELECT count(*) FROM prober_log"), ["3"]);
+    assert_eq!(place.sql("SELECT count(*) FROM sql_access_log"), ["3"]);
 }
 
 #[tokio::test]

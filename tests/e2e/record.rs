@@ -7,8 +7,8 @@ use crate::harness::{Place, Session, guest};
 
 fn place() -> Place {
     Place::with(&format!(
-        "[packs.spender]\nsource = {:?}\ngrants = {{ ledger = true, budgets = [\"*\"] }}\n",
-        guest("spender")
+        "[packs.reserve]\nsource = {:?}\ngrants = {{ ledger = true, budgets = [\"*\"] }}\n",
+        guest("reserve")
     ))
 }
 
@@ -25,13 +25,13 @@ async fn events_reach_their_columns_even_from_failing_calls() {
     let (failure, mutation) = ("f".repeat(64), "1".repeat(64));
     let event = |fail: bool| json!({"event_type": "thing.changed", "changed": ["thing/1"], "failure": failure, "mutation": mutation, "fail": fail});
     // The row of a read commits with the next write.
-    session.ok("spender_notice", event(false)).await;
-    session.ok("spender_record", event(false)).await;
-    session.refused("spender_record", event(true)).await;
+    session.ok("reserve_notice", event(false)).await;
+    session.ok("reserve_record", event(false)).await;
+    session.refused("reserve_record", event(true)).await;
     let found = session
         .ok(
             "ledger_query",
-            json!({"failure_fingerprint": failure, "pack": "spender"}),
+            json!({"failure_fingerprint": failure, "pack": "reserve"}),
         )
         .await;
     assert_eq!(found["operations"].as_array().unwrap().len(), 3, "{found:#}");
@@ -42,12 +42,12 @@ async fn events_reach_their_columns_even_from_failing_calls() {
     let rows = place.sql(
         "SELECT tool || ' ' || success || ' ' || changed_paths || ' ' || failing_tests || ' ' || events || ' '
              || (failure_fingerprint IS NOT NULL) || (mutation_fingerprint IS NOT NULL)
-         FROM core_operations WHERE pack = 'spender' ORDER BY seq",
+         FROM core_operations WHERE pack = 'reserve' ORDER BY seq",
     );
     expect![[r#"
-        spender_notice 1 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11
-        spender_record 1 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11
-        spender_record 0 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11"#]]
+        reserve_notice 1 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11
+        reserve_record 1 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11
+        reserve_record 0 ["thing/1"] ["it fails"] [{"type":"thing.changed","note":"noted"}] 11"#]]
     .assert_eq(&rows.join("\n"));
     assert!(place.run(&["ledger", "verify"]).status.success());
 }
@@ -64,7 +64,7 @@ async fn an_event_that_is_too_large_or_malformed_is_refused() {
         json!({"event_type": "t", "changed": vec!["x"; 1001]}),
         json!({"event_type": "t", "times": 101}),
     ] {
-        let refusal = session.refused("spender_record", event).await;
+        let refusal = session.refused("reserve_record", event).await;
         log += &format!("{} {}\n", refusal["code"], refusal["message"]);
     }
     expect![[r#"
@@ -84,9 +84,9 @@ async fn queries_are_bounded_and_go_on_where_they_ended() {
     let session = place.serve(&["--tier", "full"]).await;
     for failure in ["a", "b", "a", "b", "a"] {
         let event = json!({"event_type": "t", "failure": failure.repeat(64)});
-        session.ok("spender_record", event).await;
+        session.ok("reserve_record", event).await;
     }
-    let query = async |arguments: Value| session.ok("spender_query", arguments).await["result"].clone();
+    let query = async |arguments: Value| session.ok("reserve_query", arguments).await["result"].clone();
     let mut log = String::new();
     for arguments in [
         json!({"limit": 2}),
@@ -99,10 +99,10 @@ async fn queries_are_bounded_and_go_on_where_they_ended() {
         log += &format!("{}\n", query(arguments).await);
     }
     expect![[r#"
-        "1 spender_record, 2 spender_record"
-        "3 spender_record"
-        "1 spender_record, 3 spender_record, 5 spender_record"
-        "5 spender_record"
+        "1 reserve_record, 2 reserve_record"
+        "3 reserve_record"
+        "1 reserve_record, 3 reserve_record, 5 reserve_record"
+        "5 reserve_record"
         ""
         ""
     "#]]

@@ -248,8 +248,8 @@ async fn both_eras_read_the_same() {
 
 #[test]
 fn a_pack_that_names_a_tool_of_others_to_list_values_is_refused() {
-    let place = Place::with_guests(&["deputy"]);
-    let checked = place.run(&["packs", "check", guest("deputy").to_str().unwrap()]);
+    let place = Place::with_guests(&["resource-foreign"]);
+    let checked = place.run(&["packs", "check", guest("resource-foreign").to_str().unwrap()]);
     let listed = place.run(&["packs", "list"]);
     let said = [checked.stdout, checked.stderr, listed.stdout, listed.stderr].concat();
     let said = String::from_utf8_lossy(&said);

@@ -11,11 +11,11 @@ const WAYS: [&str; 6] = ["thread", "block", "instant", "never", "poll", "again"]
 /// Far less than any guest waits, and enough for a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
-fn sleeper() -> Place {
+fn limit_sleep() -> Place {
     let limits = "{ read_ms = 100, write_ms = 100, run_ms = 100 }";
     Place::with(&format!(
-        "[packs.sleeper]\nsource = {:?}\nlimits = {limits}\n",
-        guest("sleeper")
+        "[packs.limit-sleep]\nsource = {:?}\nlimits = {limits}\n",
+        guest("limit-sleep")
     ))
 }
 
@@ -25,9 +25,9 @@ async fn start(place: &Place) -> Session {
 
 #[tokio::test]
 async fn a_guest_that_sleeps_ends_with_its_time() {
-    let place = sleeper();
+    let place = limit_sleep();
     let session = start(&place).await;
-    for tool in ["sleeper_read", "sleeper_write", "sleeper_run"] {
+    for tool in ["limit_sleep_read", "limit_sleep_write", "limit_sleep_run"] {
         for how in WAYS {
             let started = Instant::now();
             let refusal = session.refused(tool, json!({ "how": how })).await;
@@ -53,10 +53,14 @@ async fn a_guest_that_sleeps_ends_with_its_time() {
 
 #[tokio::test]
 async fn a_sleeping_writer_keeps_nobody_waiting() {
-    let place = sleeper();
+    let place = limit_sleep();
     let session = start(&place).await;
     let started = Instant::now();
-    let asleep = async { session.call_raw("sleeper_write", json!({"how": "never"})).await };
+    let asleep = async {
+        session
+            .call_raw("limit_sleep_write", json!({"how": "never"}))
+            .await
+    };
     let writes = async {
         for _ in 0..3 {
             session.ok("envelope_open", json!({})).await;
@@ -70,13 +74,13 @@ async fn a_sleeping_writer_keeps_nobody_waiting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_that_sleeps_wakes_when_its_call_is_cancelled() {
     let place = Place::with(&format!(
-        "[packs.sleeper]\nsource = {:?}\nlimits = {{ run_ms = 600000 }}\n",
-        guest("sleeper")
+        "[packs.limit-sleep]\nsource = {:?}\nlimits = {{ run_ms = 600000 }}\n",
+        guest("limit-sleep")
     ));
     let session = start(&place).await;
     use rmcp::model::{ClientRequest, Request};
     use rmcp::service::PeerRequestOptions;
-    let params = crate::harness::params("sleeper_run", json!({"how": "never"}));
+    let params = crate::harness::params("limit_sleep_run", json!({"how": "never"}));
     let call = ClientRequest::CallToolRequest(Request::new(params));
     let options = PeerRequestOptions::no_options();
     let sent = session.client().send_cancellable_request(call, options).await;
@@ -91,8 +95,8 @@ async fn a_guest_that_sleeps_wakes_when_its_call_is_cancelled() {
 #[test]
 fn settings_that_make_a_policy_sleep_are_refused_in_time() {
     let place = Place::with(&format!(
-        "[policies.villain]\nsource = {:?}\ntools = [\"task_get\"]\nconfig = {{ dozes = true }}\n",
-        guest("villain")
+        "[policies.policy-faults]\nsource = {:?}\ntools = [\"task_get\"]\nconfig = {{ dozes = true }}\n",
+        guest("policy-faults")
     ));
     let started = Instant::now();
     let (code, refusal): (i32, Value) = place.call("task_get", &json!({"task_id": "x"}));

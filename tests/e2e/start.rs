@@ -12,7 +12,7 @@ use crate::harness::{Place, Wire, guest, policy_component, until};
 
 /// Where the built-in components are.
 fn components() -> PathBuf {
-    guest("prober").parent().unwrap().with_file_name("")
+    guest("sql-access").parent().unwrap().with_file_name("")
 }
 
 /// A built-in pack as somebody else's: the same but for a section that says nothing.

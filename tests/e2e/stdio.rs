@@ -166,10 +166,10 @@ async fn many_large_replies_at_once_all_arrive() {
 
 #[tokio::test]
 async fn a_cancelled_call_stops_and_says_so_in_the_ledger() {
-    let place = Place::with_guests(&["spinner"]);
+    let place = Place::with_guests(&["call-limits"]);
     let session = place.serve(&["--tier", "full"]).await;
     let request = rmcp::model::ClientRequest::CallToolRequest(rmcp::model::Request::new(
-        crate::harness::params("spinner_spin", json!({})),
+        crate::harness::params("call_limits_spin", json!({})),
     ));
     let handle = session
         .client()
@@ -178,10 +178,12 @@ async fn a_cancelled_call_stops_and_says_so_in_the_ledger() {
         .unwrap();
     handle.cancel(Some("enough".to_owned())).await.unwrap();
     // The next call is answered, so the cancelled one holds nothing up.
-    session.ok("spinner_answer", json!({})).await;
+    session.ok("call_limits_answer", json!({})).await;
     session.close().await;
     assert!(
-        place.ledger().contains(&"spinner_spin read CANCELLED".to_owned()),
+        place
+            .ledger()
+            .contains(&"call_limits_spin read CANCELLED".to_owned()),
         "{:?}",
         place.ledger()
     );
@@ -189,10 +191,10 @@ async fn a_cancelled_call_stops_and_says_so_in_the_ledger() {
 
 #[test]
 fn a_client_that_leaves_mid_call_leaves_a_row() {
-    let place = Place::with_guests(&["spinner"]);
+    let place = Place::with_guests(&["call-limits"]);
     let mut wire = place.wire(&[]);
     wire.initialize("2025-11-25");
-    wire.send(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"spinner_spin_writing","arguments":{}}}"#);
+    wire.send(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_limits_spin_writing","arguments":{}}}"#);
     wire.send(br#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
     // The answer shows that the call before it was taken up.
     assert_eq!(wire.receive()["id"], 2);
@@ -200,20 +202,23 @@ fn a_client_that_leaves_mid_call_leaves_a_row() {
     assert!(wire.wait().success());
     let ledger = place.ledger();
     assert_eq!(ledger.len(), 1, "{ledger:?}");
-    assert!(ledger[0].starts_with("spinner_spin_writing write"), "{ledger:?}");
+    assert!(
+        ledger[0].starts_with("call_limits_spin_writing write"),
+        "{ledger:?}"
+    );
 }
 
 #[test]
 fn calls_that_wait_when_standard_input_ends_leave_the_line_without_running() {
     let place = Place::with(&format!(
-        "[packs.spinner]\nsource = {:?}\nlimits = {{ write_ms = 1000 }}\n",
-        crate::harness::guest("spinner")
+        "[packs.call-limits]\nsource = {:?}\nlimits = {{ write_ms = 1000 }}\n",
+        crate::harness::guest("call-limits")
     ));
     let mut wire = place.wire(&[]);
     wire.initialize("2025-11-25");
     for id in 1..=12 {
         let call = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"spinner_spin_writing","arguments":{{}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"call_limits_spin_writing","arguments":{{}}}}}}"#
         );
         wire.send(call.as_bytes());
     }

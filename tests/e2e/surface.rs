@@ -67,13 +67,13 @@ async fn filters_decide_what_exists() {
 
 #[tokio::test]
 async fn packs_can_be_chosen() {
-    let place = Place::with_guests(&["prober", "spinner"]);
-    let session = place.serve(&["--tier", "full", "--packs", "spinner"]).await;
+    let place = Place::with_guests(&["sql-access", "call-limits"]);
+    let session = place.serve(&["--tier", "full", "--packs", "call-limits"]).await;
     assert!(
         names(&session)
             .await
             .iter()
-            .all(|name| name.starts_with("spinner_"))
+            .all(|name| name.starts_with("call_limits_"))
     );
     session.close().await;
     let output = place.run(&["serve", "--packs", "nonesuch"]);

@@ -8,17 +8,17 @@ use crate::forged::altered;
 use crate::harness::{Place, Session, guest, policy_component, until};
 
 /// What the built-in policy `cel` says of itself, and something as long.
-const SUMMARY: &str = "What an operator says in one CEL expression.";
-const OTHER_SUMMARY: &str = "What an impostor says in one CEL expression.";
+const SUMMARY: &str = "Denies calls, or asks the user, by one CEL expression.";
+const OTHER_SUMMARY: &str = "Denies calls, or asks the mole, by one CEL expression.";
 
-/// The villain, judging `task_get` and `task_create`, with settings.
-fn villain(more: &str) -> String {
+/// The guest `policy-faults`, which evaluates `task_get` and `task_create`, with settings.
+fn policy_faults(more: &str) -> String {
     // Time enough on a busy machine, where time is not what it lacks.
     let is_late = ["loop", "sleep"].iter().any(|deed| more.contains(deed));
     let time_ms = if is_late { 50 } else { 10_000 };
     format!(
-        "[policies.villain]\nsource = {:?}\nlimits.time_ms = {time_ms}\ntools = [\"task_get\", \"task_create\"]\n{more}\n",
-        guest("villain")
+        "[policies.policy-faults]\nsource = {:?}\nlimits.time_ms = {time_ms}\ntools = [\"task_get\", \"task_create\"]\n{more}\n",
+        guest("policy-faults")
     )
 }
 
@@ -50,14 +50,14 @@ async fn each_misdeed_denies_with_its_cause() {
         ("after", "look back", "cannot_judge"),
     ];
     for (phase, deed, cause) in cases {
-        let place = Place::with(&villain(&format!("config = {{ {phase} = {deed:?} }}")));
+        let place = Place::with(&policy_faults(&format!("config = {{ {phase} = {deed:?} }}")));
         let session = place.serve(&[]).await;
         // Instances for later calls are made in advance.
         for _ in 0..3 {
             let refused = session.refused("task_create", create()).await;
             assert_eq!(refused["code"], "POLICY_FAILED", "{phase} {deed}: {refused:#}");
             assert_eq!(refused["context"]["cause"], cause, "{phase} {deed}: {refused:#}");
-            assert_eq!(refused["context"]["policy"], "villain");
+            assert_eq!(refused["context"]["policy"], "policy-faults");
         }
         session.ok("task_list", json!({})).await;
         session.close().await;
@@ -83,7 +83,7 @@ async fn each_misdeed_denies_with_its_cause() {
 #[tokio::test]
 async fn no_instance_judges_twice() {
     let config = "config = { before = \"be used twice\", after = \"be used twice\" }";
-    let place = Place::with(&villain(config));
+    let place = Place::with(&policy_faults(config));
     let (one, other) = (place.serve(&[]).await, place.serve(&[]).await);
     let calls = async |session: &Session| {
         for _ in 0..30 {
@@ -100,13 +100,13 @@ async fn no_instance_judges_twice() {
 #[tokio::test]
 async fn what_it_says_is_made_fit_to_be_read() {
     for settings in [r#"{ before = "deny" }"#, r#"{ after = "deny" }"#] {
-        let place = Place::with(&villain(&format!("config = {settings}")));
+        let place = Place::with(&policy_faults(&format!("config = {settings}")));
         let session = place.serve(&[]).await;
         let refused = session.refused("task_get", json!({"task_id": "x"})).await;
         assert_eq!(refused["code"], "DROPTABLE");
         let message = refused["message"].as_str().unwrap();
         assert!(
-            message.starts_with("policy `villain`: [31mno !!!") && message.len() < 3_000,
+            message.starts_with("policy `policy-faults`: [31mno !!!") && message.len() < 3_000,
             "{message}"
         );
         session.ok("task_list", json!({})).await;
@@ -131,7 +131,7 @@ async fn open_or_watching_it_stands_in_nobodys_way() {
         ),
         ("config = { before = \"flood notes\" }", "pass"),
     ] {
-        let place = Place::with(&villain(more));
+        let place = Place::with(&policy_faults(more));
         let session = place.serve(&[]).await;
         session.ok("task_create", create()).await;
         session.close().await;
@@ -152,15 +152,15 @@ async fn open_or_watching_it_stands_in_nobodys_way() {
 async fn what_a_policy_remembers_goes_with_the_call() {
     let denying = format!(
         "{}[policies.zz]\nsource = {:?}\nlimits.time_ms = 10000\ntools = [\"task_create\"]\nconfig = {{ after = \"deny success\" }}\n",
-        villain("config = { after = \"remember\" }"),
-        guest("villain")
+        policy_faults("config = { after = \"remember\" }"),
+        guest("policy-faults")
     );
     let place = Place::with(&denying);
     let session = place.serve(&[]).await;
     session.refused("task_create", create()).await;
     session.close().await;
     assert_eq!(place.sql("SELECT count(*) FROM policy_task_store_seen"), ["0"]);
-    let place = Place::with(&villain("config = { after = \"remember\" }"));
+    let place = Place::with(&policy_faults("config = { after = \"remember\" }"));
     let session = place.serve(&[]).await;
     session.ok("task_create", create()).await;
     session.close().await;
@@ -180,43 +180,47 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
         "source = \"builtin:cel\"\nsha256 = \"{}\"\nconfig = {{ when = \"true\", message = \"m\" }}",
         "0".repeat(64)
     );
-    let shifty = format!("source = {:?}", guest("shifty"));
+    let describe_change = format!("source = {:?}", guest("describe-change"));
     let disliked = format!(
         "source = {:?}\nconfig = {{ dislikes = [\"one\", \"two\"] }}",
-        guest("villain")
+        guest("policy-faults")
     );
-    let pack = format!("source = {:?}", guest("prober"));
+    let pack = format!("source = {:?}", guest("sql-access"));
     let settings = "source = \"builtin:path-guard\"\nconfig = { alow = [], deny = 3 }".to_owned();
-    let mute = format!("source = {:?}", guest("mute"));
+    let describe_trap = format!("source = {:?}", guest("describe-trap"));
     let of = |file: &NamedTempFile| format!("source = {:?}", file.path());
     let large = NamedTempFile::new().unwrap();
     large.as_file().set_len(200 << 20).unwrap();
-    let newer = altered(&std::fs::read(guest("villain")).unwrap(), "@0.1.0", "@0.9.0");
+    let newer = altered(
+        &std::fs::read(guest("policy-faults")).unwrap(),
+        "@0.1.0",
+        "@0.9.0",
+    );
     let strange = altered(
-        &std::fs::read(guest("villain")).unwrap(),
+        &std::fs::read(guest("policy-faults")).unwrap(),
         "wasi:cli/",
         "wasi:xyz/",
     );
-    let impostor = altered(
+    let name_taken = altered(
         tollgate_components::builtin::policy("cel").unwrap(),
         SUMMARY,
         OTHER_SUMMARY,
     );
     for (source, why) in [
-        (mute, "it does not describe itself"),
+        (describe_trap, "it does not describe itself"),
         (of(&large), "it has 209715200 bytes, more than the 67108864"),
         (of(&newer), "needs host API 0.9.0, this host has 0.1.0"),
         (of(&strange), "imports what this host does not offer"),
         (
             format!(
                 "{}\nconfig = {{ when = \"true\", message = \"m\" }}",
-                of(&impostor)
+                of(&name_taken)
             ),
             "it calls itself `cel`, which is another policy that is built in",
         ),
         (nothing, "the file cannot be read"),
         (pinned, "pinned is"),
-        (shifty, "it describes itself differently each time"),
+        (describe_change, "it describes itself differently each time"),
         (
             disliked,
             "[policies.mine.config].one: is not to its liking; [policies.mine.config].two: is not",
@@ -244,16 +248,16 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
 #[tokio::test]
 async fn two_components_of_one_name_do_not_share_their_tables() {
     let other = altered(
-        &std::fs::read(guest("villain")).unwrap(),
+        &std::fs::read(guest("policy-faults")).unwrap(),
         "Judges badly.",
         "Judges worse.",
     );
     let config = format!(
         "{}[policies.zz]\nsource = {:?}\ntools = [\"task_list\"]\n\
          [policies.again]\nsource = {:?}\nlimits.time_ms = 10000\ntools = [\"task_get\"]\n",
-        villain(""),
+        policy_faults(""),
         other.path(),
-        guest("villain"),
+        guest("policy-faults"),
     );
     let place = Place::with(&config);
     let listed = place.run(&["policies", "list"]);
@@ -311,7 +315,7 @@ fn a_policy_whose_tables_could_be_anothers_is_refused_naming_both() {
     let longer = altered(&std::fs::read(longer).unwrap(), "loop-breaker", "task-store-x");
     let place = Place::with(&format!(
         "[policies.mine]\nsource = {:?}\n[policies.other]\nsource = {:?}\ngrants.ledger = true\n",
-        guest("villain"),
+        guest("policy-faults"),
         longer.path()
     ));
     let listed = place.run(&["policies", "list"]);

@@ -14,12 +14,12 @@ use crate::meddling::{Meddling, result};
 async fn a_component_sees_what_the_operator_offers_and_no_more() {
     let meddling = Meddling::new();
     let session = meddling.serve().await;
-    let seen = result(&session, "meddler_describe", json!({})).await;
+    let seen = result(&session, "workspace_access_describe", json!({})).await;
     expect![[r#"main write=[".git/", "out/"] git=Some(Read) tests=["default=sh -c echo tested"]"#]]
         .assert_eq(&seen);
     let refusal = session
         .refused(
-            "meddler_look",
+            "workspace_access_look",
             json!({"how": "stat", "paths": ["."], "workspace": "other"}),
         )
         .await;
@@ -43,26 +43,36 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
         "a\nb",
         "missing"
     ]);
-    let mut log = result(&session, "meddler_look", json!({"how": "read", "paths": looks})).await;
+    let mut log = result(
+        &session,
+        "workspace_access_look",
+        json!({"how": "read", "paths": looks}),
+    )
+    .await;
     log += "\n";
-    log += &result(&session, "meddler_look", json!({"how": "list", "paths": ["."]})).await;
+    log += &result(
+        &session,
+        "workspace_access_look",
+        json!({"how": "list", "paths": ["."]}),
+    )
+    .await;
     let ahead = json!({"how": "read", "paths": looks, "ahead": true});
-    let mut seen = result(&session, "meddler_look", ahead).await;
+    let mut seen = result(&session, "workspace_access_look", ahead).await;
     let ahead = json!({"how": "list", "paths": [".", "../outside"], "ahead": true});
     seen += "\n";
-    seen += &result(&session, "meddler_look", ahead).await;
-    let escaped = "access refused: `../outside` has `..` in it";
+    seen += &result(&session, "workspace_access_look", ahead).await;
+    let escaped = "access refused: `../outside` contains `..`";
     assert_eq!(seen, format!("{log}\n{escaped}"), "a hint opens nothing");
     for ahead in [false, true] {
         let paths = json!([".", "../outside", "up", "missing", "a\nb"]);
         let twice = json!({"how": "unless", "paths": paths, "ahead": ahead});
         expect![[r#"
             "a\nb" File, "out" Symlink, "up" Symlink; the same
-            access refused: `../outside` has `..` in it
-            access refused: `up` leads out of the workspace
+            access refused: `../outside` contains `..`
+            access refused: `up` leaves the workspace
             `missing` does not exist
-            `a\nb` is, or goes through, what is no directory"#]]
-        .assert_eq(&result(&session, "meddler_look", twice).await);
+            `a\nb` is, or goes through, a path that is not a directory"#]]
+        .assert_eq(&result(&session, "workspace_access_look", twice).await);
     }
     let paths = [
         "out/x",
@@ -81,7 +91,7 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
         log += "\n";
         log += &result(
             &session,
-            "meddler_run",
+            "workspace_access_run",
             json!({"program": "echo", "files": [file]}),
         )
         .await;
@@ -89,23 +99,23 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
     log += "\n";
     log += &result(
         &session,
-        "meddler_write_reading",
+        "workspace_access_write_reading",
         json!({"files": [{"path": "out/x", "content": "x"}]}),
     )
     .await;
     expect![[r#"
-        access refused: `../outside/secret` has `..` in it
+        access refused: `../outside/secret` contains `..`
         access refused: `/etc/passwd` is absolute; paths start at the workspace's root
-        access refused: `up/secret` leads out of the workspace
-        access refused: `x\0y` has a NUL in it
+        access refused: `up/secret` leaves the workspace
+        access refused: `x\0y` contains a NUL
         odd
         `missing` does not exist
         "a\nb" File, "out" Symlink, "up" Symlink
-        access refused: `out/x` goes through a link or what is no directory, and writing follows none; Exited(0) 1 0 [
+        access refused: `out/x` goes through a link or a path that is not a directory; writing follows no links; Exited(0) 1 0 [
         ] []
         access refused: `elsewhere` may not be written; to allow it, set `write = ["out/", ".git/", "elsewhere"]` in [workspaces.main]; Exited(0) 1 0 [
         ] []
-        access refused: `../outside/x` has `..` in it; Exited(0) 1 0 [
+        access refused: `../outside/x` contains `..`; Exited(0) 1 0 [
         ] []
         access refused: `/tmp/x` is absolute; paths start at the workspace's root; Exited(0) 1 0 [
         ] []
@@ -132,7 +142,7 @@ async fn what_was_read_ahead_is_not_what_it_was_before_a_change() {
         std::fs::write(meddling.main().join("out/x"), "old").unwrap();
         let ran = result(
             &session,
-            "meddler_run",
+            "workspace_access_run",
             json!({"program": "sh", "arguments": ["-c", "printf newest > out/x"], "reads": "out/x",
                    "files": [{"path": "out/x", "content": "newer"}]}),
         )
@@ -151,14 +161,16 @@ async fn files_of_a_write_call_follow_its_commit() {
     let session = meddling.serve().await;
     session
         .refused(
-            "meddler_write",
+            "workspace_access_write",
             json!({"files": [{"path": "out/never", "content": "x"}], "fail": true}),
         )
         .await;
     assert!(!out.exists(), "a call that was rolled back writes nothing");
     let calls = (0..20).map(async |number| {
         let file = json!({"path": "out/log", "content": format!("{number}\n"), "append": true});
-        let reply = session.call_raw("meddler_write", json!({"files": [file]})).await;
+        let reply = session
+            .call_raw("workspace_access_write", json!({"files": [file]}))
+            .await;
         let op_id = reply.meta.unwrap().0["tollgate/op_id"]
             .as_str()
             .unwrap()
@@ -185,13 +197,15 @@ async fn a_file_that_cannot_be_written_makes_the_reply_stale() {
     std::fs::create_dir_all(meddling.main().join("out/taken")).unwrap();
     let session = meddling.serve().await;
     let files = json!([{"path": "out/taken", "content": "x"}, {"path": "out/free", "content": "x"}]);
-    let reply = session.call_raw("meddler_write", json!({"files": files})).await;
+    let reply = session
+        .call_raw("workspace_access_write", json!({"files": files}))
+        .await;
     let body = reply.structured_content.unwrap();
-    expect![[r#"{"results":["ok","ok"],"stale":true,"warnings":["workspace main: `out/taken` is there and no regular file"]}"#]].assert_eq(&serde_json::to_string(&body).unwrap());
+    expect![[r#"{"results":["ok","ok"],"stale":true,"warnings":["workspace main: `out/taken` exists and is not a regular file"]}"#]].assert_eq(&serde_json::to_string(&body).unwrap());
     let meta = Value::Object(reply.meta.unwrap().0);
     assert_eq!(meta["tollgate/stale"]["reasons"].as_array().unwrap().len(), 1);
     assert!(meddling.main().join("out/free").exists());
-    assert_eq!(meddling.place.ledger(), ["meddler_write write ok"]);
+    assert_eq!(meddling.place.ledger(), ["workspace_access_write write ok"]);
 }
 
 #[tokio::test]
@@ -235,12 +249,12 @@ async fn an_envelope_remembers_the_commit_of_its_workspace() {
 
 #[tokio::test]
 async fn a_component_that_was_granted_nothing_is_told_how_to_be() {
-    let place = Place::with_guests(&["meddler"]);
+    let place = Place::with_guests(&["workspace-access"]);
     let output = place.run(&["packs", "list"]);
     let told = String::from_utf8(output.stderr).unwrap();
     for line in [
-        "`grants.workspaces = [\"default\"]` in [packs.meddler]",
-        "`grants.process = [\"sh\", \"echo\", \"no-such-program\", \"tests\", \"git\"]` in [packs.meddler]",
+        "`grants.workspaces = [\"default\"]` in [packs.workspace-access]",
+        "`grants.process = [\"sh\", \"echo\", \"no-such-program\", \"tests\", \"git\"]` in [packs.workspace-access]",
     ] {
         assert!(told.contains(line), "{told}");
     }
@@ -254,11 +268,15 @@ async fn read_only_leaves_nothing_that_writes_or_runs() {
     let names: Vec<&str> = tools
         .iter()
         .map(|tool| tool.name.as_ref())
-        .filter(|name| name.starts_with("meddler"))
+        .filter(|name| name.starts_with("workspace_access"))
         .collect();
     assert_eq!(
         names,
-        ["meddler_describe", "meddler_look", "meddler_write_reading"]
+        [
+            "workspace_access_describe",
+            "workspace_access_look",
+            "workspace_access_write_reading"
+        ]
     );
 }
 
@@ -266,15 +284,21 @@ async fn read_only_leaves_nothing_that_writes_or_runs() {
 async fn a_flag_names_a_workspace_and_the_current_directory_is_the_default() {
     let place = Place::with_guests(&[]);
     let config = format!(
-        "[packs.meddler]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
-        guest("meddler")
+        "[packs.workspace-access]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+        guest("workspace-access")
     );
     std::fs::write(place.config(), config).unwrap();
-    let (_, seen) = place.call("meddler_describe", &json!({}));
+    let (_, seen) = place.call("workspace_access_describe", &json!({}));
     assert_eq!(seen["result"], "default write=[] git=Some(Read) tests=[]");
     std::fs::create_dir(place.path().join("here")).unwrap();
     let here = format!("here={}", place.path().join("here").display());
-    let output = place.run(&["--json", "--workspace", &here, "call", "meddler_describe"]);
+    let output = place.run(&[
+        "--json",
+        "--workspace",
+        &here,
+        "call",
+        "workspace_access_describe",
+    ]);
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(seen["result"], "here write=[] git=Some(Read) tests=[]");
     let around = format!("c={}", place.path().display());
@@ -286,7 +310,7 @@ async fn a_flag_names_a_workspace_and_the_current_directory_is_the_default() {
         "--workspace",
         &around,
     ];
-    let output = place.run(&[&named[..], &["call", "meddler_describe"]].concat());
+    let output = place.run(&[&named[..], &["call", "workspace_access_describe"]].concat());
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("are one inside the other"), "{told}");

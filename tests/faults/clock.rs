@@ -25,9 +25,9 @@ fn library() -> PathBuf {
 
 #[tokio::test]
 async fn a_clock_that_jumps_a_year_changes_no_duration_and_no_deadline() {
-    let spinner = guest("spinner");
+    let call_limits = guest("call-limits");
     let place = Place::with(&format!(
-        "[packs.spinner]\nsource = {spinner:?}\nlimits = {{ read_ms = 500 }}\n"
+        "[packs.call-limits]\nsource = {call_limits:?}\nlimits = {{ read_ms = 500 }}\n"
     ));
     let clock = place.path().join("clock");
     let set = |offset: &str| std::fs::write(&clock, offset).unwrap();
@@ -47,7 +47,7 @@ async fn a_clock_that_jumps_a_year_changes_no_duration_and_no_deadline() {
     for offset in ["+0", "+1y", "-1y", "+0"] {
         set(offset);
         load.create_many(&session, 2).await;
-        let refusal = session.refused("spinner_spin", json!({})).await;
+        let refusal = session.refused("call_limits_spin", json!({})).await;
         assert_eq!(refusal["code"], "DEADLINE_EXCEEDED", "{offset}: {refusal:#}");
     }
     let envelope = session

@@ -44,9 +44,9 @@ async fn a_host_that_was_stopped_goes_on_where_it_was() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_is_stopped_with_the_lock_keeps_others_from_writing_and_from_nothing_else() {
-    let spinner = guest("spinner");
+    let call_limits = guest("call-limits");
     let place = Place::with(&format!(
-        "[packs.spinner]\nsource = {spinner:?}\nlimits = {{ write_ms = 600000 }}\n"
+        "[packs.call-limits]\nsource = {call_limits:?}\nlimits = {{ write_ms = 600000 }}\n"
     ));
     let (holder, other) = (
         place.serve(&["--tier", "full"]).await,
@@ -54,7 +54,7 @@ async fn a_host_that_is_stopped_with_the_lock_keeps_others_from_writing_and_from
     );
     let mut load = Load::default();
     load.create_many(&other, 3).await;
-    let call = ClientRequest::CallToolRequest(Request::new(params("spinner_spin_writing", json!({}))));
+    let call = ClientRequest::CallToolRequest(Request::new(params("call_limits_spin_writing", json!({}))));
     let options = PeerRequestOptions::no_options();
     let spinning = holder
         .client()
@@ -82,7 +82,7 @@ async fn a_host_that_is_stopped_with_the_lock_keeps_others_from_writing_and_from
     other.close().await;
     holder.close().await;
     load.check(&place.data());
-    let told = "SELECT error_code FROM core_operations WHERE tool = 'spinner_spin_writing'";
+    let told = "SELECT error_code FROM core_operations WHERE tool = 'call_limits_spin_writing'";
     assert_eq!(texts(&place.data().join("tollgate.db"), told), ["CANCELLED"]);
 }
 

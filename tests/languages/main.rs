@@ -75,7 +75,7 @@ async fn policies_judge_in_every_language() {
     let told = refusal["blockers"].as_array().unwrap().iter();
     let told: Vec<&str> = told.map(|blocker| blocker["message"].as_str().unwrap()).collect();
     for policy in ["rust", "javascript", "python"] {
-        let message = format!("policy `{policy}`: the call does not say who makes it");
+        let message = format!("policy `{policy}`: the call has no actor");
         assert!(told.iter().any(|told| told.starts_with(&message)), "{told:#?}");
     }
     assert_eq!(refusal["code"], "ACTOR_REQUIRED");

@@ -1,4 +1,4 @@
-//! What the pack may touch of a job's repository, and what to say when it may not.
+//! Access of the pack to a job's repository, and the warnings about missing access.
 
 use tollgate_sdk::{Cx, GitAccess, Workspace, WorkspaceInfo};
 
@@ -8,13 +8,13 @@ use crate::policy::Policies;
 use crate::root::Root;
 use crate::step::StepSpec;
 
-/// A repository that can be looked at.
+/// A repository that can be read.
 pub(crate) struct Access<'a> {
     pub root: Root,
     pub workspace: Workspace<'a>,
 }
 
-/// Opens a job's repository, or says why it cannot be looked at.
+/// Opens a job's repository, or explains why it cannot be read.
 pub(crate) fn open<'a>(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Access<'a>, String> {
     let Some(text) = repo_root else {
         return Err("the job has no repo_root".to_owned());
@@ -28,7 +28,7 @@ pub(crate) fn open<'a>(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Access<'a
     Ok(Access { root, workspace })
 }
 
-/// A warning about a repository that cannot be looked at.
+/// Warns about a repository that cannot be read.
 pub(crate) fn workspace_warning(cx: &Cx<'_>, repo_root: Option<&str>) -> Vec<String> {
     let Some(root) = repo_root else {
         return Vec::new();
@@ -36,13 +36,13 @@ pub(crate) fn workspace_warning(cx: &Cx<'_>, repo_root: Option<&str>) -> Vec<Str
     match open(cx, Some(root)) {
         Ok(_) => Vec::new(),
         Err(why) => vec![format!(
-            "{why}; gates that look at files, Git or commands will fail. The operator registers workspaces under \
+            "{why}; gates that check files, Git or commands will fail. The operator registers workspaces under \
              [workspaces.NAME]"
         )],
     }
 }
 
-/// The command as it will be run: a registered test may be named by its name alone.
+/// Command line as it will run: a registered test may be given by its name alone.
 pub(crate) fn command(info: &WorkspaceInfo, command: &[String]) -> Vec<String> {
     match command {
         [name] => info
@@ -52,14 +52,14 @@ pub(crate) fn command(info: &WorkspaceInfo, command: &[String]) -> Vec<String> {
     }
 }
 
-/// Whether a command will be allowed to start.
+/// Checks whether a command will be allowed to start.
 fn may_run(info: &WorkspaceInfo, words: &[String]) -> bool {
     let words = command(info, words);
     let registered = info.tests.iter().any(|test| test.argv == words);
     registered || (words.first().is_some_and(|program| program == "git") && info.git.is_some())
 }
 
-/// What will fail for want of a grant, before any work is done.
+/// Warns about everything that will fail for lack of a grant, before any work is done.
 pub(crate) fn warnings(
     cx: &Cx<'_>,
     repo_root: Option<&str>,
@@ -83,24 +83,24 @@ pub(crate) fn warnings(
     let commits = policies.require_commit_per_step || steps.iter().any(|(_, spec)| spec.strict_git);
     if commits && git != Some(GitAccess::Write) {
         warnings.push(
-            "commits are required and git_commit cannot make them here: commit outside, or set git = \"write\" for \
+            "commits are required, but git_commit cannot create them here: commit outside, or set git = \"write\" for \
              the workspace"
                 .to_owned(),
         );
     }
     if policies.require_file_descriptions && git.is_none() {
-        warnings.push("require_file_descriptions will refuse every step: Git cannot be asked".to_owned());
+        warnings.push("require_file_descriptions will refuse every step: Git is not available".to_owned());
     }
     if steps
         .iter()
         .any(|(_, spec)| spec.parsed_gates().contains(&Gate::HumanApproval))
     {
-        warnings.push("a person has to approve steps with step_approve".to_owned());
+        warnings.push("a person must approve steps with step_approve".to_owned());
     }
     warnings
 }
 
-/// What is lacking for something that a gate has to look at.
+/// Missing grant for a fact that a gate needs.
 fn lacking(access: &Result<Access<'_>, String>, need: Need<'_>) -> Option<String> {
     let access = match access {
         Ok(access) => access,

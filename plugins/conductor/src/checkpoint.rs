@@ -1,4 +1,4 @@
-//! Checkpoint steps: where they go, and what they say.
+//! Checkpoint steps: their positions and their texts.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use crate::model::EvidenceType;
 use crate::plan::Plan;
 use crate::step::{HIGH_RISK, StepSpec};
 
-/// What the tags and titles of the checkpoints are that are put in here.
+/// Tag and titles of inserted checkpoints.
 const TAG: &str = "checkpoint";
 const PERIODIC: &str = "Checkpoint";
 const LAST: &str = "Final checkpoint";
 const BEFORE: &str = "Checkpoint before: ";
 
-/// Whether a step was put in by [`with_checkpoints`], so that it is not one of the plan's own.
+/// Checks whether [`with_checkpoints`] inserted a step, so that the step is not part of the plan itself.
 pub(crate) fn is_inserted(step: &StepSpec) -> bool {
     let title = step.title.as_str();
     let titled = title == PERIODIC || title == LAST || title.starts_with(BEFORE);
     step.checkpoint && titled && step.tags == [TAG]
 }
 
-/// The steps with checkpoints after every `interval` of them and before those that are high-risk.
-/// Checkpoints of the plan's own count, and two never stand side by side.
+/// Steps with checkpoints after every `interval` of them and before high-risk ones. The plan's own checkpoints
+/// count. Two checkpoints are never adjacent.
 pub(crate) fn with_checkpoints(steps: Vec<StepSpec>, interval: u32, plan: &Plan) -> Vec<StepSpec> {
     let mut all: Vec<StepSpec> = Vec::with_capacity(steps.len());
     let mut since = 0;
@@ -70,12 +70,12 @@ fn before(step: &StepSpec, plan: &Plan) -> StepSpec {
         format!("{BEFORE}{}", step.title),
         format!(
             "The next step, \"{}\", is high-risk. Change no behaviour in this step. Run the full test suite, make \
-             sure that everything before is committed or written down, and say how the next step would be undone.",
+             sure that everything before is committed or written down, and say how the next step can be undone.",
             step.title
         ),
         vec![
             "the full test suite was run and its result is summarised".to_owned(),
-            "notes say how the next step would be undone".to_owned(),
+            "notes say how the next step can be undone".to_owned(),
         ],
         plan,
     )
@@ -98,7 +98,7 @@ fn checkpoint(title: String, instruction: String, mut criteria: Vec<String>, pla
             ("notes".to_owned(), EvidenceType::String),
         ]),
         remediation_prompt:
-            "Fix the smallest thing that makes the failed criterion true, or plan a step for it with \
+            "Make the smallest fix that meets the failed criterion, or plan a step for it with \
             plan_refine_steps, then go through the checklist again."
                 .to_owned(),
         checkpoint: true,

@@ -14,7 +14,7 @@ use crate::step::StepSpec;
 use crate::store::step::Step;
 
 text_enum! {
-    /// What is done to the chain.
+    /// Kind of an edit.
     pub(crate) enum Op {
         Update = "update",
         Insert = "insert",
@@ -29,13 +29,13 @@ text_enum! {
 pub(crate) struct Edit {
     /// update (step_id, set), insert (step, after), remove (step_id) or move (step_id, after).
     op: Op,
-    /// The step that is changed, removed or moved.
+    /// Step to update, remove or move, for example S2.
     step_id: Option<StepId>,
-    /// The step it comes after; the first place if left out.
+    /// Step after which to place it. Default: the first position.
     after: Option<StepId>,
-    /// What to change; what is left out stays.
+    /// Fields to change; omitted ones keep their values.
     set: Option<StepChanges>,
-    /// The step to insert.
+    /// Step to insert, as in plan_propose_steps.
     step: Option<StepSpec>,
 }
 
@@ -43,30 +43,30 @@ pub(crate) struct Edit {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StepChanges {
-    /// A short title.
+    /// Short title of the step. Default: unchanged.
     title: Option<String>,
-    /// What to do.
+    /// Work to do, for a reader who sees only the prompt. Default: unchanged.
     instruction_prompt: Option<String>,
-    /// What has to be true afterwards.
+    /// Conditions that must hold afterwards, one per entry. Default: unchanged.
     acceptance_criteria: Option<Vec<String>>,
-    /// What comes out.
+    /// Expected files, commands, documents or tests. Default: unchanged.
     expected_outputs: Option<Vec<String>>,
-    /// Keys of the evidence with their types.
+    /// Keys of the evidence with their types. Default: unchanged.
     required_evidence: Option<BTreeMap<String, EvidenceType>>,
-    /// What to do when criteria are not met.
+    /// Instructions for unmet criteria. Default: unchanged.
     remediation_prompt: Option<String>,
-    /// Context blocks that the prompt includes.
+    /// Ids of context blocks that the prompt includes. Default: unchanged.
     context_refs: Option<Vec<String>>,
-    /// Conditions that are looked up, as in plan_propose_steps.
+    /// Conditions that Tollgate checks itself, as in plan_propose_steps. Default: unchanged.
     gates: Option<Vec<GateSpec>>,
-    /// It is a review step.
+    /// True for a review step. Default: unchanged.
     checkpoint: Option<bool>,
-    /// It needs a commit of its own.
+    /// True if the step needs a commit of its own. Default: unchanged.
     strict_git: Option<bool>,
-    /// How many submissions it may have.
+    /// Maximum number of submissions, 1 to 100. Default: unchanged.
     #[schemars(range(min = 1, max = 100))]
     max_attempts: Option<u32>,
-    /// Tags.
+    /// Tags of the step, as in plan_propose_steps. Default: unchanged.
     tags: Option<Vec<String>>,
 }
 
@@ -89,8 +89,8 @@ impl StepChanges {
     }
 }
 
-/// The chain after the edits, or everything that is wrong with them. `tried` are the steps that something
-/// was submitted for, whether they are still there or not.
+/// Returns the chain after the edits, or all errors in them. `tried` lists the steps with submissions,
+/// including removed steps.
 pub(crate) fn apply(mut steps: Vec<Step>, tried: &[StepId], edits: Vec<Edit>) -> Result<Vec<Step>, Refusals> {
     let mut refusals = Refusals::default();
     let highest = steps.iter().map(|step| &step.step_id).chain(tried);
@@ -129,7 +129,7 @@ fn update(steps: &mut [Step], field: &str, edit: Edit, refusals: &mut Refusals) 
     };
     let spec = set.over(step.spec.clone()).tidied();
     spec.check(&format!("{field}.set"), refusals);
-    // Whoever works on it has to see the new text, and whoever approved it has not.
+    // The text changed: the step needs its prompt again, and its approval no longer applies.
     step.status = StepStatus::Pending;
     step.approval = None;
     step.spec = spec;
@@ -144,7 +144,7 @@ fn insert(steps: &mut Vec<Step>, highest: &mut usize, field: &str, edit: Edit, r
     let spec = spec.tidied();
     spec.check(&format!("{field}.step"), refusals);
     if let Some(at) = at.filter(|at| *at <= steps.len()) {
-        // A number that no submission names, so that old ones keep their step.
+        // A number that no submission uses, so that old submissions keep their step.
         *highest = highest.saturating_add(1);
         calm(steps, at);
         steps.insert(at, Step::new(StepId::nth(*highest), spec));
@@ -167,7 +167,7 @@ fn shift(steps: &mut Vec<Step>, field: &str, edit: &Edit, refusals: &mut Refusal
     }
 }
 
-/// Steps from a place on are not being worked on any more: another comes first now.
+/// Resets the steps from an index on to PENDING, because another step comes first now.
 fn calm(steps: &mut [Step], from: usize) {
     for step in steps.iter_mut().skip(from) {
         if step.status == StepStatus::Active {
@@ -176,7 +176,7 @@ fn calm(steps: &mut [Step], from: usize) {
     }
 }
 
-/// Where a step is that may still change.
+/// Index of a step that may still change.
 fn open_step(steps: &[Step], field: &str, id: Option<&StepId>, refusals: &mut Refusals) -> Option<usize> {
     let Some(id) = id else {
         refusals.add(Reason::argument(format!("{field}.step_id"), "is missing"));
@@ -195,7 +195,7 @@ fn open_step(steps: &[Step], field: &str, id: Option<&StepId>, refusals: &mut Re
     }
 }
 
-/// The place after a step, which is not before one that is done.
+/// Index after a step, which is not before a step that is done.
 fn place_after(
     steps: &[Step],
     field: &str,
@@ -219,7 +219,7 @@ fn place_after(
     if at < done {
         refusals.add(Reason::argument(
             format!("{field}.after"),
-            format!("puts the step before one that is done; {done} are"),
+            format!("puts the step before one that is done; the first {done} are done"),
         ));
         return None;
     }

@@ -1,4 +1,4 @@
-//! Evidence: what a step wants, and what is wrong with what was submitted.
+//! Evidence: the keys that a step requires, and the errors in a submission.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{EvidenceMode, EvidenceType};
 use crate::policy::Policies;
 
-/// The keys that mean something to the pack, with their types.
+/// Keys with a meaning to the pack, with their types.
 pub(crate) const KNOWN: &[(&str, EvidenceType)] = &[
     ("changed_files", EvidenceType::Array),
     ("diff_summary", EvidenceType::String),
@@ -23,7 +23,7 @@ pub(crate) const KNOWN: &[(&str, EvidenceType)] = &[
     ("notes", EvidenceType::String),
 ];
 
-/// Phrases that say nothing, in the way [`plain`] writes them.
+/// Phrases without content, in the normal form of [`plain`].
 const EMPTY_PHRASES: &[&str] = &[
     "all done",
     "all good",
@@ -67,22 +67,22 @@ const EMPTY_PHRASES: &[&str] = &[
     "works now",
 ];
 
-/// Fewest characters of a summary and of a diff_summary in strict mode.
+/// Minimum length of a summary and of a diff_summary in strict mode.
 const SUMMARY: usize = 15;
 const DIFF_SUMMARY: usize = 20;
 
-/// What is wrong with evidence.
+/// An error in the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// The key it is about.
+    /// Key with the error.
     pub key: String,
-    /// The key is not there at all.
+    /// True if the key is absent.
     pub missing: bool,
-    /// One sentence.
+    /// Error in one sentence.
     pub message: String,
 }
 
-/// The type a key has to have, if the pack knows it.
+/// Type that a key must have, if the pack knows the key.
 pub(crate) fn known_type(key: &str) -> Option<EvidenceType> {
     KNOWN
         .iter()
@@ -90,7 +90,7 @@ pub(crate) fn known_type(key: &str) -> Option<EvidenceType> {
         .map(|&(_, kind)| kind)
 }
 
-/// Everything a submission has to bring: what the step wants and what the policies add.
+/// All keys that a submission must have: those of the step and those of the policies.
 pub(crate) fn required(
     wanted: &BTreeMap<String, EvidenceType>,
     policies: &Policies,
@@ -110,10 +110,10 @@ pub(crate) fn required(
     all
 }
 
-/// The object a model has to fill in, with a hint for each key.
+/// Object for a model to fill in, with a hint for each key.
 pub(crate) fn template(required: &BTreeMap<String, EvidenceType>, criteria: usize) -> Value {
     let mut object = Map::new();
-    // The order of the known keys reads better than that of the alphabet.
+    // The order of the known keys reads better than the alphabetical one.
     let known = KNOWN
         .iter()
         .map(|(key, _)| *key)
@@ -144,7 +144,7 @@ pub(crate) fn template(required: &BTreeMap<String, EvidenceType>, criteria: usiz
     Value::Object(object)
 }
 
-/// Everything wrong with the evidence and the summary of a submission.
+/// All errors in the evidence and the summary of a submission.
 pub(crate) fn faults(
     required: &BTreeMap<String, EvidenceType>,
     evidence: &Map<String, Value>,
@@ -158,7 +158,7 @@ pub(crate) fn faults(
             Some(value) => faults.extend(mistyped(key, value, *kind, evidence)),
         }
     }
-    // What nobody asked for has to be of its type all the same, because gates read it.
+    // Keys that were not required must have the right type too, because gates read them.
     for (key, value) in evidence.iter().filter(|(key, _)| !required.contains_key(*key)) {
         if let Some(kind) = known_type(key).filter(|_| !value.is_null()) {
             faults.extend(mistyped(key, value, kind, evidence));
@@ -193,19 +193,19 @@ fn mistyped(key: &str, value: &Value, kind: EvidenceType, evidence: &Map<String,
         EvidenceType::Object => value.is_object(),
     };
     let message = match (fits, value) {
-        (false, _) => format!("{key} has to be of type {kind}, not {}", type_name(value)),
+        (false, _) => format!("{key} must be of type {kind}, not {}", type_name(value)),
         (true, Value::String(text)) if text.trim().is_empty() => format!("{key} is blank"),
         (true, Value::Array(entries)) if is_text_list(key) => {
             let place = entries.iter().position(|entry| !entry.is_string())?;
-            format!("{key}[{place}] has to be of type string")
+            format!("{key}[{place}] must be of type string")
         }
         (true, Value::Object(entries)) if key == "criteria_checklist" => {
             let (name, _) = entries.iter().find(|(_, value)| !value.is_boolean())?;
-            format!("{key}.{name} has to be of type boolean")
+            format!("{key}.{name} must be of type boolean")
         }
         (true, Value::Object(entries)) if key == "file_descriptions" => {
             let (name, _) = entries.iter().find(|(_, value)| !value.is_string())?;
-            format!("{key}.{name} has to be of type string")
+            format!("{key}.{name} must be of type string")
         }
         (true, _) => return None,
     };
@@ -219,7 +219,7 @@ fn is_text_list(key: &str) -> bool {
     )
 }
 
-/// Whether tests or a linter passed has no answer if none was run.
+/// Checks whether a key may be null: a test or lint result without a run has no value.
 fn may_be_null(key: &str, evidence: &Map<String, Value>) -> bool {
     match key {
         "tests_passed" => evidence
@@ -241,20 +241,20 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Text that is too short or says nothing.
+/// Error for text that is too short or has no content.
 fn poor(key: &str, text: &str, least: usize) -> Option<Fault> {
     let length = text.trim().chars().count();
     let message = if EMPTY_PHRASES.contains(&plain(text).as_str()) {
-        format!("{key} says nothing: {text:?}")
+        format!("{key} has no content: {text:?}")
     } else if length < least {
-        format!("{key} has {length} characters, at least {least} are wanted")
+        format!("{key} has {length} characters, but at least {least} are required")
     } else {
         return None;
     };
     Some(fault(key, false, message))
 }
 
-/// Lower case words with single spaces and without punctuation.
+/// Lower-case words with single spaces and without punctuation.
 fn plain(text: &str) -> String {
     let words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())
@@ -309,12 +309,12 @@ mod tests {
         "#]]
         .assert_eq(&check(json!({}), "", loose));
         expect![[r#"
-            changed_files[1] has to be of type string
+            changed_files[1] must be of type string
             diff_summary is blank
-            speed has to be of type number, not string
-            tests_passed has to be of type boolean, not null
-            tests_run has to be of type array, not string
-            lint_passed has to be of type boolean, not string
+            speed must be of type number, not string
+            tests_passed must be of type boolean, not null
+            tests_run must be of type array, not string
+            lint_passed must be of type boolean, not string
         "#]]
         .assert_eq(&check(
             json!({"changed_files": ["a", 1], "speed": "fast", "tests_run": "all", "tests_passed": null,
@@ -329,9 +329,9 @@ mod tests {
         let evidence = json!({"changed_files": [], "speed": 1, "tests_run": [], "tests_passed": null,
             "diff_summary": "Fixed it!", "criteria_checklist": {"c1": 1}});
         expect![[r#"
-            criteria_checklist.c1 has to be of type boolean
-            summary says nothing: "Done."
-            diff_summary says nothing: "Fixed it!"
+            criteria_checklist.c1 must be of type boolean
+            summary has no content: "Done."
+            diff_summary has no content: "Fixed it!"
         "#]]
         .assert_eq(&check(evidence.clone(), "Done.", EvidenceMode::Strict));
         let fine = json!({"changed_files": [], "speed": 1, "tests_run": [], "tests_passed": null,

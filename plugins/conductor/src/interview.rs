@@ -1,24 +1,24 @@
-//! The planning interview: which questions there are, and which are open.
+//! Planning interview: its questions, and those that are open.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::plan::Plan;
 
-/// One question of the interview.
+/// A question of the interview.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Question {
-    /// 1 intent and scope, 2 deliverables, 3 invariants, 4 repository, 5 steps and risks.
+    /// Phase: 1 intent and scope, 2 deliverables, 3 invariants, 4 repository, 5 steps and risks.
     pub phase: u8,
-    /// The key to answer under.
+    /// Key of the answer.
     pub key: &'static str,
-    /// The question.
+    /// Text of the question.
     pub question: &'static str,
-    /// Why it is asked.
+    /// Reason for asking.
     pub rationale: &'static str,
-    /// The job cannot become ready without an answer.
+    /// True if the job cannot become READY without an answer.
     pub required: bool,
-    /// What the answer consists of.
+    /// Fields of the answer.
     pub required_fields: &'static [&'static str],
 }
 
@@ -39,14 +39,14 @@ const fn question(
     }
 }
 
-/// Every question, in the order in which they are asked.
+/// All questions in the order of the interview.
 const QUESTIONS: &[Question] = &[
     question(
         1,
         "goal",
         true,
         "What is built, in one sentence?",
-        "Every step is judged by whether it serves this sentence.",
+        "Every step must serve this sentence.",
     ),
     question(
         1,
@@ -73,82 +73,82 @@ const QUESTIONS: &[Question] = &[
         1,
         "timeline_priority",
         false,
-        "Is a minimal version wanted soon, or a robust one?",
-        "It decides how many steps and tests are worth their time.",
+        "Is a minimal version needed soon, or a robust one?",
+        "The answer decides how many steps and tests are worthwhile.",
     ),
     question(
         1,
         "user_constraints",
         false,
         "What should be known about the user's abilities and limits?",
-        "Somebody who does not read code needs smaller steps and plainer reports.",
+        "A user who does not read code needs smaller steps and plainer reports.",
     ),
     question(
         2,
         "deliverables",
         true,
-        "Which files, endpoints, screens, documents or scripts come out?",
-        "The job is complete when these exist, and not before.",
+        "Which files, endpoints, screens, documents or scripts does the job produce?",
+        "The job is not complete before these exist.",
     ),
     question(
         2,
         "definition_of_done",
         true,
-        "What has to be true for the job to be done?",
-        "Vague success is no success.",
+        "Which conditions must hold for the job to be done?",
+        "Vague conditions cannot be checked.",
     ),
     question(
         2,
         "tests_expected",
         false,
         "Which tests are expected? An empty list is an answer.",
-        "Steps turn them into evidence.",
+        "Steps require their results as evidence.",
     ),
     question(
         3,
         "invariants",
         true,
         "What must never break: truths, conventions, dependencies, ways of editing? An empty list is an answer.",
-        "Invariants stand in every prompt.",
+        "Prompts repeat the invariants.",
     ),
     question(
         4,
         "repo_root",
         true,
         "Which registered workspace, or path in one, is the repository?",
-        "Gates look at its files and its Git.",
+        "Gates check its files and its Git history.",
     ),
     question(
         4,
         "key_files",
         false,
-        "Which files does one have to know first?",
-        "They go into the context of the steps.",
+        "Which files should be read first?",
+        "These files become context of the steps.",
     ),
     question(
         4,
         "entrypoints",
         false,
         "Where does the program start, and which modules are known?",
-        "New code is connected there.",
+        "New code is called from there.",
     ),
     question(
         5,
         "steps",
         true,
-        "Which steps lead there? Propose them with plan_propose_steps.",
+        "Which steps lead to the deliverables? Propose them with plan_propose_steps.",
         "Each is atomic, verifiable, backed by evidence, and repairable.",
     ),
     question(
         5,
         "risks",
         false,
-        "What can go wrong, and what is done about it?",
-        "Failure modes that are known become remediation prompts.",
+        "Which risks are there, and what is the mitigation of each?",
+        "Known risks become remediation prompts.",
     ),
 ];
 
-/// What the interview has to know about a job.
+/// Facts about a job that decide which questions are open.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Standing<'a> {
     pub goal: &'a str,
@@ -157,21 +157,21 @@ pub(crate) struct Standing<'a> {
     pub steps: usize,
 }
 
-/// Where the interview stands.
+/// State of the interview.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Interview {
-    /// The earliest phase with an open question that is required, if there is one.
+    /// Earliest phase with an open required question, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<u8>,
-    /// The open questions up to that phase, in order.
+    /// Open questions up to that phase, in order.
     pub questions: Vec<Question>,
     /// Open required questions, later phases included.
     pub required_open: Vec<&'static str>,
-    /// Nothing required is open.
+    /// True if no required question is open.
     pub complete: bool,
 }
 
-/// The questions that are open. `all` gives those of later phases too.
+/// Open questions. `all` includes those of later phases.
 pub(crate) fn interview(standing: &Standing<'_>, all: bool) -> Interview {
     let open: Vec<&Question> = QUESTIONS
         .iter()
@@ -211,7 +211,7 @@ impl Question {
     }
 }
 
-/// Questions about the repository are asked only when there is one.
+/// Checks whether a question is asked: questions about the repository need one.
 fn is_asked(standing: &Standing<'_>, key: &str) -> bool {
     match key {
         "repo_root" | "key_files" | "entrypoints" => standing.plan.repo_exists == Some(true),

@@ -1,12 +1,11 @@
 //! The pack `conductor`: plan a job in one thread, execute it step by step in another.
 //!
-//! Planning fills a job with a goal, invariants and a chain of steps; the ready gate lists every gap.
-//! Execution gives out one prompt at a time and accepts a step only with evidence, which gates compare
-//! with Git, files and commands. What was learned on the way is kept and brought up where it matters.
+//! Planning fills a job with a goal, invariants and a chain of steps; the ready gate lists every gap. Execution
+//! returns one prompt at a time and accepts a step only with evidence, which gates compare with Git, files and
+//! commands. Recorded mistakes appear in the prompts of related steps.
 //!
-//! What is legal or missing is decided by pure functions (`state`, `interview`, `ready`, `evidence`,
-//! `submission`, `gate::decide`, `checkpoint`, `prompt`); the tools gather facts for them and apply what
-//! they say.
+//! Pure functions decide what is legal or missing (`state`, `interview`, `ready`, `evidence`, `submission`,
+//! `gate::decide`, `checkpoint`, `prompt`). The tools gather facts for them and apply their decisions.
 
 mod access;
 mod arguments;
@@ -66,17 +65,17 @@ use crate::tools::submit::JobSubmitStepResult;
 use crate::tools::templates::{TemplateApply, TemplateList, TemplateSave};
 use crate::tools::tidy::{RepoFindStaleCandidates, RepoHygieneSuggest};
 
-/// The pack.
+/// Definition of the pack.
 pub const PACK: Pack = Pack {
     name: "conductor",
     version: env!("CARGO_PKG_VERSION"),
-    summary: "Plan a job in one thread, execute it step by step and with evidence in another.",
+    summary: "Plan a job in one thread, execute it step by step with evidence in another.",
     instructions: "A job is planned in one thread and executed in another that knows only its id. To plan: \
         conductor_init, ask the user what the questions ask, conductor_answer, plan_propose_steps (or \
         template_apply), job_set_ready, which lists every gap with the call that closes it. To execute, given \
         JOB-…: job_start, then job_next_step_prompt, do exactly that step, job_submit_step_result with the \
         evidence it asks for, and so on until JOB_COMPLETE. Do not claim MET while a criterion does not hold: \
-        gates look at Git, files and commands. After a rejection fix what it names, record the mistake, submit \
+        gates check Git, files and commands. After a rejection fix what it names, record the mistake, submit \
         again. job_get shows where a job stands.",
     wants: &[Want::WorkspaceRead("*"), Want::Tests, Want::Git(GitAccess::Write)],
     migrations: &[

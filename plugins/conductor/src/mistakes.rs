@@ -1,4 +1,4 @@
-//! Which mistakes a step is reminded of, and the draft of one from a rejection: pure.
+//! Relevant mistakes for a step, and the draft of one from a rejection: pure.
 
 use serde_json::json;
 use tollgate_sdk::NextCall;
@@ -9,13 +9,13 @@ use crate::step::StepSpec;
 use crate::store::mistake::Mistake;
 use crate::submission::{Rejection, Stage};
 
-/// How many mistakes a prompt shows.
+/// Maximum mistakes in a prompt.
 const SHOWN: usize = 3;
 
-/// Tags that every mistake may have without meaning anything.
+/// Tags that every mistake may have and that do not relate it to a step.
 const COMMON: &[&str] = &["rejection", "checkpoint"];
 
-/// The mistakes that share a step or a tag with a step, newest first, at most three.
+/// Mistakes that share a step or a tag with a step, newest first, at most three.
 pub(crate) fn relevant<'a>(newest_first: &'a [Mistake], id: &StepId, spec: &StepSpec) -> Vec<&'a Mistake> {
     let shares = |mistake: &&Mistake| {
         let tags = mistake.tags.iter().filter(|tag| !COMMON.contains(&tag.as_str()));
@@ -24,7 +24,7 @@ pub(crate) fn relevant<'a>(newest_first: &'a [Mistake], id: &StepId, spec: &Step
     newest_first.iter().filter(shares).take(SHOWN).collect()
 }
 
-/// The call that records what a rejection teaches. It is ready to run; whoever knows more says more.
+/// Call that records the lesson of a rejection, ready to run. The caller may improve the texts.
 pub(crate) fn draft(
     job: &JobId,
     step: &StepId,
@@ -52,7 +52,7 @@ pub(crate) fn draft(
     )
 }
 
-/// Why a submission fails at a stage, what to learn from it, and what to avoid.
+/// Cause, lesson and advice for a rejection at a stage.
 const fn teaching(stage: Stage) -> [&'static str; 3] {
     match stage {
         Stage::Evidence => [
@@ -63,12 +63,12 @@ const fn teaching(stage: Stage) -> [&'static str; 3] {
         Stage::Records => [
             "The devlog line or the commit was missing.",
             "Write the devlog line and commit before submitting.",
-            "Submitting without the records that the policies want.",
+            "Submitting without the records that the policies require.",
         ],
         Stage::Checklist => [
             "Not every acceptance criterion was met.",
             "Go through the criteria one by one before submitting.",
-            "Taking a criterion for met without checking it.",
+            "Marking a criterion as met without checking it.",
         ],
         Stage::Claim => [
             "The step was submitted before it was finished.",
@@ -76,9 +76,9 @@ const fn teaching(stage: Stage) -> [&'static str; 3] {
             "Submitting unfinished work in the hope that it passes.",
         ],
         Stage::Gates => [
-            "What was looked up did not agree with what was claimed.",
+            "The checked facts did not match the claims.",
             "Run the same checks that the gates run before submitting.",
-            "Claiming results that were not looked at.",
+            "Claiming results that were not checked.",
         ],
     }
 }

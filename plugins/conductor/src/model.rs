@@ -4,39 +4,39 @@ use tollgate_sdk::{id, text_enum};
 
 id!(
     /// A job: `JOB-` and a few base32 characters.
-    JobId, "JOB"
+    JobId, "JOB", "Job id from conductor_init. For example JOB-7F2A."
 );
 id!(
     /// A step of a job: `S1`, `S2`, …
-    StepId, "S"
+    StepId, "S", "Step id, for example S1. job_get lists the steps."
 );
 id!(
     /// A context block: `CTX-` and a few base32 characters.
-    ContextId, "CTX"
+    ContextId, "CTX", "Id of a context block from context_add_block or context_search, for example CTX-9K3Q."
 );
 id!(
-    /// A submission for a step.
-    AttemptId, "ATT"
+    /// A submission for a step: `ATT-` and a few base32 characters.
+    AttemptId, "ATT", "Id of a submission from job_submit_step_result, for example ATT-5D1X."
 );
 id!(
-    /// An entry of a job's log.
-    LogId, "LOG"
+    /// An entry of a job's log: `LOG-` and a few base32 characters.
+    LogId, "LOG", "Id of a log entry, for example LOG-4M8D."
 );
 id!(
-    /// A recorded mistake.
-    MistakeId, "MIS"
+    /// A recorded mistake: `MIS-` and a few base32 characters.
+    MistakeId, "MIS", "Id of a recorded mistake, for example MIS-2C5H."
 );
 id!(
-    /// Leave to commit later.
-    BatchId, "BCT"
+    /// A batch-commit token: `BCT-` and a few base32 characters.
+    BatchId, "BCT", "Batch-commit token from git_commit with defer_reason, for example BCT-6T1R."
 );
 id!(
-    /// A snapshot of a job's repository.
-    SnapshotId, "SNP"
+    /// A snapshot of a job's repository: `SNP-` and a few base32 characters.
+    SnapshotId, "SNP", "Id of a snapshot, for example SNP-3W7J."
 );
 
 text_enum! {
-    /// Where a step stands.
+    /// Status of a step.
     pub(crate) enum StepStatus {
         Pending = "PENDING",
         Active = "ACTIVE",
@@ -45,7 +45,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a submission says about its own success.
+    /// Claim of a submission about its own success.
     pub(crate) enum Claim {
         Met = "MET",
         NotMet = "NOT_MET",
@@ -54,7 +54,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a context block holds.
+    /// Kind of content of a context block.
     pub(crate) enum BlockType {
         Research = "RESEARCH",
         Notes = "NOTES",
@@ -68,7 +68,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a log entry is.
+    /// Type of a log entry.
     pub(crate) enum LogType {
         Devlog = "DEVLOG",
         Decision = "DECISION",
@@ -79,7 +79,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What comes after a submission.
+    /// Next action after a submission.
     pub(crate) enum NextAction {
         Retry = "RETRY",
         NextStepAvailable = "NEXT_STEP_AVAILABLE",
@@ -90,7 +90,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How much a policy wants of evidence.
+    /// Strictness of a policy about evidence.
     pub(crate) enum EvidenceMode {
         Loose = "loose",
         Strict = "strict",
@@ -98,7 +98,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What happens when a step was rejected too often.
+    /// Action when a step has used up its rejections.
     pub(crate) enum Exhausted {
         PauseForHuman = "PAUSE_FOR_HUMAN",
         FailJob = "FAIL_JOB",
@@ -117,12 +117,12 @@ text_enum! {
 }
 
 impl StepId {
-    /// The nth step, from 1.
+    /// Id of the nth step, from 1.
     pub(crate) fn nth(number: usize) -> StepId {
         tollgate_sdk::Id::from_text(format!("S{number}"))
     }
 
-    /// Its number, if it is one of ours.
+    /// Number of the step, if the pack made the id.
     pub(crate) fn number(&self) -> Option<usize> {
         self.as_str().strip_prefix('S')?.parse().ok()
     }

@@ -1,4 +1,4 @@
-//! What is known about a job beside its steps: the answers of the interview.
+//! Plan of a job without its steps: the answers of the interview.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,67 +6,67 @@ use serde::{Deserialize, Serialize};
 use crate::arguments::{ENTRIES, ENTRY, PATH, PLAN};
 use crate::error::Refusals;
 
-/// Something that can go wrong.
+/// A risk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Risk {
-    /// What can go wrong.
+    /// Event that can go wrong. In one sentence.
     pub risk: String,
-    /// What is done about it.
+    /// Mitigation: what prevents the risk or limits its effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mitigation: Option<String>,
 }
 
-/// The plan of a job. What is absent was not answered; an empty list is an answer.
+/// Plan of a job. An absent field was not answered; an empty list is an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Plan {
-    /// What the job leaves alone.
+    /// Things that the job must not touch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out_of_scope: Option<Vec<String>>,
-    /// Operating system, runtime, language.
+    /// Operating system, runtime and language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_environment: Option<String>,
-    /// Minimal or robust, and by when.
+    /// Minimal or robust version, and the deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline_priority: Option<String>,
-    /// What the user can and cannot do.
+    /// Abilities and limits of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_constraints: Option<Vec<String>>,
-    /// Whether there is a repository already.
+    /// True if a repository already exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo_exists: Option<bool>,
-    /// Exact outputs: files, endpoints, docs.
+    /// Exact outputs: files, endpoints, documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deliverables: Option<Vec<String>>,
-    /// What done means.
+    /// Conditions that must hold at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition_of_done: Option<Vec<String>>,
-    /// The tests that are expected.
+    /// Tests that are expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tests_expected: Option<Vec<String>>,
-    /// What must never be violated.
+    /// Rules that must never be violated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub invariants: Option<Vec<String>>,
-    /// What has to be followed.
+    /// Rules that the work must follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Vec<String>>,
-    /// What is taken for granted.
+    /// Facts that are taken for granted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumptions: Option<Vec<String>>,
-    /// Files to know first.
+    /// Files to read first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_files: Option<Vec<String>>,
-    /// Where the program starts.
+    /// Places where the program starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entrypoints: Option<Vec<String>>,
-    /// What can go wrong.
+    /// Risks, each with its mitigation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risks: Option<Vec<Risk>>,
 }
 
 impl Plan {
-    /// The lists of texts, by name.
+    /// Lists of texts, by name.
     pub(crate) fn lists(&self) -> [(&'static str, Option<&[String]>); 10] {
         [
             ("out_of_scope", self.out_of_scope.as_deref()),
@@ -82,7 +82,7 @@ impl Plan {
         ]
     }
 
-    /// The plan with what a later answer says in place of what was said before.
+    /// Plan with later answers in place of earlier ones.
     pub(crate) fn merged(self, later: Plan) -> Plan {
         Plan {
             out_of_scope: later.out_of_scope.or(self.out_of_scope),
@@ -102,7 +102,7 @@ impl Plan {
         }
     }
 
-    /// The names of what is answered.
+    /// Names of the answered fields.
     pub(crate) fn answered(&self) -> Vec<&'static str> {
         let mut names: Vec<&'static str> = self
             .lists()
@@ -116,13 +116,13 @@ impl Plan {
         names
     }
 
-    /// Wants a plan that is not too large to be read at once.
+    /// Refuses a plan that is too large to be read at once.
     pub(crate) fn check_size(&self, refusals: &mut Refusals) {
         let size = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
         refusals.at_most("plan", size, PLAN, "bytes");
     }
 
-    /// Wants answers that can be worked with.
+    /// Refuses answers that are blank, too long or placeholders.
     pub(crate) fn check(&self, prefix: &str, refusals: &mut Refusals) {
         let field = |name: &str| format!("{prefix}{name}");
         for (name, list) in self.lists() {

@@ -1,4 +1,4 @@
-//! How strict a job is. A job stores what differs from the defaults; everything else follows them.
+//! Policies: the strictness of a job. A job stores only the differences from the defaults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,46 +6,46 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Reason, Refusals};
 use crate::model::{EvidenceMode, Exhausted};
 
-/// What a commit message looks like unless the job says otherwise.
+/// Default format of commit messages.
 pub(crate) const COMMIT_TEMPLATE: &str = "{step_id}: {summary}";
 
-/// The policies in force.
+/// Policies in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Policies {
-    /// A submission needs a devlog line.
+    /// Submissions need a devlog line.
     pub require_devlog_per_step: bool,
-    /// A submission needs a commit hash, or a batch-commit token if those are allowed.
+    /// Submissions need a commit hash, or a batch-commit token if those are allowed.
     pub require_commit_per_step: bool,
-    /// Commits may be put off with a token.
+    /// Commits may be deferred with a token.
     pub allow_batch_commits: bool,
-    /// How many steps a token is good for.
+    /// Number of steps for which a token is valid.
     pub batch_commit_max_steps: u32,
-    /// Evidence has `tests_run` and `tests_passed`.
+    /// Evidence must contain `tests_run` and `tests_passed`.
     pub require_tests_evidence: bool,
-    /// Evidence has a `diff_summary`.
+    /// Evidence must contain a `diff_summary`.
     pub require_diff_summary: bool,
-    /// A job with a repository needs a baseline of it before it is ready.
+    /// A job with a repository needs a baseline snapshot before it is READY.
     pub require_repo_snapshot_on_init: bool,
-    /// Every prompt repeats the invariants, not only the first and the checkpoints.
+    /// Every prompt repeats the invariants, not only the first one and those of checkpoints.
     pub inject_invariants_every_step: bool,
-    /// Prompts remind of relevant mistakes.
+    /// Prompts list relevant mistakes.
     pub inject_mistakes_every_step: bool,
-    /// `strict` looks at the quality of evidence and wants the whole criteria_checklist.
+    /// `strict` checks the quality of evidence and requires the whole criteria_checklist.
     pub evidence_schema_mode: EvidenceMode,
-    /// After a rejection a mistake has to be recorded before the next submission.
+    /// After a rejection, a mistake must be recorded before the next submission.
     pub require_mistake_on_reject: bool,
-    /// New files need a line each in the evidence `file_descriptions`.
+    /// New files need one line each in the evidence `file_descriptions`.
     pub require_file_descriptions: bool,
-    /// A checkpoint step after so many steps; 0 for none.
+    /// Number of steps between inserted checkpoints; 0 for none.
     pub checkpoint_interval_steps: u32,
-    /// How many rejections a step may have before `retry_exhausted_action`.
+    /// Number of rejections of a step before `retry_exhausted_action`.
     pub max_retries_per_step: u32,
-    /// What happens when a step was rejected too often.
+    /// Action when a step has used up its rejections.
     pub retry_exhausted_action: Exhausted,
-    /// How git_commit writes messages: `{job_id}`, `{step_id}`, `{title}` and `{summary}` are filled in.
+    /// Format of messages by git_commit; `{job_id}`, `{step_id}`, `{title}` and `{summary}` are filled in.
     pub commit_message_template: String,
-    /// Longest prompt, in characters. Context gives way first.
+    /// Maximum length of a prompt in characters. Context is shortened first.
     pub prompt_max_chars: u32,
 }
 
@@ -73,69 +73,69 @@ impl Default for Policies {
     }
 }
 
-/// Policies to change; those left out stay as they are.
+/// Policies to change; omitted ones keep their values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PolicyChanges {
-    /// A submission needs a devlog line. Default true.
+    /// Submissions need a devlog line. Default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_devlog_per_step: Option<bool>,
-    /// A submission needs a commit hash or batch token. Default false.
+    /// Submissions need a commit hash or batch token. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_commit_per_step: Option<bool>,
-    /// Commits may be put off with a token. Default true.
+    /// Commits may be deferred with a token. Default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_batch_commits: Option<bool>,
-    /// Steps a batch token is good for. Default 3.
+    /// Number of steps a batch token is valid for. Default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]
     pub batch_commit_max_steps: Option<u32>,
-    /// Evidence has tests_run and tests_passed. Default true.
+    /// Evidence must contain tests_run and tests_passed. Default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_tests_evidence: Option<bool>,
-    /// Evidence has a diff_summary. Default true.
+    /// Evidence must contain diff_summary. Default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_diff_summary: Option<bool>,
-    /// A baseline of the repository is needed before the job is ready. Default false.
+    /// The job needs a snapshot before it is READY. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_repo_snapshot_on_init: Option<bool>,
     /// Every prompt repeats the invariants. Default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inject_invariants_every_step: Option<bool>,
-    /// Prompts remind of relevant mistakes. Default true.
+    /// Prompts list relevant mistakes. Default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inject_mistakes_every_step: Option<bool>,
-    /// `strict` looks at the quality of evidence and wants the whole criteria_checklist. Default loose.
+    /// `strict` checks the quality of evidence and requires the whole criteria_checklist. Default loose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence_schema_mode: Option<EvidenceMode>,
-    /// A rejection wants a recorded mistake. Default false.
+    /// After a rejection, a mistake must be recorded. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_mistake_on_reject: Option<bool>,
-    /// New files need a line each in the evidence file_descriptions. Default false.
+    /// New files need one line each in file_descriptions. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_file_descriptions: Option<bool>,
-    /// A checkpoint step after so many steps, 0 for none. Default 5.
+    /// Steps between inserted checkpoints; 0 for none. Default 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     pub checkpoint_interval_steps: Option<u32>,
-    /// Rejections a step may have before retry_exhausted_action. Default 2.
+    /// Rejections of a step before retry_exhausted_action. Default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     pub max_retries_per_step: Option<u32>,
-    /// What happens then. Default PAUSE_FOR_HUMAN.
+    /// Action after too many rejections. Default PAUSE_FOR_HUMAN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_exhausted_action: Option<Exhausted>,
-    /// How git_commit writes messages, with {job_id}, {step_id}, {title}, {summary}.
+    /// Format of commit messages, with {job_id}, {step_id}, {title}, {summary}. Default "{step_id}: {summary}".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 500))]
     pub commit_message_template: Option<String>,
-    /// Longest prompt in characters. Default 16000.
+    /// Maximum prompt length in characters. Default 16000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2000, max = 100_000))]
     pub prompt_max_chars: Option<u32>,
 }
 
-/// Names every field once for the three things done with all of them.
+/// Lists every field once, for the three operations on all of them.
 macro_rules! each_policy {
     ($each:ident) => {
         $each!(
@@ -161,7 +161,7 @@ macro_rules! each_policy {
 }
 
 impl PolicyChanges {
-    /// The policies after these changes.
+    /// Policies after these changes.
     pub(crate) fn over(&self, base: &Policies) -> Policies {
         let mut policies = base.clone();
         macro_rules! apply {
@@ -175,7 +175,7 @@ impl PolicyChanges {
         policies
     }
 
-    /// These changes and later ones together.
+    /// Combines these changes with later ones.
     pub(crate) fn merged(self, later: PolicyChanges) -> PolicyChanges {
         macro_rules! merge {
             ($($field:ident),+) => {
@@ -185,7 +185,7 @@ impl PolicyChanges {
         each_policy!(merge)
     }
 
-    /// The names of the policies that are changed.
+    /// Names of the changed policies.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         macro_rules! name {
@@ -199,7 +199,7 @@ impl PolicyChanges {
         names
     }
 
-    /// Wants values that can be worked with.
+    /// Refuses values out of range.
     pub(crate) fn check(&self, field: &str, refusals: &mut Refusals) {
         let mut range = |name: &str, value: Option<u32>, least: u32, most: u32| {
             if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {
@@ -223,7 +223,7 @@ impl PolicyChanges {
         {
             refusals.add(Reason::argument(
                 format!("{field}.commit_message_template"),
-                "has to contain {summary}",
+                "must contain {summary}",
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! The prompt of a step: seven sections in a fixed order. The same state gives the same bytes.
+//! Prompt of a step: seven sections in a fixed order. The same state gives the same bytes.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::policy::Policies;
 use crate::step::StepSpec;
 
-/// The sections, in order.
+/// Headings of the sections, in order.
 pub(crate) const HEADINGS: [&str; 7] = [
     "Step Objective",
     "Non-Negotiable Invariants",
@@ -22,10 +22,10 @@ pub(crate) const HEADINGS: [&str; 7] = [
     "If Stuck",
 ];
 
-/// Most characters of the process rules.
+/// Maximum characters of the process rules.
 const RULES: usize = 1_500;
 
-/// Everything a prompt is made of.
+/// Material of a prompt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Material<'a> {
     pub job_id: &'a str,
@@ -35,20 +35,20 @@ pub(crate) struct Material<'a> {
     pub policies: &'a Policies,
     pub step_id: &'a str,
     pub step: &'a StepSpec,
-    /// Its place, from 1, and how many steps there are.
+    /// Number of the step, from 1, and number of steps.
     pub place: (usize, usize),
-    /// The context blocks that the step names: id, type and content.
+    /// Context blocks of the step: id, type and content.
     pub contexts: &'a [(String, String, String)],
     /// Process rules distilled from research.
     pub rules: &'a [String],
-    /// Relevant mistakes, newest first: title and what to do instead.
+    /// Relevant mistakes, newest first: title and advice.
     pub mistakes: &'a [(String, String)],
-    /// The batch token that is open, and for how many steps.
+    /// Open batch token, and the number of steps for which it is valid.
     pub batch: Option<(&'a str, u32)>,
     pub rejections: u32,
 }
 
-/// What may have to give way.
+/// Space for the sections that may be shortened.
 #[derive(Clone, Copy)]
 struct Room {
     context: usize,
@@ -57,8 +57,8 @@ struct Room {
     instruction: usize,
 }
 
-/// The prompt, within `prompt_max_chars`. Context gives way first, then process rules, then mistakes, and
-/// last the instruction, which says where it was cut.
+/// Builds the prompt within `prompt_max_chars`. Context is shortened first, then process rules, then mistakes,
+/// and last the instruction, which then says where it was cut.
 pub(crate) fn build(material: &Material<'_>) -> String {
     let limit = material.policies.prompt_max_chars as usize;
     let all = Room {
@@ -80,7 +80,7 @@ pub(crate) fn build(material: &Material<'_>) -> String {
             ..all
         };
         if bare(room) <= limit {
-            // Headings of the blocks and marks of cuts take some room, too.
+            // Headings of blocks and marks of cuts take space, too.
             let overhead = material.contexts.len().saturating_mul(CONTEXT_OVERHEAD);
             let context = limit.saturating_sub(bare(room)).saturating_sub(overhead);
             return compose(material, Room { context, ..room });
@@ -89,7 +89,7 @@ pub(crate) fn build(material: &Material<'_>) -> String {
     cut_instruction(material, room, limit)
 }
 
-/// The last resort: the instruction itself is cut, and says so.
+/// Last resort: cuts the instruction and says so.
 fn cut_instruction(material: &Material<'_>, room: Room, limit: usize) -> String {
     let bare = length(&compose(material, Room { context: 0, ..room }));
     let instruction = length(&material.step.instruction_prompt)
@@ -106,7 +106,7 @@ fn cut_instruction(material: &Material<'_>, room: Room, limit: usize) -> String 
     clip_to(&cut, limit.saturating_sub(1))
 }
 
-/// How long the prompt is with nothing in it that could give way.
+/// Length of the prompt without anything that may be shortened.
 pub(crate) fn least_length(material: &Material<'_>) -> usize {
     let least = Room {
         context: 0,
@@ -117,7 +117,7 @@ pub(crate) fn least_length(material: &Material<'_>) -> usize {
     length(&compose(material, least))
 }
 
-/// Most characters that the frame of one context block takes.
+/// Maximum characters around the content of one context block.
 const CONTEXT_OVERHEAD: usize = 120;
 
 fn length(text: &str) -> usize {
@@ -165,7 +165,7 @@ fn objective(material: &Material<'_>, room: Room) -> String {
     text + &contexts(material, room.context)
 }
 
-/// The blocks, sharing the room: short ones first leave more for the long ones.
+/// Context blocks within the space; short ones leave more to long ones.
 fn contexts(material: &Material<'_>, room: usize) -> String {
     let mut sizes: Vec<usize> = material
         .contexts
@@ -187,7 +187,7 @@ fn contexts(material: &Material<'_>, room: usize) -> String {
         if share < 40 {
             let _ = write!(
                 text,
-                "\n### Context {id} ({kind})\n[left out: context_get_block has it]\n"
+                "\n### Context {id} ({kind})\n[omitted: read it with context_get_block]\n"
             );
         } else if length(content) <= share {
             let _ = write!(text, "\n### Context {id} ({kind})\n{}\n", content.trim_end());
@@ -195,7 +195,7 @@ fn contexts(material: &Material<'_>, room: usize) -> String {
             let start = clip_to(content, share);
             let _ = write!(
                 text,
-                "\n### Context {id} ({kind})\n{start}\n[cut: context_get_block has the rest]\n"
+                "\n### Context {id} ({kind})\n{start}\n[cut: read the rest with context_get_block]\n"
             );
         }
     }
@@ -209,7 +209,7 @@ fn invariants(material: &Material<'_>) -> String {
     let mut text = match (invariants.is_empty(), repeat) {
         (true, _) => "None were set.\n".to_owned(),
         (false, true) => bullets(invariants),
-        (false, false) => "Those of the first step hold; job_get lists them.\n".to_owned(),
+        (false, false) => "The invariants of the first prompt apply; job_get lists them.\n".to_owned(),
     };
     let constraints = material.plan.constraints.as_deref().unwrap_or_default();
     if !constraints.is_empty() && repeat {
@@ -231,9 +231,9 @@ fn produce(material: &Material<'_>) -> String {
     match material.batch {
         Some((token, left)) if left > 0 && !step.strict_git && material.place.0 < material.place.1 => items
             .push(format!(
-                "a commit_hash, or batch_commit_token {token}, which is good for {left} more"
+                "a commit_hash, or batch_commit_token {token}, which is valid for {left} more"
             )),
-        Some(_) => items.push("a commit_hash: the open batch has to be committed now".to_owned()),
+        Some(_) => items.push("a commit_hash: the open batch must be committed now".to_owned()),
         None if commit && policies.allow_batch_commits && !step.strict_git => {
             items.push("a commit_hash, or a batch_commit_token from git_commit with defer_reason".to_owned());
         }
@@ -253,7 +253,7 @@ fn criteria(step: &StepSpec) -> String {
     }
     let gates = step.parsed_gates();
     if !gates.is_empty() {
-        text += "\nLooked up when you submit, whatever you claim:\n";
+        text += "\nChecked when you submit, whatever you claim:\n";
         for gate in gates {
             let _ = writeln!(text, "- {}", gate.describe());
         }
@@ -264,7 +264,7 @@ fn criteria(step: &StepSpec) -> String {
 fn evidence_format(material: &Material<'_>) -> String {
     let policies = material.policies;
     let mut required = evidence::required(&material.step.required_evidence, policies);
-    // Not wanted of every submission, but read wherever they are given.
+    // Not required of every submission, but read whenever given.
     required.insert("criteria_checklist".to_owned(), EvidenceType::Object);
     if policies.require_file_descriptions {
         required.insert("file_descriptions".to_owned(), EvidenceType::Object);
@@ -293,7 +293,7 @@ fn evidence_format(material: &Material<'_>) -> String {
     add("evidence", template);
     let json = serde_json::to_string_pretty(&Value::Object(call)).unwrap_or_default();
     let strict = match policies.evidence_schema_mode {
-        EvidenceMode::Strict => " Evidence is strict: say what was done, not that it was done.",
+        EvidenceMode::Strict => " Evidence is strict: describe what was done, not only that it was done.",
         EvidenceMode::Loose => "",
     };
     format!(
@@ -333,7 +333,7 @@ fn bullets(items: &[String]) -> String {
     items.iter().map(|item| format!("- {item}\n")).collect()
 }
 
-/// As many entries as fit into so many characters.
+/// As many entries as fit into the space.
 fn clip_list(items: &[String], room: usize) -> Vec<String> {
     let mut left = room;
     let mut kept = Vec::new();

@@ -1,4 +1,4 @@
-//! The prompts that people start planning or executing with.
+//! Prompts with which people start planning or executing.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use crate::tools::find_job;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanJob {
-    /// What is to be built, in one sentence; or the id of a job whose planning goes on.
+    /// Goal in one sentence, or the id of a job whose planning continues.
     goal: String,
 }
 
@@ -30,7 +30,7 @@ impl Prompt for PlanJob {
         let id: JobId = tollgate_sdk::Id::from_text(self.goal.trim().to_owned());
         let start = match job::get(&cx.db, &id)? {
             Some(job) => format!(
-                "Go on planning the job {} ({}): {}\nCall conductor_next_questions with it.",
+                "Continue planning the job {} ({}): {}\nCall conductor_next_questions with it.",
                 job.id, job.status, job.goal
             ),
             None => format!(
@@ -42,28 +42,28 @@ impl Prompt for PlanJob {
     }
 }
 
-/// How a planner works.
+/// Instructions for a planner.
 const PLANNER: &str = "\
-You plan; somebody else, who knows nothing but the job, will execute. This thread may be messy: explore, research, \
+You plan; another thread, which knows nothing but the job, will execute. This thread may be messy: explore, research, \
 argue, and keep what is worth keeping in the job.
 
 1. Go through the open questions. Ask the user whatever you cannot know; do not guess. Store answers with \
 conductor_answer, research and notes with context_add_block, decisions with decision_record.
 2. Look at the repository, if there is one: repo_map_update, repo_map_export, repo_map_query. Store what they do not show, such as how tests run, in a REPO_MAP block.
-3. Set invariants and a definition of done that can be checked. Choose the shortest way there. List what can go wrong.
+3. Set invariants and a definition of done that can be checked. Choose the shortest path to it. List what can go wrong.
 4. Look for faults in the plan: ten ways it can fail, hidden dependencies, the smallest thing that would prove it works.
 5. Propose steps with plan_propose_steps, or start from a template (template_list). Each step has one objective, criteria \
-that can be checked, the evidence that shows it, and a remediation for when it fails. Prefer gates that look at Git, \
-files and commands to criteria that somebody has to believe.
+that can be checked, the evidence that shows it, and a remediation for when it fails. Prefer gates that check Git, \
+files and commands to criteria that nobody can check.
 6. Call job_set_ready and close every gap it lists. Tell the user its warnings.
 
-Then give the user the job id and stop: execution belongs into a new thread, with the prompt execute_job.";
+Then give the user the job id and stop: execution belongs in a new thread, with the prompt execute_job.";
 
 /// Execute a job step by step, knowing nothing but its id.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecuteJob {
-    /// The job, such as JOB-7F2A.
+    /// Job id from the planning thread, for example JOB-7F2A.
     job_id: JobId,
 }
 
@@ -76,15 +76,15 @@ impl Prompt for ExecuteJob {
         let steps = step::all(&cx.db, &job.id)?;
         let first = match job.status {
             Status::Planning => {
-                "It is not ready: tell the user, and go no further before job_set_ready accepts it."
+                "The job is not ready: tell the user, and continue only after job_set_ready accepts it."
             }
             Status::Ready => "Call job_start, then job_next_step_prompt.",
             Status::Executing => "Call job_next_step_prompt.",
             Status::Paused => {
-                "It is paused: tell the user why (job_get), and call job_resume only when they say so."
+                "The job is paused: tell the user why (job_get), and call job_resume only when they say so."
             }
             Status::Complete | Status::Failed | Status::Archived => {
-                "It has ended: show the user what came of it with job_export_bundle."
+                "The job has ended: show the user its results with job_export_bundle."
             }
         };
         Ok(format!(
@@ -98,11 +98,11 @@ impl Prompt for ExecuteJob {
     }
 }
 
-/// How an executor works.
+/// Instructions for an executor.
 const EXECUTOR: &str = "\
 1. Do exactly the current step and nothing of a later one. Keep changes small; edit, do not rewrite.
 2. Check every acceptance criterion yourself before you submit. Never claim MET while one does not hold.
-3. Submit with job_submit_step_result in the format that the prompt shows. Gates look at Git, files and commands.
+3. Submit with job_submit_step_result in the format that the prompt shows. Gates check Git, files and commands.
 4. On a rejection fix exactly what it names, record the mistake with the draft it gives you, and submit again.
 5. On NEXT_STEP_AVAILABLE call job_next_step_prompt. On PAUSE_FOR_HUMAN or FAIL_JOB stop and tell the user. On \
 JOB_COMPLETE offer the export.

@@ -1,4 +1,4 @@
-//! The ready gate: everything that is missing, each with the call that closes it.
+//! Ready gate: all gaps of a plan, each with the call that closes it.
 
 use serde_json::json;
 use tollgate_sdk::NextCall;
@@ -8,7 +8,7 @@ use crate::model::{JobId, StepId};
 use crate::plan::Plan;
 use crate::step::StepSpec;
 
-/// What the gate looks at.
+/// Facts that the gate checks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Readiness<'a> {
     pub job: &'a JobId,
@@ -16,24 +16,24 @@ pub(crate) struct Readiness<'a> {
     pub repo_root: Option<&'a str>,
     pub plan: &'a Plan,
     pub steps: &'a [(StepId, &'a StepSpec)],
-    /// The policies want a baseline of the repository.
+    /// True if the policies require a baseline snapshot.
     pub wants_baseline: bool,
-    /// There is one.
+    /// True if there is a baseline snapshot.
     pub has_baseline: bool,
-    /// Context blocks that steps name and that are not there.
+    /// Context blocks that steps refer to and that do not exist.
     pub missing_contexts: &'a [(StepId, String)],
-    /// Prompts that are longer than the limit even without any context.
+    /// Prompts that exceed the limit even without any context.
     pub long_prompts: &'a [(StepId, usize)],
 }
 
-/// Something that is missing.
+/// A gap in a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gap {
     pub reason: Reason,
     pub next_call: NextCall,
 }
 
-/// Something that a plan may lack.
+/// A field that a plan may lack.
 struct Lack {
     code: &'static str,
     field: &'static str,
@@ -50,37 +50,37 @@ const fn lack(code: &'static str, field: &'static str, message: &'static str, to
     }
 }
 
-/// What a plan may lack, in the order of the interview.
+/// Fields that a plan may lack, in the order of the interview.
 const LACKS: &[Lack] = &[
-    lack("GOAL_MISSING", "goal", "there is no goal", "conductor_answer"),
+    lack("GOAL_MISSING", "goal", "the job has no goal", "conductor_answer"),
     lack(
         "DELIVERABLES_MISSING",
         "deliverables",
-        "there are no deliverables",
+        "the plan has no deliverables",
         "plan_set_deliverables",
     ),
     lack(
         "DEFINITION_OF_DONE_MISSING",
         "definition_of_done",
-        "nothing says what done means",
+        "the plan has no definition of done",
         "plan_set_definition_of_done",
     ),
     lack(
         "INVARIANTS_MISSING",
         "invariants",
-        "there are no invariants; an empty list is enough",
+        "the plan has no invariants; an empty list is enough",
         "plan_set_invariants",
     ),
     lack(
         "REPO_ROOT_MISSING",
         "repo_root",
-        "nothing says where the repository is",
+        "the job has no repo_root",
         "conductor_answer",
     ),
     lack(
         "STEPS_MISSING",
         "steps",
-        "there are no steps",
+        "the plan has no steps",
         "plan_propose_steps",
     ),
 ];
@@ -98,7 +98,7 @@ impl Lack {
         }
     }
 
-    /// What the call that closes it says beside the job, with placeholders where somebody has to think.
+    /// Arguments of the call that closes the gap, with placeholders for values that need thought.
     fn arguments(&self, job: &JobId) -> serde_json::Value {
         match self.field {
             "goal" => json!({"job_id": job, "answers": {"goal": "<one sentence>"}}),
@@ -124,7 +124,7 @@ impl Lack {
     }
 }
 
-/// Every gap, in the order of the interview.
+/// All gaps, in the order of the interview.
 pub(crate) fn gaps(ready: &Readiness<'_>) -> Vec<Gap> {
     let job = ready.job;
     let lacking = LACKS.iter().filter(|lack| lack.holds(ready));
@@ -140,7 +140,7 @@ fn baseline_gap(ready: &Readiness<'_>) -> Option<Gap> {
         reason: Reason::Gap {
             code: "BASELINE_MISSING",
             field: "repo_root".to_owned(),
-            message: "the policies want a baseline of the repository and there is none".to_owned(),
+            message: "the policies require a snapshot of the repository and there is none".to_owned(),
         },
         next_call: NextCall::new("repo_snapshot", json!({"job_id": ready.job})),
     })
@@ -166,7 +166,7 @@ fn reference_gaps(ready: &Readiness<'_>) -> Vec<Gap> {
                 .cloned()
                 .collect::<Vec<_>>()
         });
-        let message = format!("step {id} names the context block {context}, which is not there");
+        let message = format!("step {id} names the context block {context}, which does not exist");
         let set = json!({"context_refs": kept.unwrap_or_default()});
         step_gap(ready.job, id, "CONTEXT_MISSING", message, set)
     });
@@ -196,7 +196,7 @@ fn step_gap(job: &JobId, id: &StepId, code: &'static str, message: String, set: 
     }
 }
 
-/// Refuses while there are gaps.
+/// Refuses the call while there are gaps.
 pub(crate) fn refuse(gaps: Vec<Gap>) -> Result<(), tollgate_sdk::ToolError> {
     let mut refusals = Refusals::default();
     for gap in gaps {

@@ -1,16 +1,16 @@
 //! `repo_root`: the name of a registered workspace, or a path inside one.
 
-/// A repository as the capabilities name it.
+/// A repository as the capabilities address it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Root {
-    /// The workspace.
+    /// Name of the workspace.
     pub workspace: String,
-    /// The directory below it, empty for the workspace itself.
+    /// Directory inside the workspace, empty for the workspace itself.
     pub directory: String,
 }
 
 impl Root {
-    /// Reads `workspace` or `workspace/path`. `None` if it leaves the workspace or names none.
+    /// Parses `workspace` or `workspace/path`. `None` if the path leaves the workspace or names none.
     pub(crate) fn parse(text: &str) -> Option<Root> {
         let text = text.trim().trim_end_matches('/');
         let (workspace, directory) = text.split_once('/').unwrap_or((text, ""));
@@ -22,7 +22,7 @@ impl Root {
         })
     }
 
-    /// A path below the repository as a path below the workspace.
+    /// Converts a path below the repository to one below the workspace.
     pub(crate) fn join(&self, path: &str) -> String {
         match (self.directory.as_str(), path) {
             ("", path) => path.to_owned(),
@@ -32,7 +32,7 @@ impl Root {
     }
 }
 
-/// Whether a path is relative and never climbs.
+/// Checks that a path is relative and has no `..`.
 pub(crate) fn stays_inside(path: &str) -> bool {
     let climbs = |part: &str| part == ".." || part.is_empty();
     !path.is_empty() && !path.contains(['\\', '\0']) && !path.trim_end_matches('/').split('/').any(climbs)

@@ -1,13 +1,13 @@
-//! Process rules: what research found out about working well, in a few lines.
+//! Process rules: findings of research about working well, in a few lines.
 
 use crate::arguments::clip_to;
 use crate::store::context::Block;
 
-/// Most rules, and characters of one.
+/// Maximum number of rules, and of characters in one.
 const RULES: usize = 12;
 const LENGTH: usize = 200;
 
-/// Tags of research that is about the process rather than the subject.
+/// Tags of research about the process rather than the subject.
 const PROCESS: &[&str] = &[
     "best-practice",
     "best-practices",
@@ -16,8 +16,8 @@ const PROCESS: &[&str] = &[
     "process-rules",
 ];
 
-/// The bullets of research blocks that are tagged as being about the process, or of all if none is, each
-/// once, the oldest first. A block without bullets gives its first sentence.
+/// Bullets of research blocks with a process tag, or of all blocks if none has one. Each bullet occurs once,
+/// the oldest first. A block without bullets gives its first sentence.
 pub(crate) fn distil(blocks: &[Block]) -> Vec<String> {
     let about_process = |block: &&Block| block.tags.iter().any(|tag| PROCESS.contains(&tag.as_str()));
     let tagged: Vec<&Block> = blocks.iter().filter(about_process).collect();
@@ -41,7 +41,7 @@ pub(crate) fn distil(blocks: &[Block]) -> Vec<String> {
     rules
 }
 
-/// The text of a line that is a list item.
+/// Text of a line that is a list item.
 fn bullet(line: &str) -> Option<String> {
     let line = line.trim();
     let unnumbered = line.trim_start_matches(|c: char| c.is_ascii_digit());

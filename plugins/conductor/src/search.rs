@@ -1,4 +1,4 @@
-//! Ranking context blocks by the words of a query.
+//! Ranking of context blocks by the words of a query.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,36 +7,35 @@ use crate::arguments::clip_to;
 use crate::model::{BlockType, ContextId};
 use crate::store::context::Block;
 
-/// How often further mentions of a word count: each less than the one before.
+/// Saturation of repeated words: each further mention counts less.
 const SATURATION: f64 = 1.2;
-/// A tag says more than a mention.
+/// Weight of a tag compared with a mention.
 const TAG: f64 = 3.0;
-/// Characters of an excerpt.
+/// Maximum characters of an excerpt.
 const EXCERPT: usize = 200;
 
-/// A block that matches.
+/// A matching block.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Hit {
-    /// The block.
     pub context_id: ContextId,
-    /// What it holds.
+    /// Kind of content.
     pub block_type: BlockType,
-    /// Its tags.
+    /// Labels of the block.
     pub tags: Vec<String>,
-    /// How well it matches; only for comparing.
+    /// Relevance, only for comparison with other matches.
     pub score: f64,
-    /// The text around the first mention.
+    /// Text around the first match.
     pub excerpt: String,
 }
 
 struct Candidate {
     hit: Hit,
-    /// The weight of each word in it.
+    /// Weight of each query word in the block.
     weights: Vec<f64>,
 }
 
-/// The blocks that mention a word of the query, best first. `visit_all` shows them one after the other,
-/// so that only one is in memory.
+/// Blocks that contain a word of the query, best first. `visit_all` passes them one after the other, so that
+/// only one is in memory.
 pub(crate) fn search<E>(
     query: &str,
     visit_all: impl FnOnce(&mut dyn FnMut(&Block)) -> Result<(), E>,
@@ -56,7 +55,7 @@ pub(crate) fn search<E>(
     Ok(hits)
 }
 
-/// Weighs rare words more than those that stand everywhere.
+/// Weighs rare words more than common ones.
 fn rank(candidates: Vec<Candidate>, seen: usize, terms: usize) -> Vec<Hit> {
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     let rarity: Vec<f64> = (0..terms)
@@ -108,7 +107,7 @@ fn candidate(block: &Block, terms: &[String]) -> Option<Candidate> {
     })
 }
 
-/// The text around the first line that mentions a word, or the start.
+/// Text around the first line with a query word, or the start.
 fn excerpt(content: &str, terms: &[String]) -> String {
     let mentions = |line: &&str| {
         let line = line.to_lowercase();
@@ -119,7 +118,7 @@ fn excerpt(content: &str, terms: &[String]) -> String {
     clip_to(line.unwrap_or_default().trim(), EXCERPT)
 }
 
-/// The words of a text in lower case, each once.
+/// Words of a text in lower case, each once.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric() && c != '_')

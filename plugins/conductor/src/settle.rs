@@ -1,4 +1,4 @@
-//! Writing down what became of a submission: the attempt, the step, the job, the logs.
+//! Recording of a verdict on a submission: the attempt, the step, the job, the logs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,23 +20,23 @@ use crate::submission::{Rejection, Submission};
 use crate::tools::execute::attempts_left;
 use crate::tools::submit::exhausted;
 
-/// Criteria that feedback repeats, and characters of each.
+/// Maximum criteria repeated in feedback, and characters of each.
 const CRITERIA: usize = 20;
 const CRITERION: usize = 200;
 
-/// Accepted, or why not.
+/// Accepted, or the rejection.
 pub(crate) type Verdict = Result<(), Rejection>;
 
-/// What the gates looked at.
+/// Facts that the gates checked.
 #[derive(Debug, Default)]
 pub(crate) struct LookedUp {
-    /// The commands that they ran, and how these ended.
+    /// Commands that the gates ran, with their results.
     pub commands: BTreeMap<String, String>,
-    /// What they noticed, but is no reason to refuse.
+    /// Observations that do not cause a rejection.
     pub notes: Vec<String>,
 }
 
-/// A submission that was judged.
+/// A submission with its verdict.
 pub(crate) struct Outcome<'a> {
     pub job: Job,
     pub step: Step,
@@ -45,13 +45,13 @@ pub(crate) struct Outcome<'a> {
     pub attempt_id: AttemptId,
     pub submission: Submission<'a>,
     pub verdict: Verdict,
-    /// What the gates looked at.
+    /// Facts that the gates checked.
     pub looked_up: &'a LookedUp,
-    /// Git's state now, which the next step's changes are counted from.
+    /// Git's current state, the baseline of the next step's changes.
     pub baseline: Option<Baseline>,
 }
 
-/// What was written down.
+/// Records of a verdict.
 pub(crate) struct Settled {
     pub attempt_id: AttemptId,
     pub status: Status,
@@ -59,7 +59,7 @@ pub(crate) struct Settled {
     pub next_action: NextAction,
 }
 
-/// Writes it down, in the transaction that is open.
+/// Records a verdict in the open transaction.
 pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<Settled, ToolError> {
     let (next_action, event) = next(&outcome);
     let feedback = feedback(&outcome, next_action);
@@ -98,7 +98,7 @@ pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<S
     })
 }
 
-/// What comes next, and what happens to the job.
+/// Next action, and the event of the job.
 fn next(outcome: &Outcome<'_>) -> (NextAction, Option<Event>) {
     let policies = outcome.job.effective();
     match outcome.verdict {
@@ -123,15 +123,15 @@ fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
         Ok(()) => return format!("{id} is accepted. Get the next step with job_next_step_prompt."),
         Err(rejection) => rejection,
     };
-    let mut text = format!("{id} is not accepted; it was stopped at: {}.\n", rejection.stage);
+    let mut text = format!("{id} is not accepted. Failed stage: {}.\n", rejection.stage);
     for reason in &rejection.reasons {
         let _ = writeln!(text, "- {reason}");
     }
     text += match next_action {
         NextAction::PauseForHuman => {
-            "It was rejected too often: the job is paused until a person resumes it.\n"
+            "The step was rejected too often: the job is paused until a person resumes it.\n"
         }
-        NextAction::FailJob => "It was rejected too often: the job has failed.\n",
+        NextAction::FailJob => "The step was rejected too often: the job has failed.\n",
         _ => {
             "Fix exactly this and submit the step again. If a criterion does not hold, claim NOT_MET rather than MET.\n"
         }
@@ -141,14 +141,14 @@ fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
     text
 }
 
-/// The criteria once more, so that nobody has to look the prompt up.
+/// Criteria of the step, repeated so that the prompt is not needed.
 fn criteria(spec: &StepSpec) -> String {
     let mut text = String::new();
     for (place, criterion) in spec.acceptance_criteria.iter().enumerate().take(CRITERIA) {
         let _ = writeln!(text, "c{}: {}", place + 1, clip_to(criterion, CRITERION));
     }
     if spec.acceptance_criteria.len() > CRITERIA {
-        text += "job_get with the step has the others.\n";
+        text += "job_get with the step lists the others.\n";
     }
     text
 }
@@ -183,8 +183,8 @@ fn record(cx: &Cx<'_>, outcome: &Outcome<'_>, feedback: &str) -> Attempt {
     }
 }
 
-/// What an accepted submission leaves beside itself: log lines, what it says of files, and the batch it
-/// belongs to or ends.
+/// Records that follow an accepted submission: log lines, file descriptions, and the batch that it belongs to
+/// or closes.
 fn accepted(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>) -> Result<(), ToolError> {
     let (job, step, said) = (&outcome.job.id, &outcome.step, &outcome.submission);
     if let Some(line) = said.devlog.filter(|line| !line.trim().is_empty()) {

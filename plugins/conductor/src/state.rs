@@ -1,10 +1,10 @@
-//! Where a job stands, and what may happen to it there.
+//! Statuses of a job, and the events that each status allows.
 
 use thiserror::Error;
 use tollgate_sdk::text_enum;
 
 text_enum! {
-    /// Where a job stands.
+    /// Status of a job.
     pub(crate) enum Status {
         Planning = "PLANNING",
         Ready = "READY",
@@ -17,7 +17,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What can happen to a job.
+    /// Events of a job.
     pub(crate) enum Event {
         EditPlan = "edit_plan",
         RefineSteps = "refine_steps",
@@ -44,7 +44,7 @@ pub(crate) struct Illegal {
 }
 
 impl Status {
-    /// The status after an event.
+    /// Status after an event.
     pub(crate) const fn on(self, event: Event) -> Result<Status, Illegal> {
         use Status::{Archived, Complete, Executing, Failed, Paused, Planning, Ready};
         Ok(match (self, event) {
@@ -64,7 +64,7 @@ impl Status {
         })
     }
 
-    /// The statuses that allow an event.
+    /// Statuses that allow an event.
     pub(crate) fn that_allow(event: Event) -> Vec<Status> {
         Status::ALL
             .iter()

@@ -1,4 +1,4 @@
-//! Steps: what a plan says about them, and the checks of it.
+//! Steps as a plan describes them, and their checks.
 
 use std::collections::BTreeMap;
 
@@ -11,35 +11,35 @@ use crate::evidence::known_type;
 use crate::gate::{Gate, GateSpec, Misfit};
 use crate::model::EvidenceType;
 
-/// A tag that puts a checkpoint before a step.
+/// Tag that puts a checkpoint before a step.
 pub(crate) const HIGH_RISK: &str = "high-risk";
 
-/// What a step says.
+/// Step as a plan describes it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSpec {
-    /// A short title.
+    /// Short title of the step. For example Write the exporter.
     pub title: String,
-    /// What to do, for somebody who knows nothing but the prompt.
+    /// Work to do, for a reader who knows nothing but the prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instruction_prompt: String,
-    /// What has to be true afterwards, each entry checkable.
+    /// Conditions that must hold afterwards, one per entry, each of them checkable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance_criteria: Vec<String>,
-    /// Files, commands, documents or tests that come out.
+    /// Files, commands, documents or tests that the step produces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected_outputs: Vec<String>,
-    /// Keys of the evidence with their types, such as {"changed_files": "array"}.
+    /// Keys of the evidence with their types, for example {"changed_files": "array"}.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub required_evidence: BTreeMap<String, EvidenceType>,
-    /// What to do when criteria are not met.
+    /// Instructions for unmet criteria. Default: a general hint.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remediation_prompt: String,
-    /// Context blocks that the prompt includes.
+    /// Ids of context blocks that the prompt includes, for example CTX-9K3Q.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context_refs: Vec<String>,
-    /// Conditions that are looked up at submission, whatever is claimed. Each is an object {"gate": name, ...}:
-    /// tests_passed, lint_passed (both take an optional command to run), evidence_bool_true (key),
+    /// Conditions checked at submission, whatever the claim. Each is an object {"gate": name, ...}:
+    /// tests_passed, lint_passed (both with an optional command), evidence_bool_true (key),
     /// criteria_checklist_complete, changed_files_allowlist, forbid_paths (paths: globs), file_exists,
     /// file_not_exists (paths), changed_files_minimum (min), diff_max_lines (max), diff_min_lines (min),
     /// no_uncommitted_changes, commit_exists, command_exit_0 (command), command_output_contains (command,
@@ -47,17 +47,17 @@ pub(crate) struct StepSpec {
     /// human_approval. A command is a list of words, a registered test or the name of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateSpec>,
-    /// It is a review step.
+    /// True for a review step. Default false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub checkpoint: bool,
-    /// It needs a commit whatever the policies say.
+    /// Require a commit, whatever the policies say. Default false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub strict_git: bool,
-    /// How many submissions it may have, in place of the policy.
+    /// Maximum number of submissions, in place of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: Option<u32>,
-    /// Tags; mistakes with one of them are shown, and `high-risk` puts a checkpoint before the step.
+    /// Tags; mistakes that share one are shown, and `high-risk` puts a checkpoint before the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }
@@ -68,7 +68,7 @@ const fn is_false(flag: &bool) -> bool {
 }
 
 impl StepSpec {
-    /// The step with blanks removed and tags in lower case.
+    /// Step with blanks removed and tags in lower case.
     pub(crate) fn tidied(self) -> StepSpec {
         StepSpec {
             title: self.title.trim().to_owned(),
@@ -79,12 +79,12 @@ impl StepSpec {
         }
     }
 
-    /// Its gates. Those of a stored step are right, because they were checked when it was planned.
+    /// Checked gates. Those of a stored step are valid, because planning checked them.
     pub(crate) fn parsed_gates(&self) -> Vec<Gate> {
         self.gates.iter().filter_map(|gate| gate.parse().ok()).collect()
     }
 
-    /// Wants a step that can be stored. What is merely missing comes up at the ready gate.
+    /// Refuses a step that cannot be stored. The ready gate reports missing fields.
     pub(crate) fn check(&self, field: &str, refusals: &mut Refusals) {
         let at = |name: &str| format!("{field}.{name}");
         refusals.text(&at("title"), &self.title, TITLE);
@@ -124,13 +124,13 @@ impl StepSpec {
             if let Some(known) = known_type(key).filter(|known| known != kind) {
                 refusals.add(Reason::argument(
                     format!("{field}.{key}"),
-                    format!("is always of type {known}, not {kind}"),
+                    format!("must be of type {known}, not {kind}"),
                 ));
             }
         }
     }
 
-    /// What is missing for the ready gate, by code and in words.
+    /// Missing fields for the ready gate, as code and message.
     pub(crate) fn gaps(&self) -> Vec<(&'static str, &'static str)> {
         let mut gaps = Vec::new();
         if self.instruction_prompt.trim().is_empty() {

@@ -1,7 +1,7 @@
-//! Whether a submission is accepted: pure.
+//! Decision on a submission: pure.
 //!
-//! Stages come in a fixed order. All failures of a stage are told together, and a later stage is
-//! looked at only when the ones before it hold, because the last one runs programs.
+//! Stages have a fixed order. All failures of a stage are reported together. A later stage is checked only if
+//! the earlier ones hold, because the last one runs programs.
 
 use serde_json::{Map, Value};
 use tollgate_sdk::text_enum;
@@ -14,7 +14,7 @@ use crate::policy::Policies;
 use crate::step::StepSpec;
 
 text_enum! {
-    /// Where a submission was stopped.
+    /// Stages of the validation.
     pub(crate) enum Stage {
         Evidence = "evidence",
         Records = "records",
@@ -24,7 +24,7 @@ text_enum! {
     }
 }
 
-/// What was submitted.
+/// A submission.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Submission<'a> {
     pub claim: Claim,
@@ -35,25 +35,25 @@ pub(crate) struct Submission<'a> {
     pub token: Option<&'a str>,
 }
 
-/// What is known about putting commits off.
+/// Facts about deferred commits.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Batch<'a> {
-    /// The open token, if there is one, and how many steps it is still good for.
+    /// Open token, if there is one, and the number of steps for which it is valid.
     pub open: Option<(&'a str, u32)>,
-    /// The step is the last one, so nothing can be put off any more.
+    /// True for the last step, after which nothing can be deferred.
     pub last_step: bool,
 }
 
-/// Why a submission is not accepted.
+/// Rejection of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rejection {
     pub stage: Stage,
-    /// Keys and fields that are not there at all.
+    /// Keys and fields that are absent.
     pub missing: Vec<String>,
     pub reasons: Vec<String>,
 }
 
-/// Everything that needs no looking up.
+/// Checks everything that needs no gathered facts.
 pub(crate) fn review(
     step: &StepSpec,
     policies: &Policies,
@@ -71,7 +71,7 @@ pub(crate) fn review(
     stage(Stage::Claim, claim(said))
 }
 
-/// The last stage: gates, and what Git says about the claimed files.
+/// Last stage: gates, and Git's view of the claimed files.
 pub(crate) fn gates(
     step: &StepSpec,
     policies: &Policies,
@@ -120,14 +120,18 @@ fn fault(key: &str, missing: bool, message: impl Into<String>) -> Fault {
     }
 }
 
-/// The devlog line, and the commit or the token in its place.
+/// Devlog line, and the commit or the token in its place.
 fn records(step: &StepSpec, policies: &Policies, said: &Submission<'_>, batch: &Batch<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     if policies.require_devlog_per_step && said.devlog.is_none_or(|line| line.trim().is_empty()) {
         faults.push(fault("devlog_line", true, "devlog_line is missing"));
     }
     if let Some(hash) = said.commit.filter(|hash| !is_hash(hash)) {
-        faults.push(fault("commit_hash", false, format!("{hash:?} is no commit hash")));
+        faults.push(fault(
+            "commit_hash",
+            false,
+            format!("{hash:?} is not a commit hash"),
+        ));
     }
     let wanted =
         step.strict_git || policies.require_commit_per_step || (batch.open.is_some() && batch.last_step);
@@ -136,7 +140,7 @@ fn records(step: &StepSpec, policies: &Policies, said: &Submission<'_>, batch: &
     } else if wanted && said.commit.is_none() {
         let message = match (step.strict_git, batch.last_step, policies.allow_batch_commits) {
             (false, false, true) => {
-                "commit_hash is missing; a batch_commit_token from git_commit with defer_reason would do"
+                "commit_hash is missing; alternatively pass a batch_commit_token from git_commit with defer_reason"
             }
             (_, true, _) if batch.open.is_some() => {
                 "commit_hash is missing; the last step ends the batch with a commit"
@@ -148,13 +152,13 @@ fn records(step: &StepSpec, policies: &Policies, said: &Submission<'_>, batch: &
     faults
 }
 
-/// What is wrong with a token that stands in for a commit.
+/// Error in a token that replaces a commit.
 fn token(step: &StepSpec, policies: &Policies, given: &str, batch: &Batch<'_>) -> Option<Fault> {
     let message = match batch.open {
-        _ if step.strict_git => "this step wants a commit of its own, not a batch_commit_token",
+        _ if step.strict_git => "this step requires a commit of its own, not a batch_commit_token",
         _ if !policies.allow_batch_commits => "batch commits are not allowed by this job's policies",
         Some((open, _)) if open != given => "batch_commit_token is not the open one",
-        None => "batch_commit_token is not open: its batch was committed, or it never was",
+        None => "batch_commit_token is not open: its batch was committed or never opened",
         Some((_, 0)) => "batch_commit_token has expired; commit the batch and send commit_hash",
         Some(_) if batch.last_step => "the last step ends the batch: commit it and send commit_hash",
         Some(_) => return None,
@@ -162,12 +166,12 @@ fn token(step: &StepSpec, policies: &Policies, given: &str, batch: &Batch<'_>) -
     Some(fault("batch_commit_token", false, message))
 }
 
-/// Whether text can be an abbreviated or whole commit hash.
+/// Checks whether text can be an abbreviated or full commit hash.
 pub(crate) fn is_hash(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// In strict mode all of c1…cN are true; otherwise none is false. Others are named.
+/// Requires all of c1…cN to be true in strict mode, and none to be false otherwise.
 fn checklist(step: &StepSpec, mode: EvidenceMode, evidence: &Map<String, Value>) -> Vec<Fault> {
     let criteria = step.acceptance_criteria.len();
     let list = evidence.get("criteria_checklist").and_then(Value::as_object);
@@ -191,7 +195,7 @@ fn checklist(step: &StepSpec, mode: EvidenceMode, evidence: &Map<String, Value>)
     let number = |name: &str| name.strip_prefix('c')?.parse::<usize>().ok();
     for name in list.into_iter().flat_map(Map::keys) {
         if !number(name).is_some_and(|number| (1..=criteria).contains(&number)) {
-            let message = format!("criteria_checklist.{name} is no criterion; there are c1 to c{criteria}");
+            let message = format!("criteria_checklist.{name} is not a criterion; use c1 to c{criteria}");
             faults.push(fault("criteria_checklist", false, message));
         }
     }
@@ -219,7 +223,7 @@ fn claim(said: &Submission<'_>) -> Vec<Fault> {
     faults
 }
 
-/// A commit that Git does not know. The gate commit_exists says more about it.
+/// A commit that Git does not know. The gate commit_exists reports more about it.
 fn unknown_commit(said: &Submission<'_>, facts: &Facts) -> Option<String> {
     let git = facts.git.as_ref()?.as_ref().ok()?;
     let hash = said.commit.filter(|_| git.commit == Some(Commit::Unknown))?;
@@ -241,20 +245,21 @@ fn false_claims(said: &Submission<'_>, facts: &Facts) -> Option<String> {
         .collect();
     (!unseen.is_empty()).then(|| {
         format!(
-            "changed_files claims what Git does not show: {}",
+            "changed_files lists files that Git does not show as changed: {}",
             decide::some(&unseen)
         )
     })
 }
 
-/// New files without a description, if the policies want one.
+/// New files without a description, if the policies require descriptions.
 fn undescribed(policies: &Policies, said: &Submission<'_>, facts: &Facts) -> Option<String> {
     if !policies.require_file_descriptions {
         return None;
     }
     let Some(Ok(git)) = &facts.git else {
         return Some(
-            "Git cannot be asked which files are new, and the policies want each described".to_owned(),
+            "Git is not available to list new files, and the policies require a description of each"
+                .to_owned(),
         );
     };
     let described = said.evidence.get("file_descriptions").and_then(Value::as_object);
@@ -269,13 +274,13 @@ fn undescribed(policies: &Policies, said: &Submission<'_>, facts: &Facts) -> Opt
     let new: Vec<String> = new.map(|change| change.path.clone()).collect();
     (!new.is_empty()).then(|| {
         format!(
-            "file_descriptions says nothing about new files, nor does repo_file_descriptions_update: {}",
+            "new files have no description in file_descriptions or from repo_file_descriptions_update: {}",
             decide::some(&new)
         )
     })
 }
 
-/// What Git shows and the evidence does not mention: worth a word, no reason to refuse.
+/// Files that Git shows and the evidence does not mention: a note, not a reason to reject.
 pub(crate) fn unmentioned(said: &Submission<'_>, facts: &Facts) -> Vec<String> {
     let Some(Ok(git)) = &facts.git else {
         return Vec::new();

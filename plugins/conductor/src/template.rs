@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::policy::PolicyChanges;
 use crate::step::StepSpec;
 
-/// What a template puts into a job.
+/// Content of a template.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Body {
@@ -18,7 +18,7 @@ pub(crate) struct Body {
     pub steps: Vec<StepSpec>,
 }
 
-/// A template that is part of the pack.
+/// A built-in template.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Builtin {
     pub name: &'static str,
@@ -36,7 +36,7 @@ macro_rules! builtin {
     };
 }
 
-/// The templates that are part of the pack.
+/// Built-in templates.
 pub(crate) const BUILTIN: &[Builtin] = &[
     builtin!(
         "strict_feature",
@@ -44,36 +44,36 @@ pub(crate) const BUILTIN: &[Builtin] = &[
     ),
     builtin!(
         "tdd_loop",
-        "Failing test first, then the least code, then tidying"
+        "Failing test first, then minimal code, then refactoring"
     ),
     builtin!("bug_fix", "Reproduce, find the cause, fix it, keep it fixed"),
     builtin!(
         "refactor",
-        "Change structure and no behaviour, with tests as the proof"
+        "Change structure without changing behaviour, proved by tests"
     ),
-    builtin!("docs", "Documentation that was tried out"),
+    builtin!("docs", "Documentation whose examples were run"),
     builtin!(
         "dependency_upgrade",
-        "Raise one dependency and prove that nothing broke"
+        "Upgrade one dependency and prove that nothing broke"
     ),
 ];
 
-/// Keys whose values are names that the pack knows, not words of a job: nothing varies in them.
+/// Keys whose values are names known to the pack, not words of a job. Their values are never variables.
 const FIXED: &[&str] = &["gate", "key", "policies", "required_evidence"];
 
-/// A built-in template.
+/// Finds a built-in template.
 pub(crate) fn builtin(name: &str) -> Option<&'static Builtin> {
     BUILTIN.iter().find(|template| template.name == name)
 }
 
 impl Builtin {
-    /// What it puts into a job.
+    /// Content of the template.
     pub(crate) fn body(&self) -> Body {
         serde_json::from_str(self.body).unwrap_or_default()
     }
 }
 
-/// The variables of a template: each `{{name}}` in it, once, by name.
+/// Variables of a template: each `{{name}}` in it, once, sorted by name.
 pub(crate) fn variables(body: &Body) -> Vec<String> {
     let mut names = BTreeSet::new();
     let mut collect = |text: &str| {
@@ -94,8 +94,8 @@ pub(crate) fn variables(body: &Body) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The template with its variables filled in. A text is gone through once, so that values are not
-/// searched for variables again.
+/// Template with its variables filled in. A text is scanned once, so that values are not searched for
+/// variables.
 pub(crate) fn filled(body: &Body, values: &BTreeMap<String, String>) -> Body {
     mapped(body, &|text| {
         let mut out = String::new();
@@ -118,8 +118,8 @@ pub(crate) fn filled(body: &Body, values: &BTreeMap<String, String>) -> Body {
     })
 }
 
-/// The template with each of some texts replaced by a variable, the longest first. A text is gone through
-/// once, so that the names of variables are not replaced in turn.
+/// Template with each of the given texts replaced by a variable, the longest first. A text is scanned once, so
+/// that names of variables are not replaced in turn.
 pub(crate) fn generalised(body: &Body, variables: &BTreeMap<String, String>) -> Body {
     let mut pairs: Vec<(&String, &String)> = variables.iter().collect();
     pairs.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
@@ -144,7 +144,7 @@ pub(crate) fn generalised(body: &Body, variables: &BTreeMap<String, String>) -> 
     })
 }
 
-/// Whether text can be the name of a variable.
+/// Checks whether text can be the name of a variable.
 pub(crate) fn is_name(text: &str) -> bool {
     (1..=40).contains(&text.len())
         && text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -153,7 +153,7 @@ pub(crate) fn is_name(text: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// A body with every text in it changed. Keys stay as they are, and so does what is [`FIXED`].
+/// Applies a change to every text of a body. Keys and values under [`FIXED`] stay as they are.
 fn mapped(body: &Body, change: &dyn Fn(&str) -> String) -> Body {
     let value = serde_json::to_value(body).unwrap_or_default();
     serde_json::from_value(map_texts(value, change)).unwrap_or_else(|_| body.clone())

@@ -1,4 +1,4 @@
-//! Content and questions, between the SDK's types and those of the wire.
+//! Conversions of content and questions between the types of the SDK and the WIT.
 
 use super::wit;
 use crate::{Action, Answer, AnsweredBy, Asking, Content, Media};

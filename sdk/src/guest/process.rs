@@ -1,4 +1,4 @@
-//! Programs over the component's imports.
+//! Processes over the component's imports.
 
 use std::time::Duration;
 

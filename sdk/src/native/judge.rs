@@ -32,7 +32,7 @@ pub struct Judge<P: Policy> {
     policy: PhantomData<P>,
 }
 
-/// What a policy said of a call, and the notes it left.
+/// Verdict of a policy on a call, with its notes.
 ///
 /// ```
 /// # use tollgate_sdk::native::Judged;
@@ -42,21 +42,21 @@ pub struct Judge<P: Policy> {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged<V> {
-    /// Its verdict.
+    /// Verdict of the policy.
     pub verdict: V,
-    /// Its notes.
+    /// Notes of the policy.
     pub notes: Vec<Note>,
 }
 
 impl Judged<Verdict> {
-    /// Whether the call must not run.
+    /// Checks whether the call must not run.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self.verdict, Verdict::Deny(_))
     }
 }
 
-/// The tables of a policy as a pack without tools has them.
+/// Presents the tables of a policy as those of a pack without tools.
 trait AsPack {
     const PACK: &'static Pack;
 }
@@ -73,7 +73,7 @@ impl<P: Policy> AsPack for P {
 }
 
 impl<P: Policy> Judge<P> {
-    /// The policy with settings as JSON text. The error names every mistake in them.
+    /// Creates the policy with settings as JSON text. The error lists every mistake in them.
     pub fn new(text: &str) -> Result<Judge<P>, Vec<Problem>> {
         settings::<P>(text)?;
         Ok(Judge {
@@ -83,23 +83,23 @@ impl<P: Policy> Judge<P> {
         })
     }
 
-    /// The database and the clock below, for preparing and looking.
+    /// Underlying session, to prepare and inspect its database and clock.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// What the policy says before a call.
+    /// Evaluates a call with the policy before it runs.
     ///
     /// # Panics
-    /// If the policy cannot judge it.
+    /// If the policy cannot evaluate the call.
     pub fn before(&self, request: &Request) -> Judged<Verdict> {
         self.judge(request, |policy, cx| policy.before(cx, request))
     }
 
-    /// What the policy says of a result.
+    /// Evaluates a result with the policy.
     ///
     /// # Panics
-    /// If the policy cannot judge it.
+    /// If the policy cannot evaluate the result.
     pub fn after(&self, request: &Request, outcome: &Outcome) -> Judged<Review> {
         self.judge(request, |policy, cx| policy.after(cx, request, outcome))
     }
@@ -117,14 +117,14 @@ impl<P: Policy> Judge<P> {
             config: self.settings.clone(),
             ..CallInfo::default()
         };
-        let policy: P = settings(&self.settings).expect("settings were read before");
+        let policy: P = settings(&self.settings).expect("settings were parsed before");
         let cx = PolicyCx::new(Cx::new(self.session.backend(), &call));
         match body(&policy, &cx) {
             Ok(verdict) => Judged {
                 verdict,
                 notes: cx.into_notes(),
             },
-            Err(CannotJudge(why)) => panic!("{} cannot judge {}: {why}", P::NAME, request.tool),
+            Err(CannotJudge(why)) => panic!("{} cannot evaluate {}: {why}", P::NAME, request.tool),
         }
     }
 }

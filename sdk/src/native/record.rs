@@ -1,4 +1,4 @@
-//! The ledger and the budgets of native tests: kept in memory, for tests to set and to look at.
+//! Ledger and budgets of native tests, in memory. Tests can set and inspect them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::{
     OperationFilter, Pack, Slot, Want,
 };
 
-/// What a session knows of envelopes, budgets and past operations.
+/// Envelope, budgets and past operations of a session.
 pub(super) struct Record {
     wants: &'static [Want],
     pub(super) envelope: RefCell<Option<Envelope>>,
@@ -19,20 +19,20 @@ pub(super) struct Record {
     before: RefCell<BTreeMap<String, [u64; 3]>>,
     pub(super) events: RefCell<Vec<Event>>,
     pub(super) operations: RefCell<Vec<Operation>>,
-    /// What counts once and other calls have.
+    /// Keys of [`Ledger::take_once`](crate::Ledger::take_once) that other calls hold.
     pub(super) taken: RefCell<Vec<String>>,
-    /// The slots that calls took, in order.
+    /// Slots that calls took, in order.
     pub(super) slots: RefCell<Vec<Slot>>,
     effect: Cell<Effect>,
-    /// Whether the operator keeps artifacts.
+    /// True if the operator keeps artifacts.
     pub(super) keeps_artifacts: Cell<bool>,
     pub(super) artifacts: RefCell<Vec<Artifact>>,
-    /// How many there were before the call.
+    /// Number of artifacts before the call.
     artifacts_before: Cell<usize>,
     allowance: Cell<Allowance>,
 }
 
-/// Content that a call kept.
+/// An artifact kept by a call.
 ///
 /// ```
 /// # use tollgate_sdk::ArtifactKind;
@@ -45,11 +45,11 @@ pub(super) struct Record {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
-    /// `art_…`
+    /// Artifact id, `art_…`.
     pub id: String,
-    /// What it is.
+    /// Kind of the content.
     pub kind: ArtifactKind,
-    /// All of it.
+    /// Whole content.
     pub content: Vec<u8>,
 }
 
@@ -76,7 +76,7 @@ impl Record {
         self.budgets.borrow_mut().insert(name.to_owned(), [limit, 0, 0]);
     }
 
-    /// A call begins. Like the host, it counts in its envelope whatever becomes of it.
+    /// Starts a call. Like the host, counts the call in its envelope whatever the outcome.
     pub(super) fn enter(&self, tool: &str, effect: Effect, mutations: u64) {
         self.effect.set(effect);
         self.before.replace(self.budgets.borrow().clone());
@@ -101,7 +101,7 @@ impl Record {
         }
     }
 
-    /// A call ends. What a failed `Write` call booked and kept is undone.
+    /// Ends a call. Used units and artifacts of a failed `Write` call are rolled back.
     pub(super) fn leave(&self, succeeded: bool) {
         if !succeeded && self.effect.get() == Effect::Write {
             self.budgets.replace(self.before.take());
@@ -177,7 +177,7 @@ impl Record {
         })
     }
 
-    /// Of operations that are one by `seq` and `op_id`, the first: the others are inside it.
+    /// Of operations with the same `seq` and `op_id`, returns the first: the others are inside it.
     pub(super) fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         let operations = self.operations.take();
         let mut whole = operations.clone();
@@ -188,12 +188,13 @@ impl Record {
         found
     }
 
-    /// True if no other call has what counts once.
+    /// Checks that no other call holds a key.
     pub(super) fn is_free(&self, key: &str) -> bool {
         !self.taken.borrow().iter().any(|taken| taken == key)
     }
 
-    /// Takes a slot, if fewer calls than it says took one of its key. They have it until a test says otherwise.
+    /// Takes a slot, if fewer calls than its limit hold one of its key. Calls hold slots until a test releases
+    /// them.
     pub(super) fn take_slot(&self, slot: &Slot) -> Option<u64> {
         let mut slots = self.slots.borrow_mut();
         let taken = slots.iter().filter(|taken| taken.key == slot.key).count();
@@ -258,7 +259,7 @@ impl Record {
     }
 }
 
-/// Units set aside.
+/// Reserved units.
 struct Held<'a> {
     record: &'a Record,
     name: String,
@@ -291,8 +292,8 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Whether an operation is by an actor that a filter wants. As in the host, a name that nobody can prove to have is
-/// found with and without the word that marks claims.
+/// Checks whether an operation is by the actor of a filter. As in the host, an unproven name is found with and
+/// without the prefix that marks claims.
 fn is_by(wanted: Option<&str>, actor: Option<&str>) -> bool {
     let bare = |name: &str| name.strip_prefix("claimed:").unwrap_or(name).to_owned();
     match (wanted, actor) {

@@ -15,7 +15,7 @@ use crate::{
     Value, WorkspaceError, WorkspaceInfo,
 };
 
-/// SQLite as a [`Host`], with a clock that stands still within a call and ids that are counted.
+/// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -27,12 +27,12 @@ use crate::{
 /// ```
 pub struct Sqlite {
     pub(super) db: Connection,
-    /// Reads the pack's statements, as the host does.
+    /// Parser of the pack's statements, as in the host.
     pub(super) reader: tollgate_sql::Reader,
     pub(super) now: Cell<i64>,
     pub(super) step: Cell<i64>,
     pub(super) ids: RefCell<BTreeMap<String, u32>>,
-    /// The call is a `Run` tool's, which reaches storage through a transaction only.
+    /// True in a call of a `Run` tool, which uses storage only through a transaction.
     pub(super) run: Cell<bool>,
     pub(super) in_transaction: Cell<bool>,
     pub(super) record: Record,
@@ -55,7 +55,7 @@ impl Sqlite {
         read.map_err(|refusal| DbError::Refused(refusal.to_string()))
     }
 
-    /// What SQLite itself says to a text, for tests that look at tables.
+    /// Runs a statement directly in SQLite, for tests that inspect tables.
     pub(super) fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
         let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
         let columns = statement.column_count();
@@ -209,7 +209,7 @@ impl Host for Sqlite {
     }
 }
 
-/// The transaction of a `Run` tool.
+/// Transaction of a `Run` tool.
 struct Open<'a> {
     backend: &'a Sqlite,
     committed: Cell<bool>,

@@ -123,7 +123,7 @@ impl Workspace {
     }
 }
 
-/// All workspaces of a session, with what the pack asked for and the programs it was granted.
+/// All workspaces of a session, with the pack's requests and the granted programs.
 #[derive(Default)]
 pub(super) struct Workspaces {
     asked: Asked,
@@ -145,20 +145,20 @@ impl Workspaces {
         self.workspaces.insert(workspace.info.name.clone(), workspace);
     }
 
-    /// Grants a program. The pack has to have asked for it too.
+    /// Grants a program. The pack must request the program as well.
     pub(super) fn allow(&mut self, program: &str) {
         if self.asked.programs.iter().any(|asked| asked == program) {
             self.programs.push(program.to_owned());
         }
     }
 
-    /// The call that follows is one of this effect.
+    /// Sets the effect of the following call.
     pub(super) fn enter(&self, effect: Effect) {
         self.effect.set(Some(effect));
         self.held_back.borrow_mut().clear();
     }
 
-    /// The call is over. What it held back is carried out if it succeeded; what failed is told.
+    /// Ends a call. Deferred writes are applied if the call succeeded. Returns the failed ones.
     pub(super) fn leave(&self, succeeded: bool) -> Vec<String> {
         self.effect.set(None);
         let held_back = self.held_back.take();

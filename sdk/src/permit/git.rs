@@ -1,7 +1,8 @@
-//! Git commands that packs may run: subcommands and options are on a list, and everything else is refused.
+//! Allowlist of git commands for packs: subcommands and options on the list are permitted, all others are
+//! refused.
 //!
-//! What git gets is not what the pack wrote but what was understood of it: options one by one, with their
-//! values attached, and paths behind `--`. So git cannot read an argument in another way than this did.
+//! Git gets the parsed form of the command, not the text of the pack: options one by one, with their values
+//! attached, and paths after `--`. So git cannot parse an argument differently.
 
 mod config;
 mod formats;
@@ -15,7 +16,7 @@ pub(super) use config::{Scope, check as check_config};
 use options::{Effect, Kind, Positional, Subcommand, Value};
 pub use writes::{Ask, Bounds, TreeWrites};
 
-/// Options before the subcommand that change nothing but what is printed.
+/// Options before the subcommand that only affect the output.
 const GLOBAL: &[&str] = &[
     "--no-pager",
     "--no-optional-locks",
@@ -23,7 +24,7 @@ const GLOBAL: &[&str] = &[
     "--literal-pathspecs",
 ];
 
-/// Settings that `-c` may give, in lower case.
+/// Settings that `-c` may set, in lower case.
 const SETTINGS: &[&str] = &[
     "core.quotepath",
     "color.ui",
@@ -33,15 +34,14 @@ const SETTINGS: &[&str] = &[
     "user.email",
 ];
 
-/// Subcommands that many know, with what packs do instead.
+/// Common subcommands that are not permitted, with the alternative.
 const INSTEAD: &[(&str, &str)] = &[
     ("mv", "write the file elsewhere, then use `rm` and `add`"),
     ("checkout", "use `switch` or `restore`"),
     ("stash", "commit to a branch"),
 ];
 
-/// Settings of every git that a pack starts: no hooks, no monitors, no signatures, nothing of other
-/// repositories in the work tree.
+/// Settings of every git process of a pack: no hooks, no monitors, no signatures, no nested repositories.
 const OVERRIDES: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -66,7 +66,7 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("safe.bareRepository", "explicit"),
 ];
 
-/// Variables of every git that a pack starts: no prompts, no network, no helpers.
+/// Variables of every git process of a pack: no prompts, no network, no helpers.
 const VARIABLES: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_EDITOR", "false"),
@@ -80,7 +80,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
 ];
 
-/// Environment of every git that a pack starts.
+/// Environment of every git process of a pack.
 pub fn environment() -> Vec<(String, String)> {
     let variables = VARIABLES
         .iter()
@@ -95,36 +95,35 @@ pub fn environment() -> Vec<(String, String)> {
     variables.chain(overrides).chain([count]).collect()
 }
 
-/// A command of git that is among those a pack may run. Where it runs is decided by
-/// [`Repository`](super::Repository).
+/// A permitted git command. [`Repository`](super::Repository) decides where it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitCommand {
-    /// The subcommand.
+    /// Name of the subcommand.
     pub name: &'static str,
-    /// Arguments of git, in the order git gets them.
+    /// Arguments of git, in order.
     pub arguments: Vec<String>,
-    /// Paths that the command names, of files that git may open. They are relative, and not git's own.
+    /// Paths in the command whose files git may open. They are relative and not inside `.git`.
     pub paths: Vec<Vec<u8>>,
-    /// Files that git writes beside its own.
+    /// Files that git writes in the work tree.
     pub writes: TreeWrites,
-    /// The revision that files are restored from, if it is not the index.
+    /// Revision that files are restored from, if it is not the index.
     source: Option<String>,
 }
 
 impl GitCommand {
-    /// Whether it changes neither the repository nor the work tree.
+    /// Checks whether the command changes neither the repository nor the work tree.
     #[must_use]
     pub fn reads_only(&self) -> bool {
         options::find(self.name).is_some_and(|known| known.effect == Effect::Read)
     }
 }
 
-/// The command, or why it may not run.
+/// Returns the permitted form of a command, or the reason why it is refused.
 pub(super) fn checked(arguments: &[String], access: GitAccess, stdin: &[u8]) -> Result<GitCommand, String> {
     let at = subcommand(arguments)?;
     let (before, rest) = arguments.split_at(at);
     let Some((name, words)) = rest.split_first() else {
-        return Err("git wants a subcommand".to_owned());
+        return Err("git needs a subcommand, for example status".to_owned());
     };
     let subcommand = find(name, access)?;
     let parsed = Parsed::read(subcommand, words)?;
@@ -133,11 +132,11 @@ pub(super) fn checked(arguments: &[String], access: GitAccess, stdin: &[u8]) -> 
     let writes = parsed.writes();
     let mut safe = before.to_vec();
     if writes != TreeWrites::Nothing {
-        // A pattern could name more than the paths that were checked.
+        // A pattern could match more than the checked paths.
         safe.push("--literal-pathspecs".to_owned());
     }
     safe.push(name.clone());
-    // Nothing on the lists takes these back.
+    // No option on the lists reverts these.
     safe.extend(subcommand.added.iter().map(|&option| option.to_owned()));
     safe.extend(parsed.words.iter().cloned());
     if !matches!(subcommand.positional, Positional::Nothing | Positional::Revisions) {
@@ -159,20 +158,20 @@ fn find(name: &str, access: GitAccess) -> Result<&'static Subcommand, String> {
         let instead = instead.map_or_else(String::new, |(_, instead)| format!("; {instead}"));
         let names: Vec<&str> = options::SUBCOMMANDS.iter().map(|known| known.name).collect();
         return Err(format!(
-            "`git {name}` is not among the subcommands that packs may run{instead}: {}",
+            "`git {name}` is not one of the subcommands that packs may run{instead}: {}",
             names.join(", ")
         ));
     };
     match (subcommand.effect, access) {
         (Effect::Read, _) | (_, GitAccess::Write) => Ok(subcommand),
         _ => Err(format!(
-            "`git {name}` writes, and git may only read here; set `git = \"write\"` in [workspaces.NAME], for a pack that \
-             asks for it"
+            "`git {name}` writes, but git may only read here; set `git = \"write\"` in [workspaces.NAME], for a pack that \
+             requests it"
         )),
     }
 }
 
-/// Where the subcommand is, after options that are harmless.
+/// Index of the subcommand, after harmless options.
 fn subcommand(arguments: &[String]) -> Result<usize, String> {
     let mut at = 0;
     while let Some(option) = arguments.get(at).filter(|argument| argument.starts_with('-')) {
@@ -182,7 +181,7 @@ fn subcommand(arguments: &[String]) -> Result<usize, String> {
                 let key = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();
                 if !SETTINGS.contains(&key.as_str()) {
                     return Err(format!(
-                        "`-c {key}` is not among the settings that packs may give: {}",
+                        "`-c {key}` is not one of the settings that packs may set: {}",
                         SETTINGS.join(", ")
                     ));
                 }
@@ -190,7 +189,7 @@ fn subcommand(arguments: &[String]) -> Result<usize, String> {
             }
             (option, _) => {
                 return Err(format!(
-                    "`git {option}` is not among the options that packs may use: {}, -c",
+                    "`git {option}` is not one of the options that packs may use: {}, -c",
                     GLOBAL.join(", ")
                 ));
             }
@@ -199,14 +198,14 @@ fn subcommand(arguments: &[String]) -> Result<usize, String> {
     Ok(at)
 }
 
-/// Arguments of a subcommand, told apart.
+/// Parsed arguments of a subcommand.
 struct Parsed {
     subcommand: &'static Subcommand,
     /// Names of the options.
     options: Vec<String>,
     revisions: Vec<String>,
     paths: Vec<String>,
-    /// Options and revisions in their order, which means something to git.
+    /// Options and revisions in their order, which matters to git.
     words: Vec<String>,
 }
 
@@ -240,7 +239,7 @@ impl Parsed {
         Ok(parsed)
     }
 
-    /// Takes what is no option.
+    /// Parses an argument that is not an option.
     fn plain(&mut self, word: &str) {
         match self.subcommand.positional {
             Positional::Paths => self.paths.push(word.to_owned()),
@@ -251,7 +250,7 @@ impl Parsed {
         }
     }
 
-    /// `--name`, `--name=value`, or `--name value`.
+    /// Parses `--name`, `--name=value`, or `--name value`.
     fn long<'w>(&mut self, word: &str, words: &mut impl Iterator<Item = &'w String>) -> Result<(), String> {
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -263,11 +262,11 @@ impl Parsed {
                 Some((kind, value.to_owned()))
             }
             (Value::Wanted(kind), None) => {
-                let value = words.next().ok_or_else(|| format!("`{name}` wants a value"))?;
+                let value = words.next().ok_or_else(|| format!("`{name}` requires a value"))?;
                 Some((kind, value.clone()))
             }
-            (Value::Attached(_), None) => return Err(format!("`{name}` wants a value: {name}=VALUE")),
-            (Value::None, Some(_)) => return Err(format!("`{name}` takes no value")),
+            (Value::Attached(_), None) => return Err(format!("`{name}` requires a value: {name}=VALUE")),
+            (Value::None, Some(_)) => return Err(format!("`{name}` does not accept a value")),
         };
         if let Some((kind, value)) = &value {
             self.check(name, *kind, value)?;
@@ -280,7 +279,7 @@ impl Parsed {
         Ok(())
     }
 
-    /// Letters behind one dash, each of which is an option; what follows one that takes a value is that.
+    /// Parses letters after one dash, each an option; the text after an option with a value is that value.
     fn short<'w>(&mut self, word: &str, words: &mut impl Iterator<Item = &'w String>) -> Result<(), String> {
         let letters = &word[1..];
         if letters.bytes().all(|byte| byte.is_ascii_digit()) && self.subcommand.option(word).is_none() {
@@ -302,10 +301,10 @@ impl Parsed {
                     continue;
                 }
                 Value::Attached(_) if rest.is_empty() => {
-                    return Err(format!("`{name}` wants a value: {name}VALUE"));
+                    return Err(format!("`{name}` requires a value: {name}VALUE"));
                 }
                 Value::Wanted(kind) if rest.is_empty() => {
-                    let value = words.next().ok_or_else(|| format!("`{name}` wants a value"))?;
+                    let value = words.next().ok_or_else(|| format!("`{name}` requires a value"))?;
                     (kind, value.clone())
                 }
                 Value::Optional(kind) | Value::Attached(kind) | Value::Wanted(kind) => {
@@ -313,7 +312,7 @@ impl Parsed {
                 }
             };
             self.check(&name, kind, &value)?;
-            // Attached, so that git takes it for the value whatever it looks like; an empty one cannot be.
+            // Attached, so that git reads any text as the value; an empty value cannot be attached.
             match value.is_empty() {
                 true => self.give(&name, &[&name, ""]),
                 false => self.give(&name, &[&format!("{name}{value}")]),
@@ -335,7 +334,7 @@ impl Parsed {
     fn refused(&self, name: &str) -> String {
         let words: Vec<&str> = self.subcommand.words().collect();
         format!(
-            "`{name}` is not among the options of `git {}` that packs may use: {}",
+            "`{name}` is not one of the options of `git {}` that packs may use: {}",
             self.subcommand.name,
             words.join(" ")
         )
@@ -359,17 +358,17 @@ impl Parsed {
             Kind::Number => "a number",
             Kind::Stdin => "`-`, which is standard input",
             Kind::OneOf(words) => words,
-            _ => "a name that is no option",
+            _ => "a name that is not an option",
         };
         match fits {
             true => Ok(()),
             false => Err(format!(
-                "`{option}` may not have the value `{value}`; it has to be {wanted}"
+                "`{option}` cannot have the value `{value}`; it must be {wanted}"
             )),
         }
     }
 
-    /// Looks at revisions and paths.
+    /// Checks revisions and paths.
     fn sort(&mut self, separated: bool) -> Result<(), String> {
         let name = self.subcommand.name;
         match self.subcommand.positional {
@@ -381,10 +380,10 @@ impl Parsed {
                 }
             }
             Positional::Nothing if !self.revisions.is_empty() => {
-                return Err(format!("`git {name}` takes no arguments but options"));
+                return Err(format!("`git {name}` accepts only options"));
             }
             Positional::Nothing | Positional::Revisions if !self.paths.is_empty() => {
-                return Err(format!("`git {name}` takes no paths"));
+                return Err(format!("`git {name}` does not accept paths"));
             }
             _ => {}
         }
@@ -396,7 +395,7 @@ impl Parsed {
         self.options.iter().any(|option| names.contains(&option.as_str()))
     }
 
-    /// Refuses what is harmless only with, or without, something else.
+    /// Refuses options that are harmless only with, or without, another one.
     fn refuse_combinations(&self) -> Result<(), String> {
         match self.subcommand.name {
             "config" if !(self.has(&["--list"]) && self.has(&["--name-only"])) => {
@@ -412,7 +411,7 @@ impl Parsed {
     /// Paths of files that git may open.
     fn opened(&self, stdin: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let mut opened: Vec<Vec<u8>> = self.paths.iter().map(|path| path.as_bytes().to_vec()).collect();
-        // What stands behind the colon is looked for in the work tree if it is not in the commit.
+        // The text after the colon is searched in the work tree if the commit does not have it.
         opened.extend(self.revisions.iter().filter_map(|revision| {
             let (_, path) = revision.split_once(':')?;
             Some(path.as_bytes().to_vec()).filter(|bytes| self::path(bytes).is_ok())
@@ -427,7 +426,7 @@ impl Parsed {
         Ok(opened)
     }
 
-    /// What the command writes in the work tree.
+    /// Files that the command writes in the work tree.
     fn writes(&self) -> TreeWrites {
         let below = || TreeWrites::Below(self.paths.clone());
         match self.subcommand.name {
@@ -443,7 +442,7 @@ impl Parsed {
         }
     }
 
-    /// The revision that `restore` takes files from: the last that is named.
+    /// Revision that `restore` takes files from: the last one given.
     fn source(&self) -> Option<String> {
         if self.subcommand.name != "restore" {
             return None;
@@ -451,7 +450,7 @@ impl Parsed {
         let given = |word: &&String| word.starts_with("--source=") || word.starts_with("-s");
         let named = self.words.iter().rev().find(given);
         let named = named.map(|word| word.strip_prefix("--source=").unwrap_or(&word[2..]).to_owned());
-        // With the index as a target too, git takes files from HEAD.
+        // If the index is a target too, git takes files from HEAD.
         named.or_else(|| self.has(&["-S", "--staged"]).then(|| "HEAD".to_owned()))
     }
 
@@ -467,26 +466,26 @@ impl Parsed {
     }
 }
 
-/// Why something may not be given as a revision.
+/// Refuses text that is not permitted as a revision.
 fn revision(name: &str) -> Result<(), String> {
     let shown = name.escape_debug();
     if name.starts_with('-') {
         return Err(format!(
-            "`{shown}` looks like an option and stands where a revision has to be"
+            "`{shown}` looks like an option in the place of a revision"
         ));
     }
     if name.is_empty() || name.chars().any(char::is_control) {
-        return Err(format!("`{shown}` is no revision"));
+        return Err(format!("`{shown}` is not a revision"));
     }
     Ok(())
 }
 
-/// Why something may not be given as a path.
+/// Refuses text that is not permitted as a path.
 fn path(path: &[u8]) -> Result<(), String> {
     let shown = || String::from_utf8_lossy(path).escape_debug().to_string();
     if path.starts_with(b"/") || path.split(|byte| *byte == b'/').any(|name| name == b"..") {
         return Err(format!(
-            "`{}` may lead out of the workspace; paths are relative, without `..`",
+            "`{}` may leave the workspace; use a relative path without `..`",
             shown()
         ));
     }
@@ -496,21 +495,21 @@ fn path(path: &[u8]) -> Result<(), String> {
         .any(|name| super::is_git_name(&name))
     {
         return Err(format!(
-            "`{}` belongs to git; name files of the work tree",
+            "`{}` belongs to git; pass files of the work tree",
             shown()
         ));
     }
     Ok(())
 }
 
-/// A line of paths as git reads it: in double quotes, with escapes as in C, or plain.
+/// Parses a line with a path as git does: in double quotes with escapes as in C, or plain.
 fn unquoted(line: &[u8]) -> Result<Vec<u8>, String> {
     let Some(inner) = line.strip_prefix(b"\"") else {
         return Ok(line.to_vec());
     };
     let odd = || {
         format!(
-            "`{}` is no path as git quotes it",
+            "`{}` is not a path in git's quoted form",
             String::from_utf8_lossy(line).escape_debug()
         )
     };

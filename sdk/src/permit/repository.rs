@@ -1,8 +1,8 @@
 //! Repositories that git may run in: the one that belongs to a workspace, as the operator registered it.
 //!
-//! A work tree's content is nobody's word: its `.git` may lead to another repository, its configuration
-//! may name programs, and links below `.git` may lead git anywhere. Each is looked at before git runs, and
-//! git is told where its repository is instead of looking for it.
+//! The content of a work tree is not trusted: its `.git` may point to another repository, its configuration may
+//! name programs, and links below `.git` may point anywhere. All of these are checked before git runs, and git
+//! gets the location of its repository instead of searching for it.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -20,47 +20,47 @@ use crate::{Ending, Outcome, Output};
 
 use super::git::{self, GitCommand, Scope};
 
-/// Longest configuration, in bytes.
+/// Maximum size of a configuration, in bytes.
 const MAX_CONFIG: u64 = 1 << 20;
-/// Longest file that names a place, in bytes.
+/// Maximum size of a file that contains a path, in bytes.
 const MAX_LINK: u64 = 64 << 10;
-/// Object stores that borrow from another, one after the other.
+/// Maximum length of a chain of borrowed object stores.
 const MAX_ALTERNATES: usize = 5;
-/// Directories below `.git` that no permitted command looks into.
+/// Directories below `.git` that no permitted command reads.
 const NOT_READ: &[&[u8]] = &[b"hooks", b"modules", b"lfs", b"annex"];
-/// Directories of objects, one below the other, and of references.
+/// Maximum depth of directories of objects and of references.
 const MAX_DEPTH: usize = 40;
 
 const NONBLOCK: i32 = i32::from_ne_bytes(OFlags::NONBLOCK.bits().to_ne_bytes());
 
-/// What the operator says of a workspace's repository.
+/// Operator's settings for a workspace's repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitTerms {
-    /// A directory beside the workspace's own: git may use, and show, what is in it.
+    /// Directory outside the workspace whose repository git may use and show.
     pub repository: Option<PathBuf>,
-    /// Settings of the repository's own configuration that are accepted, as `filter.lfs.*`.
+    /// Accepted settings of the repository's own configuration, for example `filter.lfs.*`.
     pub accepted: Vec<String>,
 }
 
 /// A repository that a command may run in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// Tells git where it is.
+    /// Variables that give git the location.
     pub environment: Vec<(String, String)>,
-    /// The workspace below the top of the work tree: empty, or with a slash at its end.
+    /// Path of the workspace below the top of the work tree: empty, or with a trailing slash.
     pub prefix: String,
 }
 
-/// Why git does not run in a workspace.
+/// Reason why git does not run in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unusable {
-    /// There is no repository.
+    /// No repository exists.
     Missing,
-    /// There is one, and it may not be used.
+    /// The repository exists and must not be used.
     Refused(String),
 }
 
-/// Finds the repository of a workspace, and looks at everything that a command depends on.
+/// Finds the repository of a workspace, and checks everything that a command depends on.
 pub fn find(
     workspace: &str,
     tree: &Dir,
@@ -83,7 +83,7 @@ pub fn find(
     Ok(found)
 }
 
-/// What git says where there is no repository. It is not started there: some of its commands would run.
+/// Output of git where there is no repository. Git is not started there, because some commands would run.
 #[must_use]
 pub fn no_repository(workspace: &str) -> Outcome {
     let said = format!("fatal: not a git repository: workspace {workspace}\n").into_bytes();
@@ -106,7 +106,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The repository in the workspace's own `.git`.
+    /// Repository in the workspace's own `.git`.
     fn own(&self, tree: &Dir) -> Result<Repository, Unusable> {
         let git = tree.open_dir_nofollow(".git").map_err(|_| Unusable::Missing)?;
         if git.symlink_metadata("commondir").is_ok() {
@@ -122,8 +122,8 @@ impl Search<'_> {
         })
     }
 
-    /// A repository that is not in the workspace: of a linked work tree, a submodule, or one that the
-    /// workspace is a directory of.
+    /// Repository outside the workspace: of a linked work tree, a submodule, or a work tree that contains the
+    /// workspace.
     fn elsewhere(&self, tree: &Dir, is_linked: bool) -> Result<Repository, Unusable> {
         let root = real_path(tree).ok_or(Unusable::Missing)?;
         let top = match is_linked {
@@ -145,7 +145,7 @@ impl Search<'_> {
             let place = common.parent().unwrap_or(&common);
             let place = if is_linked { place } else { top };
             return Err(Unusable::Refused(format!(
-                "the Git repository of workspace {0} is not in the workspace: git uses {1} and shows all of it; to \
+                "the Git repository of workspace {0} is outside the workspace: git would use {1} and show all of it. To \
                  allow that, set `repository = {2:?}` in [workspaces.{0}], or register the top of the work tree as \
                  workspace",
                 self.workspace,
@@ -188,14 +188,14 @@ impl Search<'_> {
         match link_below(git, &mut path, 0) {
             Ok(false) => Ok(()),
             Ok(true) => Err(self.refuse(&format!(
-                "`{}` is a link, and git follows none below `.git`; put a file or directory in its place",
+                "`{}` is a link; links below `.git` are not allowed. Replace it by a file or directory",
                 String::from_utf8_lossy(&path).escape_debug()
             ))),
-            Err(err) => Err(self.refuse(&format!("its `.git` cannot be looked through: {err}"))),
+            Err(err) => Err(self.refuse(&format!("its `.git` cannot be checked: {err}"))),
         }
     }
 
-    /// Refuses objects that are borrowed from where the operator did not say so.
+    /// Refuses borrowed objects, unless the operator permitted the place.
     fn look_at_objects(&self, common: &Dir) -> Result<(), Unusable> {
         let Some(objects) = common.open_dir("objects").ok().and_then(|dir| real_path(&dir)) else {
             return Ok(());
@@ -210,7 +210,7 @@ impl Search<'_> {
                 let real = place.canonicalize().unwrap_or(place);
                 if depth == MAX_ALTERNATES || !named.as_ref().is_some_and(|named| real.starts_with(named)) {
                     return Err(self.refuse(&format!(
-                        "its objects come from {} too (objects/info/alternates); to allow that, set `repository` in \
+                        "it borrows objects from {} (objects/info/alternates). To allow that, set `repository` in \
                          [workspaces.{}] to a directory that holds them, or copy them with `git repack -a`",
                         real.display(),
                         self.workspace
@@ -247,7 +247,7 @@ impl Search<'_> {
         let includes = refused.iter().any(|key| key.starts_with("include"));
         let workspace = self.workspace;
         Err(self.refuse(&format!(
-            "the repository's own configuration has settings that may name programs or files: {}; move what is wanted \
+            "the repository's own configuration has settings that may name programs or files: {}; move the wanted ones \
              to your own configuration (git config --global){}",
             refused.join(", "),
             match includes {
@@ -257,13 +257,13 @@ impl Search<'_> {
         )))
     }
 
-    /// Refuses paths that links lead out of the workspace.
+    /// Refuses paths that leave the workspace through links.
     fn stays_inside(&self, tree: &Dir, path: &[u8]) -> Result<(), Unusable> {
         let place = Path::new(OsStr::from_bytes(path));
         if path.is_empty() {
             return Ok(());
         }
-        // A link at the end is followed by this one alone.
+        // Only this command follows a link at the end of a path.
         let found = match self.command.name {
             "hash-object" => tree.metadata(place).map(drop),
             _ => tree.symlink_metadata(place).map(drop),
@@ -273,7 +273,7 @@ impl Search<'_> {
                 if err.kind() == std::io::ErrorKind::PermissionDenied && err.raw_os_error().is_none() =>
             {
                 Err(self.refuse(&format!(
-                    "`{}` leads out of the workspace; name files in it",
+                    "`{}` is outside the workspace; pass files inside it",
                     place.display().to_string().escape_debug()
                 )))
             }
@@ -299,7 +299,7 @@ fn utf8(path: &Path) -> Result<String, Unusable> {
         .ok_or_else(|| Unusable::Refused(format!("the path {} is not UTF-8", path.display())))
 }
 
-/// Whether git takes a file for `HEAD`: without it there is no repository, and git compares plain files.
+/// Checks whether git accepts a file as `HEAD`: otherwise there is no repository, and git compares plain files.
 fn is_head(git: &Dir) -> bool {
     let Ok(content) = bounded(git, "HEAD", MAX_LINK) else {
         return false;
@@ -312,7 +312,7 @@ fn is_head(git: &Dir) -> bool {
     }
 }
 
-/// Git takes a directory for a repository if these are there.
+/// Checks for the entries that make a directory a repository for git.
 fn is_repository(git: &Dir, common: &Dir) -> Result<(), Unusable> {
     let is_dir = |name: &str| common.metadata(name).is_ok_and(|metadata| metadata.is_dir());
     match git
@@ -327,12 +327,12 @@ fn is_repository(git: &Dir, common: &Dir) -> Result<(), Unusable> {
     }
 }
 
-/// The path of an opened directory as it is now.
+/// Current path of an opened directory.
 fn real_path(dir: &Dir) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).ok()
 }
 
-/// The directory that a `.git` leads to.
+/// Directory that a `.git` file points to.
 fn destination(git: &Path) -> Option<PathBuf> {
     let real = git.canonicalize().ok()?;
     if real.is_dir() {
@@ -343,20 +343,20 @@ fn destination(git: &Path) -> Option<PathBuf> {
     real.parent()?.join(path).canonicalize().ok()
 }
 
-/// A short file's text, without the line's end.
+/// Text of a short file, without the line ending.
 fn read_line(file: &Path) -> Option<String> {
     let dir = Dir::open_ambient_dir(file.parent()?, ambient_authority()).ok()?;
     let text = String::from_utf8(bounded(&dir, file.file_name()?, MAX_LINK).ok()?).ok()?;
     Some(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// Other stores that one borrows objects from, as paths.
+/// Other object stores that one borrows from, as paths.
 fn borrowed(objects: &Path) -> std::io::Result<Vec<PathBuf>> {
     let read = Dir::open_ambient_dir(objects, ambient_authority())
         .and_then(|dir| bounded(&dir, "info/alternates", MAX_LINK));
     let content = match read {
         Ok(content) => content,
-        // Only what is not there names no other store. What cannot be read may name any.
+        // Only a missing file means no other store. An unreadable one may name any.
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(err) => return Err(err),
     };
@@ -369,21 +369,21 @@ fn borrowed(objects: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 fn bounded(dir: &Dir, name: impl AsRef<Path>, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
-    // A pipe without a writer would otherwise wait for one.
+    // Opening a pipe without a writer would block.
     options.read(true).custom_flags(NONBLOCK);
     let file = dir.open_with(name, &options)?;
     if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is no file"));
+        return Err(std::io::Error::other("not a regular file"));
     }
     let mut content = Vec::new();
     file.take(limit + 1).read_to_end(&mut content)?;
     match content.len() as u64 <= limit {
         true => Ok(content),
-        false => Err(std::io::Error::other(format!("it has more than {limit} bytes"))),
+        false => Err(std::io::Error::other(format!("larger than {limit} bytes"))),
     }
 }
 
-/// Whether there is a link below a directory; `path` is then where.
+/// Checks for a link below a directory; `path` is then its location.
 fn link_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<bool> {
     if depth == MAX_DEPTH {
         return Err(std::io::Error::other(format!(
@@ -418,12 +418,12 @@ fn link_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<bo
         path.extend_from_slice(name);
         let found = match kind {
             FileType::Symlink => true,
-            // Objects one by one: who could lead to another's would have to know its hash, and it takes
-            // longer than git.
+            // Single objects are not checked: pointing to another's object requires its hash, and the check
+            // takes longer than git.
             FileType::Directory if path[..length].ends_with(b"/objects") && name.len() == 2 => false,
             FileType::Directory => match dir.open_dir_nofollow(OsStr::from_bytes(name)) {
                 Ok(below) => link_below(&below, path, depth + 1)?,
-                // It vanished, or nobody may look: git may not either.
+                // The entry disappeared, or is not readable: then git cannot read it either.
                 Err(_) => false,
             },
             _ => false,

@@ -1,10 +1,10 @@
-//! What a policy says.
+//! Verdicts of policies.
 
 use serde_json::{Map, Value};
 
 use crate::NextCall;
 
-/// What one policy leaves for those after it.
+/// Note of a policy for later ones.
 ///
 /// ```
 /// # use tollgate_sdk::policy::{Note, Request};
@@ -16,13 +16,13 @@ use crate::NextCall;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// What it is about.
+    /// Subject of the note.
     pub key: String,
-    /// What is said.
+    /// Content of the note.
     pub value: String,
 }
 
-/// Why a call must not run, or its result must not leave.
+/// Reason why a call must not run, or its result must not be returned.
 ///
 /// ```
 /// # use tollgate_sdk::policy::{Denial, Verdict};
@@ -35,18 +35,18 @@ pub struct Note {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Denial {
-    /// Stable UPPER_SNAKE.
+    /// Stable code in UPPER_SNAKE_CASE.
     pub code: String,
-    /// One sentence.
+    /// Reason in one sentence.
     pub reason: String,
-    /// What the caller can do.
+    /// Action for the caller.
     pub remediation: String,
-    /// The call that helps.
+    /// Call that helps.
     pub next_call: Option<NextCall>,
 }
 
 impl Denial {
-    /// A denial with a code and a sentence.
+    /// A denial with a code and a reason.
     #[must_use]
     pub fn new(code: impl Into<String>, reason: impl Into<String>) -> Denial {
         Denial {
@@ -57,14 +57,14 @@ impl Denial {
         }
     }
 
-    /// Says what the caller can do.
+    /// Sets the action for the caller.
     #[must_use]
     pub fn remediation(mut self, remediation: impl Into<String>) -> Denial {
         self.remediation = remediation.into();
         self
     }
 
-    /// Names the call that helps.
+    /// Sets the call that helps.
     #[must_use]
     pub fn next_call(mut self, call: NextCall) -> Denial {
         self.next_call = Some(call);
@@ -72,7 +72,7 @@ impl Denial {
     }
 }
 
-/// What a person is asked before a call runs.
+/// Question to a person before a call runs.
 ///
 /// ```
 /// # use tollgate_sdk::policy::{Denial, Question, Verdict};
@@ -84,13 +84,13 @@ impl Denial {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What is about to happen, in one or two sentences.
+    /// Description of the planned action, in one or two sentences.
     pub message: String,
-    /// What the caller is told when nobody can be asked or the answer is no.
+    /// Denial if nobody can be asked or the answer is no.
     pub otherwise: Denial,
 }
 
-/// A verdict before the call.
+/// Verdict before a call.
 ///
 /// ```
 /// # use tollgate_sdk::policy::{Request, Verdict};
@@ -102,13 +102,13 @@ pub struct Question {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It may run.
+    /// The call may run.
     Pass,
-    /// It runs with these arguments instead, which are validated again.
+    /// The call runs with these arguments instead, which are validated again.
     Amend(Map<String, Value>),
-    /// It must not run.
+    /// The call must not run.
     Deny(Denial),
-    /// It runs if the client's user agrees.
+    /// The call runs if the client's user agrees.
     Ask(Question),
 }
 
@@ -118,7 +118,7 @@ impl From<Denial> for Verdict {
     }
 }
 
-/// A verdict on a result.
+/// Verdict on a result.
 ///
 /// ```
 /// # use tollgate_sdk::policy::{Denial, Review};
@@ -127,9 +127,9 @@ impl From<Denial> for Verdict {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Review {
-    /// It may leave.
+    /// The result may be returned.
     Pass,
-    /// It must not: the call's changes are undone and its result is withheld.
+    /// The call's changes are rolled back and its result is withheld.
     Deny(Denial),
 }
 
@@ -148,9 +148,9 @@ impl From<Denial> for Review {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The key, dotted.
+    /// Dotted key.
     pub key: String,
-    /// What is wrong with it.
+    /// Explanation of the mistake.
     pub message: String,
 }
 

@@ -30,7 +30,7 @@ fn pipe(path: &Path) {
 #[test]
 fn alternates_that_are_no_plain_short_file_are_refused() {
     let changes: [(&str, Change); 7] = [
-        ("more than 65536 bytes", |file| {
+        ("larger than 65536 bytes", |file| {
             // Git would read all of it, and the last line leads away.
             let line = format!("{}\n", "#".repeat(99));
             let outside = file.ancestors().nth(5).unwrap().join("outside/objects");
@@ -40,10 +40,10 @@ fn alternates_that_are_no_plain_short_file_are_refused() {
         ("cannot be read", |file| std::fs::create_dir(file).unwrap()),
         ("is a link", |file| symlink("../pack", file).unwrap()),
         ("is a link", |file| symlink("nowhere", file).unwrap()),
-        ("come from", |file| {
+        ("borrows objects from", |file| {
             std::fs::write(file, "../../../../outside/objects").unwrap()
         }),
-        ("come from", |file| {
+        ("borrows objects from", |file| {
             std::fs::write(file, "#\n\n\"../x\"\n").unwrap()
         }),
     ];

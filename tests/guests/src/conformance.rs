@@ -1,4 +1,4 @@
-//! What MCP's official conformance suite wants to find on a server, offered by a component.
+//! Tools, prompts and resources that MCP's official conformance suite expects from a server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,15 @@ use tollgate_sdk::{
     ClientPart, Content, Cx, Effect, Level, Media, Pack, Tier, Tool, ToolError, Want, prompts, tools,
 };
 
-/// The workspace with the host's configuration.
+/// Workspace that contains the host's configuration.
 const WORKSPACE: &str = "conformance";
-/// The configuration.
+/// Path of the configuration.
 const CONFIG: &str = "tollgate.toml";
-/// The line of it that says whether what comes and goes is there, and the one that says it is not.
+/// Lines of the configuration with which the changing tool and prompt are present and absent.
 const PRESENT: &str = "exclude = []";
 const ABSENT: &str = "exclude = [\"test_now_and_then*\"]";
 
-/// One red pixel.
+/// PNG of one red pixel.
 const PNG: &[u8] = &[
     0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00,
     0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x02, 0x00, 0x00, 0x00, 0x90, 0x77, 0x53, 0xde, 0x00,
@@ -23,7 +23,7 @@ const PNG: &[u8] = &[
     0x01, 0x00, 0x18, 0xdd, 0x8d, 0xb0, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60,
     0x82,
 ];
-/// A wave file without samples.
+/// WAV file without samples.
 const WAV: &[u8] =
     b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\0\0\0\0";
 
@@ -42,10 +42,10 @@ fn resource(uri: &str, mime_type: &str, text: &str) -> Content {
     }
 }
 
-/// What a tool says.
+/// Text reply of a tool.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Said {
-    /// The words.
+    /// Text of the reply.
     said: String,
 }
 
@@ -55,7 +55,7 @@ impl Said {
     }
 }
 
-/// A tool without arguments.
+/// Declares a tool without arguments.
 macro_rules! tool {
     ($(#[$doc:meta])* $name:ident, $tool:literal $(= $alias:literal)?, $effect:ident, $run:expr $(, $content:expr)?) => {
         $(#[$doc])*
@@ -96,41 +96,41 @@ mod prompts;
 mod reading;
 
 tool!(
-    /// Say something simple.
+    /// Return a simple text.
     SimpleText, "test_simple_text", Read,
     |_| Ok(Said::new("This is a simple text response for testing."))
 );
 tool!(
-    /// Show a picture.
+    /// Return an image.
     ImageContent, "test_image_content", Read, |_| Ok(Said::new("a red pixel")), vec![image()]
 );
 tool!(
-    /// Play a sound.
+    /// Return a sound.
     AudioContent, "test_audio_content", Read, |_| Ok(Said::new("silence")),
     vec![Content::Audio(Media { mime_type: "audio/wav".to_owned(), data: WAV.to_vec() })]
 );
 tool!(
-    /// Embed something that has an address.
+    /// Return an embedded resource with an address.
     EmbeddedResource, "test_embedded_resource", Read, |_| Ok(Said::new("an embedded text")),
     vec![resource("test://embedded-resource", "text/plain", "This is an embedded resource content.")]
 );
 tool!(
-    /// Say and show several things.
+    /// Return several types of content.
     MultipleContentTypes, "test_multiple_content_types", Read,
     |_| Ok(Said::new("Multiple content types test:")),
     vec![image(), resource("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#)]
 );
 tool!(
-    /// Fail.
+    /// Fail with an error.
     ErrorHandling, "test_error_handling", Read,
     |_| Err(ToolError::new("AS_ASKED", "This tool intentionally returns an error for testing"))
 );
 tool!(
-    /// Tell how far it is.
+    /// Report progress.
     WithProgress, "test_tool_with_progress", Run, |cx| {
         for done in [0, 50, 100] {
             cx.progress(done, Some(100), "going on");
-            // More often than this the host passes nothing on.
+            // The host drops reports that are more frequent.
             std::thread::sleep(Duration::from_millis(300));
         }
         Ok(Said::new("Went on to the end."))
@@ -138,7 +138,7 @@ tool!(
 );
 
 tool!(
-    /// Log while it works.
+    /// Log lines during the call.
     WithLogging, "test_tool_with_logging", Run, |cx| {
         for line in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
             cx.log(Level::Info, line);
@@ -155,15 +155,15 @@ tool!(
     }
 );
 tool!(
-    /// Be there now and then.
+    /// Return a text. This tool is absent at times.
     NowAndThen, "test_now_and_then", Read, |_| Ok(Said::new("Here."))
 );
 tool!(
-    /// Let a tool come or go, as an operator would: by a change to the configuration.
+    /// Add or remove a tool by changing the configuration, as an operator would.
     TriggerToolChange, "test_trigger_tool_change", Write, |cx| come_and_go(cx)
 );
 tool!(
-    /// Let a prompt come or go.
+    /// Add or remove a prompt.
     TriggerPromptChange, "test_trigger_prompt_change", Write, |cx| come_and_go(cx)
 );
 

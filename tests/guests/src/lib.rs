@@ -1,17 +1,17 @@
-//! What the misbehaving components share. Each component is an example of this package.
+//! Shared code of the test components. Each component is an example of this package.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A reply that says little.
+/// A reply with one text.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Done {
-    /// What came of it.
+    /// Result of the call.
     pub result: String,
 }
 
 impl Done {
-    /// A reply.
+    /// Creates a reply.
     #[must_use]
     pub fn new(result: impl Into<String>) -> Done {
         Done {

@@ -1,9 +1,9 @@
-// The policy `require-actor`: a call that changes something says who makes it.
+// The policy `require-actor`: denies changes without an actor.
 
 const denial = {
   code: "ACTOR_REQUIRED",
-  reason: "the call does not say who makes it",
-  remediation: "Say who you are in the argument `actor`.",
+  reason: "the call has no actor",
+  remediation: "Pass your name in the argument `actor`.",
 };
 
 export const judge = {
@@ -11,7 +11,7 @@ export const judge = {
     return {
       name: "require-actor-javascript",
       version: "0.1.0",
-      summary: "A call that changes something says who makes it.",
+      summary: "Denies changes without an actor.",
       phase: "request",
       wants: [],
       migrations: [],

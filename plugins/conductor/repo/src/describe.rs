@@ -1,4 +1,4 @@
-//! One line about each file: which files need one, and which lines are good.
+//! Descriptions of files, one line each: the files that need one, and the checks of a line.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ pub type Descriptions = BTreeMap<String, String>;
 /// Characters of one description.
 pub const MAX_DESCRIPTION: usize = 200;
 
-/// Which files lack a description.
+/// Files without a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undescribed {
-    /// Files that came since the first snapshot, by path.
+    /// Files added since the first snapshot, by path.
     pub new: Vec<String>,
-    /// Files that were there before, by path.
+    /// Older files, by path.
     pub old: Vec<String>,
-    /// Descriptions of files that are gone.
+    /// Descriptions of files that no longer exist.
     pub orphans: Vec<String>,
 }
 
-/// The files that need a description and have none. `is_new` says of a file, by its place in the
-/// snapshot, whether it came since the first one.
+/// Files that need a description and have none. `is_new` tells, for the index of a file in the snapshot,
+/// whether the file was added since the first one.
 pub fn undescribed(
     snapshot: &Snapshot,
     descriptions: &Descriptions,
@@ -50,13 +50,13 @@ pub fn undescribed(
     found
 }
 
-/// Whether a file needs a description and has none.
+/// Checks whether a file needs a description and has none.
 pub fn lacks(file: &FileRecord, descriptions: &Descriptions) -> bool {
     let is_text = matches!(file.content, Content::Text { .. });
     is_text && needs_one(&file.path) && !descriptions.contains_key(&file.path)
 }
 
-/// Moves descriptions along with their files.
+/// Moves the descriptions of renamed files.
 pub fn follow_renames(descriptions: &mut Descriptions, diff: &Diff) {
     for rename in &diff.renamed {
         if let Some(text) = descriptions.remove(&rename.from) {
@@ -65,7 +65,8 @@ pub fn follow_renames(descriptions: &mut Descriptions, diff: &Diff) {
     }
 }
 
-/// What people and programs write by hand needs a word; locks, data of tests and pictures do not.
+/// Checks whether a file needs a description: files that are edited by hand do; lock files, test data and
+/// pictures do not.
 fn needs_one(path: &str) -> bool {
     match Role::of(path) {
         Role::Source | Role::Script | Role::Docs => !path::name(path).starts_with("LICEN"),
@@ -74,7 +75,7 @@ fn needs_one(path: &str) -> bool {
     }
 }
 
-/// What is wrong with a description.
+/// An error in a description.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Serialize)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum Fault {
@@ -83,42 +84,42 @@ pub enum Fault {
     UnknownFile {
         /// The path as given.
         path: String,
-        /// A file of the same name, if there is only one.
+        /// File of the same name, if there is only one.
         #[serde(skip_serializing_if = "Option::is_none")]
         meant: Option<String>,
     },
-    /// Nothing is said.
+    /// Empty description.
     #[error("the description of {} is empty", path::show(path))]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
     /// More than one line.
     #[error("the description of {} has more than one line", path::show(path))]
     Lines {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
     /// Longer than [`MAX_DESCRIPTION`].
     #[error(
-        "the description of {} has {length} characters; at most {MAX_DESCRIPTION} are kept",
+        "the description of {} has {length} characters, but at most {MAX_DESCRIPTION} are allowed",
         path::show(path)
     )]
     TooLong {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// How long it is.
+        /// Length in characters.
         length: usize,
     },
-    /// It says no more than the name.
+    /// Description that only repeats the name.
     #[error("the description of {} only repeats its name", path::show(path))]
     OnlyTheName {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
 }
 
-/// Everything that is wrong with some descriptions, by path.
+/// All errors in the given descriptions, by path.
 pub fn check(snapshot: &Snapshot, descriptions: &Descriptions) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (path, text) in descriptions {

@@ -1,4 +1,4 @@
-//! Where programs start: what manifests name and what files say of themselves.
+//! Entry points: declared in manifests or recognised in files.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,38 +8,38 @@ use crate::path;
 use crate::resolve::{Index, Outcome, Resolvers};
 use crate::targets::{self, TargetKind};
 
-/// Where a program, or the use of a library, starts.
+/// Place where a program, or the use of a library, starts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EntryPoint {
-    /// What starts there.
+    /// Kind of the entry point.
     pub kind: EntryKind,
-    /// What it is called.
+    /// Name of the program or library.
     pub name: String,
-    /// The file it starts in; none if it is not in the tree, as what a build makes.
+    /// File that it starts in; `None` if the file is not in the tree, such as a build product.
     pub file: Option<String>,
-    /// The manifest that names it, or the file itself.
+    /// Manifest that declares it, or the file itself.
     pub from: String,
 }
 
-/// What starts at an entry point.
+/// Kind of an entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
-    /// A program.
+    /// Program.
     Binary,
-    /// What others import.
+    /// Library that other packages import.
     Library,
-    /// A file that is run by its interpreter.
+    /// File that an interpreter runs.
     Script,
-    /// A name given to a tool such as `make` or `npm run`.
+    /// Named command of a tool such as `make` or `npm run`.
     Command,
-    /// A program that shows the use.
+    /// Example program.
     Example,
-    /// A test program.
+    /// Test program.
     Test,
-    /// A benchmark.
+    /// Benchmark.
     Bench,
-    /// A program of the build.
+    /// Program that is part of the build.
     Build,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn find(index: &Index<'_>, resolvers: &Resolvers<'_>) -> Vec<EntryPoi
     found
 }
 
-/// Whether a file is used without anything importing it: tests, and settings that are programs.
+/// Checks whether tools find a file without an import: tests, and settings that are programs.
 pub(crate) fn is_found_by_tools(path: &str) -> bool {
     let (name, stem) = (path::name(path), path::stem(path));
     language::is_test(path)
@@ -155,7 +155,7 @@ impl Finding<'_, '_> {
     }
 }
 
-/// A file that says itself that it can be run. Rust's are known from their manifests.
+/// Entry point of a file that can be run by itself. Those of Rust come from manifests.
 fn of_file(index: &Index<'_>, file: usize) -> Option<EntryPoint> {
     let path = index.path(file);
     let runs = index.facts(file)?.runs || path::name(path) == "__main__.py";

@@ -1,7 +1,7 @@
-//! What is written in one file: its imports, its manifest, and marks that its author left.
+//! Facts of one file: its imports, its manifest, and marks left by its author.
 //!
-//! Facts hang on a file's content alone, so that a file that did not change, or only moved, is not
-//! read again. [`FactBook`] keeps them between runs.
+//! Facts depend on a file's content alone, so that a file that is unchanged, or only moved, is not read again.
+//! [`FactBook`] keeps them between runs.
 
 mod book;
 mod c;
@@ -24,37 +24,37 @@ use crate::language::Language;
 use crate::manifest::{self, Manifest};
 use crate::path;
 
-/// Imports kept of one file. A file with more is generated.
+/// Maximum number of imports kept of one file. A file with more is generated.
 pub(crate) const MAX_IMPORTS: usize = 4_000;
 
-/// What is written in one file.
+/// Facts of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// In the order of the source.
+    /// Imports in the order of the source.
     pub imports: Vec<Import>,
-    /// Names the file defines at its top, where resolving needs them (Rust, Java).
+    /// Names defined at the top level, where resolving needs them (Rust, Java).
     pub declares: Names,
-    /// The package it says to be part of (Go, Java).
+    /// Declared package (Go, Java).
     pub package: Option<String>,
-    /// It can be run: a `main`, a `__main__` check or a `#!` line.
+    /// True if the file can be run: a `main`, a `__main__` check or a `#!` line.
     pub runs: bool,
-    /// Its beginning says that a tool wrote it.
+    /// True if the head of the file says that a tool wrote it.
     pub generated: bool,
-    /// Its beginning says that it is deprecated, in these words.
+    /// Deprecation notice in the head of the file.
     pub deprecated: Option<String>,
-    /// Names of source files that it mentions.
+    /// Names of source files that the text mentions.
     pub mentions: Vec<String>,
-    /// What it says, if it is a manifest.
+    /// Content of a manifest.
     pub manifest: Option<Manifest>,
 }
 
-/// Identifiers, with a space between them: files define dozens, and a text for each would take more room
-/// than the names do.
+/// Identifiers, separated by spaces: files define dozens, and a `String` for each would take more memory than
+/// the names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names(String);
 
 impl Names {
-    /// Adds one.
+    /// Adds a name.
     pub fn push(&mut self, name: &str) {
         if !self.0.is_empty() {
             self.0.push(' ');
@@ -62,107 +62,107 @@ impl Names {
         self.0.push_str(name);
     }
 
-    /// All of them, as often as they were added.
+    /// All names, as often as they were added.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.split(' ').filter(|name| !name.is_empty())
     }
 
-    /// Whether one is among them.
+    /// Checks whether a name was added.
     pub fn contains(&self, wanted: &str) -> bool {
         self.iter().any(|name| name == wanted)
     }
 }
 
-/// One import as it is written.
+/// An import as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Import {
-    /// Where, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// What.
+    /// Target of the import.
     pub what: What,
 }
 
-/// What an import asks for, by the rules of its language.
+/// Target of an import, by the rules of its language.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// `mod name;`, inside the inline modules `scope`.
     RustMod {
-        /// The module.
+        /// Name of the module.
         name: String,
-        /// The inline modules around it, with `::` between them.
+        /// Inline modules around it, separated by `::`.
         scope: String,
-        /// The file that `#[path]` names.
+        /// File named by `#[path]`.
         file: Option<String>,
     },
     /// One leaf of a `use`.
     RustUse {
-        /// The path.
+        /// Path of the leaf.
         path: String,
-        /// The inline modules around it, with `::` between them.
+        /// Inline modules around it, separated by `::`.
         scope: String,
-        /// The name it brings into scope; none for `*` and `_`.
+        /// Name that it brings into scope; `None` for `*` and `_`.
         name: Option<String>,
     },
-    /// A path in code, such as `crate::a::b()`: it depends on a file when it names one.
+    /// Path in code, such as `crate::a::b()`: a dependency on a file if the path names one.
     RustPath {
-        /// The path.
+        /// Path as written.
         path: String,
-        /// The inline modules around it, with `::` between them.
+        /// Inline modules around it, separated by `::`.
         scope: String,
     },
-    /// `include!` and its like.
+    /// `include!` and similar macros.
     RustInclude {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// It is relative to the package instead of the source.
+        /// True if the path is relative to the package instead of the source.
         from_package: bool,
     },
     /// `import module` or `from module import names`.
     Python {
-        /// The dotted name behind the dots.
+        /// Dotted name after the leading dots.
         module: String,
-        /// How many dots it starts with.
+        /// Number of leading dots.
         level: u32,
-        /// What is taken out of it.
+        /// Names imported from the module.
         names: Vec<String>,
     },
-    /// Any way a JavaScript file names another.
+    /// Any reference of a JavaScript file to another.
     JavaScript {
-        /// The specifier.
+        /// Specifier as written.
         specifier: String,
-        /// The code goes on without it: inside a `try`, or a `require.resolve`.
+        /// True if the code works without it: inside a `try`, or a `require.resolve`.
         optional: bool,
     },
     /// One import of a Go file.
     Go {
-        /// The import path.
+        /// Import path.
         path: String,
     },
     /// One import of a Java file.
     Java {
-        /// The dotted name, without `.*`.
+        /// Dotted name, without `.*`.
         path: String,
-        /// It ends in `.*`.
+        /// True if it ends in `.*`.
         all: bool,
     },
-    /// A name in Java code that starts like a class's. It may be one of the same package.
+    /// Name in Java code that starts like that of a class. It may be a class of the same package.
     JavaName {
-        /// The name.
+        /// Name as written.
         name: String,
     },
     /// `#include`.
     C {
-        /// The path.
+        /// Path as written.
         path: String,
-        /// It is in angle brackets.
+        /// True for angle brackets.
         system: bool,
     },
 }
 
 impl Facts {
-    /// Reads a file. Any bytes give facts, if only few.
+    /// Reads a file. Any bytes are accepted, but may give few facts.
     pub fn read(path: &str, bytes: &[u8]) -> Facts {
-        // Nearly every file is UTF-8, and asking that is quicker than making sure of it.
+        // Nearly every file is UTF-8; checking that is faster than converting.
         let text = match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(bytes),
@@ -184,14 +184,14 @@ impl Facts {
     }
 }
 
-/// Where the last of some words stands. Behind it a reader that looks for them need not go: most files
-/// name what they import at their top.
+/// End of the last occurrence of any of the words. A reader looking for them can stop there: most files have
+/// their imports at the top.
 pub(crate) fn last_of(text: &str, words: &[Finder<'_>]) -> usize {
     let last = |word: &Finder<'_>| word.find_iter(text.as_bytes()).last();
     words.iter().filter_map(last).max().unwrap_or(0)
 }
 
-/// Counts lines as a reader moves forward.
+/// Counts lines while a reader moves forward.
 pub(crate) struct Lines<'a> {
     text: &'a str,
     at: usize,
@@ -203,7 +203,7 @@ impl<'a> Lines<'a> {
         Lines { text, at: 0, line: 1 }
     }
 
-    /// The line of a byte, which is not before the last one asked for.
+    /// Line of a byte that is not before the last requested one.
     pub(crate) fn of(&mut self, at: usize) -> u32 {
         let passed = self.text.as_bytes().get(self.at..at).unwrap_or_default();
         let newlines = memchr::memchr_iter(b'\n', passed).count();

@@ -1,4 +1,4 @@
-//! Who imports whom.
+//! Import graph of a tree.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,49 +9,49 @@ use crate::facts::{Import, What};
 use crate::language::Language;
 use crate::resolve::{Index, Outcome, Resolvers};
 
-/// Missing files kept with their place; all of them are counted.
+/// Maximum missing files kept with their position; all of them are counted.
 const MAX_MISSING: usize = 1_000;
 
-/// The imports of a tree, between files by their place in the snapshot.
+/// Imports of a tree, between files by their index in the snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
-    /// The files that each file imports, sorted.
+    /// Files that each file imports, sorted.
     files: Vec<Vec<usize>>,
-    /// The packages that each file imports whole, sorted.
+    /// Packages that each file imports as a whole, sorted.
     packages: Vec<Vec<usize>>,
-    /// The files of each such package.
+    /// Files of each such package.
     members: Vec<Vec<usize>>,
-    /// What is imported from outside of the tree, and how often.
+    /// Imports from outside the tree, with their number of uses.
     pub external: BTreeMap<String, usize>,
     /// Imports whose file should be in the tree and is not.
     pub missing: Vec<Missing>,
-    /// How imports came out, by language.
+    /// Import counts by language.
     pub counts: BTreeMap<Language, Counts>,
 }
 
-/// An import whose file is not there.
+/// An import whose file does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Missing {
-    /// The file that imports.
+    /// File with the import.
     pub path: String,
-    /// Where in it.
+    /// Line of the import.
     pub line: u32,
-    /// What it asks for, as written.
+    /// Target of the import, as written.
     pub import: String,
 }
 
-/// How the imports of one language came out.
+/// Import counts of one language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Files of the language.
     pub files: usize,
-    /// Files of the tree were found.
+    /// Imports that resolve to files of the tree.
     pub resolved: usize,
-    /// They mean something outside of the tree.
+    /// Imports of something outside the tree.
     pub external: usize,
-    /// They mean a file of the tree that is not there.
+    /// Imports of a file of the tree that does not exist.
     pub missing: usize,
-    /// They name something of their own file, or nobody can tell.
+    /// Imports of something in the same file, or of unknown meaning.
     pub unknown: usize,
 }
 
@@ -128,7 +128,7 @@ impl Graph {
         }
     }
 
-    /// The files that a file imports, those of whole packages too, sorted.
+    /// Files that a file imports, including those of whole packages, sorted.
     pub(crate) fn imports_of(&self, file: usize) -> Cow<'_, [usize]> {
         let own = self.files.get(file).map(Vec::as_slice).unwrap_or_default();
         let packages = self.packages.get(file).map(Vec::as_slice).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Graph {
         Cow::Owned(found)
     }
 
-    /// How many files import each file.
+    /// Number of files that import each file.
     pub(crate) fn importer_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.files.len()];
         for file in 0..self.files.len() {
@@ -157,7 +157,7 @@ impl Graph {
         counts
     }
 
-    /// The files that import a file.
+    /// Files that import a file.
     pub(crate) fn importers_of(&self, wanted: usize) -> Vec<usize> {
         let holds = |list: &[usize], wanted: &usize| list.binary_search(wanted).is_ok();
         let packages: Vec<usize> = (0..self.members.len())
@@ -173,7 +173,7 @@ impl Graph {
             .collect()
     }
 
-    /// For each file whether it is reached from some files by imports, or is one of them.
+    /// For each file, whether imports lead to it from the given files, which are included.
     pub(crate) fn reached(&self, roots: impl IntoIterator<Item = usize>) -> Vec<bool> {
         let mut reached = vec![false; self.files.len()];
         let mut open: Vec<usize> = Vec::new();
@@ -193,7 +193,7 @@ impl Graph {
     }
 }
 
-/// An import as its language writes it.
+/// An import in the notation of its language.
 pub(crate) fn written(what: &What) -> String {
     match what {
         What::RustMod { name, .. } => format!("mod {name}"),

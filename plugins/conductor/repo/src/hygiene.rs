@@ -1,6 +1,6 @@
-//! What to tidy up: suggestions with reasons, each with the call that comes next.
+//! Clean-up suggestions, each with reasons and the next call.
 //!
-//! Nothing here changes a file. A deletion is suggested only after a look at who might miss it.
+//! Nothing here changes a file. A deletion is suggested only together with a look at the files that import it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,61 +12,61 @@ use crate::map::markdown_reason as words;
 use crate::path;
 use crate::stale::{Candidate, Reason};
 
-/// Suggestions of one kind; the rest comes when these are done.
+/// Maximum suggestions of one kind; the rest follows when these are done.
 const MAX_OF_KIND: usize = 50;
 
-/// Files described in one call.
+/// Maximum files described in one call.
 const DESCRIBED_AT_ONCE: usize = 20;
 
-/// The score from which deleting is suggested rather than looking again.
+/// Minimum score for suggesting a deletion rather than a review.
 const CERTAIN: u32 = 60;
 
-/// One thing to do.
+/// A suggestion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suggestion {
-    /// What to do.
+    /// Action to take.
     pub action: Action,
-    /// With which files.
+    /// Paths of the files.
     pub paths: Vec<String>,
-    /// Where a file should go, or which one stays.
+    /// New path of the file, or the file to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Why.
+    /// Reasons for the suggestion.
     pub reasons: Vec<String>,
-    /// The call that comes next; the job is for the caller to add.
+    /// Next call; the caller adds the job.
     pub next_call: NextCall,
 }
 
-/// A kind of tidying, the most pressing first.
+/// Kind of clean-up, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// An import has no file.
+    /// An import without a file.
     Repair,
-    /// A file can go.
+    /// A file that can be deleted.
     Delete,
-    /// Two files are one.
+    /// Two files with the same content.
     Merge,
-    /// A file is in the wrong place.
+    /// A file in the wrong place.
     Move,
-    /// It may be stale; somebody should look.
+    /// A file that may be stale and needs a review.
     Review,
-    /// A file needs a description.
+    /// A file without a description.
     Describe,
-    /// A description has no file.
+    /// A description without a file.
     Forget,
 }
 
-/// A call that is ready to be made.
+/// A call that is ready to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextCall {
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Its arguments.
+    /// Arguments of the tool.
     pub arguments: Value,
 }
 
-/// Everything to tidy up, by kind, in the order of the lists it comes from.
+/// All suggestions, by kind, in the order of the source lists.
 pub fn suggest(map: &RepoMap, undescribed: &Undescribed) -> Vec<Suggestion> {
     let mut found = Vec::new();
     for missing in map.graph.missing.iter().take(MAX_OF_KIND) {
@@ -75,7 +75,7 @@ pub fn suggest(map: &RepoMap, undescribed: &Undescribed) -> Vec<Suggestion> {
             paths: vec![missing.path.clone()],
             target: None,
             reasons: vec![format!(
-                "line {} imports `{}`, which is not there",
+                "line {} imports `{}`, which does not exist",
                 missing.line, missing.import
             )],
             next_call: query(json!({ "imports_of": missing.path })),
@@ -106,7 +106,7 @@ pub fn suggest(map: &RepoMap, undescribed: &Undescribed) -> Vec<Suggestion> {
     found
 }
 
-/// A copy is merged, what is surely stale deleted, and everything else looked at.
+/// Suggests merging a copy, deleting a surely stale file, and reviewing any other.
 fn stale(candidate: &Candidate) -> Suggestion {
     let original = candidate.reasons.iter().find_map(|reason| match reason {
         Reason::Duplicate { of } => Some(of.clone()),
@@ -126,7 +126,7 @@ fn stale(candidate: &Candidate) -> Suggestion {
     }
 }
 
-/// Notes and plans that lie in the root.
+/// Suggests moving notes and plans out of the root.
 fn misplaced(path: &str, role: Role) -> Option<Suggestion> {
     let stem = path::stem(path).to_lowercase();
     let parts: Vec<&str> = stem.split(['_', '-', ' ', '.']).collect();
@@ -149,7 +149,7 @@ fn misplaced(path: &str, role: Role) -> Option<Suggestion> {
         paths: vec![path.to_owned()],
         target: Some(target),
         reasons: vec![format!(
-            "a document called \"{word}\" in the root is planning, not the product"
+            "a document called \"{word}\" in the root is a planning document, not part of the product"
         )],
         next_call: query(json!({ "text": path })),
     })
@@ -177,7 +177,7 @@ fn forget(orphans: &[String]) -> Suggestion {
         action: Action::Forget,
         paths: orphans.to_vec(),
         target: None,
-        reasons: vec!["described, but not in the repository any more".to_owned()],
+        reasons: vec!["described, but no longer in the repository".to_owned()],
         next_call: NextCall {
             tool: "repo_map_update".to_owned(),
             arguments: json!({}),

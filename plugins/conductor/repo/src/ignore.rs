@@ -1,4 +1,4 @@
-//! What `.gitignore` files exclude, by Git's own rules.
+//! `.gitignore` rules, with Git's own semantics.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use bstr::BStr;
 use gix_glob::pattern::Case;
 use gix_ignore::{Search, search::Ignore};
 
-/// The rules in force in one directory: those of the repository, then of each directory down to it.
+/// Rules in force in one directory: those of the repository, then of each directory down to it.
 #[derive(Default)]
 pub(crate) struct Rules {
     search: Search,
 }
 
 impl Rules {
-    /// Adds the file at `source`; its rules hold below its directory and beat those added before.
+    /// Adds the file at `source`. Its rules apply below its directory and override those added before.
     pub(crate) fn enter(&mut self, source: &str, content: &[u8]) {
         let options = Ignore {
             support_precious: false,
@@ -24,22 +24,22 @@ impl Rules {
             .add_patterns_buffer(content, source, Some(Path::new("")), options);
     }
 
-    /// Adds `.git/info/exclude`, whose rules hold everywhere.
+    /// Adds `.git/info/exclude`, whose rules apply everywhere.
     pub(crate) fn exclude(&mut self, content: &[u8]) {
         self.enter("exclude", content);
     }
 
-    /// How many files are in force, to go back to.
+    /// Number of files in force, to go back to.
     pub(crate) fn depth(&self) -> usize {
         self.search.patterns.len()
     }
 
-    /// Forgets the files added since there were `depth`.
+    /// Drops the files added since there were `depth`.
     pub(crate) fn leave(&mut self, depth: usize) {
         self.search.patterns.truncate(depth);
     }
 
-    /// Whether a path is excluded, its directory not being.
+    /// Checks whether a path is excluded, given that its directory is not.
     pub(crate) fn excludes(&self, path: &str, is_directory: bool) -> bool {
         let path: &BStr = path.as_bytes().into();
         self.search

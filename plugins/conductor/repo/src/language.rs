@@ -1,4 +1,4 @@
-//! What a file is, by its name: which language it is written in and what part it plays.
+//! Language and role of a file, by its name.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ use crate::path;
 pub enum Language {
     /// Rust.
     Rust,
-    /// Python, stub files too.
+    /// Python, including stub files.
     Python,
-    /// JavaScript and TypeScript, JSX too.
+    /// JavaScript and TypeScript, including JSX.
     JavaScript,
     /// Go.
     Go,
@@ -23,7 +23,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language of a file, by its extension.
+    /// Language of a file, by its extension.
     pub fn of(path: &str) -> Option<Language> {
         let extension = path::extension(path);
         if extension.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -32,7 +32,7 @@ impl Language {
         Language::of_extension(extension)
     }
 
-    /// The language of files with an extension in small letters.
+    /// Language of files with an extension in lower case.
     pub(crate) fn of_extension(extension: &str) -> Option<Language> {
         Some(match extension {
             "rs" => Language::Rust,
@@ -46,7 +46,7 @@ impl Language {
         })
     }
 
-    /// Its name for people.
+    /// Name for people.
     pub const fn name(self) -> &'static str {
         match self {
             Language::Rust => "Rust",
@@ -59,7 +59,7 @@ impl Language {
     }
 }
 
-/// The part a file plays.
+/// Role of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -67,22 +67,22 @@ pub enum Role {
     Source,
     /// Code or data of tests.
     Test,
-    /// What a build tool or package manager reads.
+    /// File of a build tool or package manager.
     Manifest,
-    /// Written by a tool, such as a lock file.
+    /// File written by a tool, such as a lock file.
     Generated,
     /// Text for people.
     Docs,
     /// Settings and data.
     Config,
-    /// A program that no compiler sees.
+    /// Program that is not compiled.
     Script,
-    /// Everything else: pictures, archives, binaries.
+    /// All other files: pictures, archives, binaries.
     Asset,
 }
 
 impl Role {
-    /// The part a file plays, by its path.
+    /// Role of a file, by its path.
     pub fn of(path: &str) -> Role {
         let name = path::name(path);
         if is_generated(name) {
@@ -122,7 +122,7 @@ fn is_document(name: &str) -> bool {
         .any(|document| name.to_uppercase().starts_with(document))
 }
 
-/// Whether files of this name are written by a tool.
+/// Checks whether files of this name are written by a tool.
 pub(crate) fn is_generated(name: &str) -> bool {
     let locks = [
         "Cargo.lock",
@@ -143,7 +143,7 @@ pub(crate) fn is_generated(name: &str) -> bool {
             .any(|end| name.ends_with(end))
 }
 
-/// Whether a build tool or package manager reads a file of this name.
+/// Checks whether a build tool or package manager reads files of this name.
 pub fn is_manifest(name: &str) -> bool {
     let manifests = [
         "Cargo.toml",
@@ -170,7 +170,7 @@ pub fn is_manifest(name: &str) -> bool {
         || name == "jsconfig.json"
 }
 
-/// Whether a path looks like a test's, by the habits of the six languages.
+/// Checks whether a path looks like that of a test, by the conventions of the six languages.
 pub(crate) fn is_test(path: &str) -> bool {
     let folders = ["test", "tests", "__tests__", "testdata", "fixtures", "spec"];
     let in_folder = path::parent(path).split('/').any(|part| folders.contains(&part));

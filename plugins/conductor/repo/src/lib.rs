@@ -1,10 +1,10 @@
-//! What the pack `conductor` knows of a repository.
+//! Repository index of the pack `conductor`.
 //!
-//! A [`snapshot`] says which files there are. [`facts`] are what is written in each of them. Both
-//! make a [`map`]: who imports whom, where programs start, what is stale and what to do about it.
+//! A [`snapshot`] lists the files. [`facts`] describe the content of each file. Both make a [`map`]: the import
+//! graph, entry points, stale files and clean-up suggestions.
 //!
-//! Everything is read through [`tree::Tree`] and nothing here touches a file system, so that it runs
-//! in a component. The same tree gives the same bytes.
+//! Everything is read through [`tree::Tree`] and nothing here touches a file system, so that the crate runs in
+//! a component. The same tree gives the same bytes.
 #![warn(missing_docs)]
 
 mod ignore;

@@ -1,4 +1,4 @@
-//! What build tools and package managers are told: packages, dependencies, programs.
+//! Manifests of build tools and package managers: packages, dependencies, programs.
 
 mod cargo;
 mod go;
@@ -17,26 +17,26 @@ pub use maven::Maven;
 pub use npm::{Npm, TsConfig};
 pub use python::PythonProject;
 
-/// What one manifest says, as far as imports and entry points need it.
+/// Content of one manifest, as far as imports and entry points need it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Manifest {
     /// `Cargo.toml`.
     Cargo(Cargo),
     /// `package.json`.
     Npm(Npm),
-    /// `tsconfig.json` and those it extends.
+    /// `tsconfig.json` and the files that it extends.
     TsConfig(TsConfig),
     /// `pyproject.toml` or `setup.cfg`.
     Python(PythonProject),
     /// `go.mod`.
     Go(GoModule),
-    /// A Makefile.
+    /// Makefile.
     Make(Make),
     /// `pom.xml`.
     Maven(Maven),
 }
 
-/// Reads a manifest by its name. One that is broken says nothing.
+/// Reads a manifest by its name. `None` for a broken one.
 pub(crate) fn read(name: &str, text: &str) -> Option<Manifest> {
     match name {
         "Cargo.toml" => cargo::read(text).map(Manifest::Cargo),

@@ -1,4 +1,4 @@
-//! The map of a repository: its files with their parts, who imports whom, where programs start.
+//! Map of a repository: files with their roles, the import graph, entry points.
 
 mod conventions;
 mod export;
@@ -25,57 +25,57 @@ use crate::resolve::{Index, Resolvers};
 use crate::snapshot::{Limits, Problem, Snapshot};
 use crate::stale::{self, Ages, Candidate, Evidence};
 
-/// What the caller knows besides the files.
+/// Facts that the caller adds to those of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// What is said of files.
+    /// Descriptions of files.
     pub descriptions: Descriptions,
-    /// When Git last saw them change.
+    /// Times of the last commits, from Git.
     pub ages: Ages,
 }
 
-/// The map of a repository.
+/// Map of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepoMap {
-    /// By path, in the order of the graph.
+    /// Files by path, in the order of the graph.
     pub files: Vec<MapFile>,
-    /// Who imports whom.
+    /// Import graph.
     pub graph: Graph,
-    /// Where programs start.
+    /// Entry points of programs.
     pub entry_points: Vec<EntryPoint>,
     /// Files that may be stale.
     pub stale: Vec<Candidate>,
-    /// Habits that the tree keeps.
+    /// Conventions that the tree follows.
     pub conventions: Vec<String>,
-    /// What could not be seen.
+    /// Paths that could not be read.
     pub problems: Vec<Problem>,
 }
 
-/// One file of the map.
+/// A file of the map.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapFile {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// What it is for, in one line.
+    /// Purpose of the file, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The part it plays.
+    /// Role of the file.
     pub role: Role,
-    /// What it is written in.
+    /// Programming language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
-    /// The package it belongs to, or its first directory.
+    /// Package of the file, or its first directory.
     pub owner: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// How many files it imports.
+    /// Number of files that it imports.
     pub imports: usize,
-    /// How many files import it.
+    /// Number of files that import it.
     pub imported_by: usize,
 }
 
 impl RepoMap {
-    /// Makes the map of a snapshot.
+    /// Builds the map of a snapshot.
     pub fn build(snapshot: &Snapshot, book: &FactBook, notes: &Notes) -> RepoMap {
         let index = Index::new(snapshot, book);
         let resolvers = Resolvers::new(&index);
@@ -99,7 +99,7 @@ impl RepoMap {
         }
     }
 
-    /// The place of a file in the map.
+    /// Index of a file in the map.
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
         self.files
             .binary_search_by(|file| file.path.as_str().cmp(path))
@@ -131,7 +131,7 @@ fn files(index: &Index<'_>, graph: &Graph, descriptions: &Descriptions) -> Vec<M
     (0..index.len()).map(file).collect()
 }
 
-/// The name of the package in each directory that has one.
+/// Name of the package in each directory that has one.
 fn owners<'a>(index: &Index<'a>) -> BTreeMap<&'a str, &'a str> {
     let mut owners = BTreeMap::new();
     for (file, manifest) in index.manifests() {

@@ -1,19 +1,19 @@
-//! Relative paths with `/`, as text: taking apart, joining, and showing names that hold anything.
+//! Relative paths with `/`, as text: splitting, joining, and showing names with any characters.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The path before the last `/`; the root's is the root.
+/// Path before the last `/`; the root's parent is the root.
 pub fn parent(path: &str) -> &str {
     split_last(path, b'/').map_or("", |(parent, _)| parent)
 }
 
-/// What is behind the last `/`.
+/// Part after the last `/`.
 pub fn name(path: &str) -> &str {
     split_last(path, b'/').map_or(path, |(_, name)| name)
 }
 
-/// A name without its last extension: `a.tar` of `x/a.tar.gz`.
+/// Name without its last extension: `a.tar` of `x/a.tar.gz`.
 pub(crate) fn stem(path: &str) -> &str {
     let name = name(path);
     match split_last(name, b'.') {
@@ -22,7 +22,7 @@ pub(crate) fn stem(path: &str) -> &str {
     }
 }
 
-/// The last extension, in the case it is written in.
+/// Last extension, in the case as written.
 pub(crate) fn extension(path: &str) -> &str {
     match split_last(name(path), b'.') {
         Some((stem, extension)) if !stem.is_empty() => extension,
@@ -30,13 +30,13 @@ pub(crate) fn extension(path: &str) -> &str {
     }
 }
 
-/// Names are short: going through their bytes is quicker than a search that is made for long texts.
+/// Splits at the last mark. Names are short: a loop over their bytes is faster than a search for long texts.
 fn split_last(path: &str, mark: u8) -> Option<(&str, &str)> {
     let at = path.bytes().rposition(|byte| byte == mark)?;
     Some((path.get(..at)?, path.get(at + 1..)?))
 }
 
-/// A path below a directory, without `.` and `..`. `None` if it leaves the root.
+/// Joins a path to a directory and resolves `.` and `..`. `None` if the result leaves the root.
 pub(crate) fn join(directory: &str, relative: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in relative.split('/') {
@@ -49,7 +49,7 @@ pub(crate) fn join(directory: &str, relative: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// A name directly below a directory.
+/// Path of a name directly below a directory.
 pub fn below(directory: &str, name: &str) -> String {
     if directory.is_empty() {
         name.to_owned()
@@ -58,7 +58,7 @@ pub fn below(directory: &str, name: &str) -> String {
     }
 }
 
-/// The directories a path lies in, nearest first, the root last.
+/// Directories that contain a path, nearest first, the root last.
 pub(crate) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = (!path.is_empty()).then_some(path);
     std::iter::from_fn(move || {
@@ -68,7 +68,7 @@ pub(crate) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What lies below a directory, seen from it.
+/// Path relative to a directory, if it is below the directory.
 pub(crate) fn relative<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     if directory.is_empty() {
         return Some(path);
@@ -76,7 +76,7 @@ pub(crate) fn relative<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     path.strip_prefix(directory)?.strip_prefix('/')
 }
 
-/// A path in one line of text: as it is, or quoted the way Git quotes it.
+/// A path in one line of text: unchanged, or quoted as Git does.
 ///
 /// ```
 /// use conductor_repo::path::show;
@@ -104,12 +104,12 @@ pub fn show(path: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// Characters that turn the direction of text or take no room: a name with them reads as another.
+/// Characters that change the direction of text or have no width: a name with them reads as another.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A name as text, or, where it is not UTF-8, with each byte that does not fit as `\xff`.
+/// Returns a name as text. A name that is not UTF-8 is an error that shows each invalid byte as `\xff`.
 pub fn from_bytes(name: &[u8]) -> Result<String, String> {
     let mut escaped = String::new();
     let mut whole = true;

@@ -1,4 +1,4 @@
-//! From what an import says to the files it means, by the rules of each language.
+//! Resolution of imports to files, by the rules of each language.
 
 mod c;
 mod go;
@@ -13,18 +13,18 @@ pub(crate) use index::Index;
 
 use crate::facts::{Import, What};
 
-/// What an import comes to.
+/// Result of resolving an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Files of the snapshot, by their place in it.
+    /// Files of the snapshot, by index.
     Files(Vec<usize>),
     /// All files of a package, by its key in [`Resolvers::package`].
     Package(String),
-    /// Something that is not part of the tree: a dependency or a standard library.
+    /// Something outside the tree: a dependency or a standard library.
     External(String),
-    /// The tree should have it and does not.
+    /// A file that should be in the tree and is not.
     Missing,
-    /// It names nothing outside of its own file, or nobody can tell.
+    /// Something in the same file, or of unknown meaning.
     Nothing,
 }
 
@@ -34,7 +34,7 @@ impl Outcome {
     }
 }
 
-/// One resolver for each language.
+/// Resolvers of all languages.
 pub(crate) struct Resolvers<'a> {
     rust: rust::Crates<'a>,
     python: python::Roots<'a>,
@@ -56,7 +56,7 @@ impl<'a> Resolvers<'a> {
         }
     }
 
-    /// What an import of a file comes to.
+    /// Resolves an import of a file.
     pub(crate) fn resolve(&self, file: usize, import: &Import) -> Outcome {
         match &import.what {
             What::RustMod {
@@ -82,17 +82,17 @@ impl<'a> Resolvers<'a> {
         }
     }
 
-    /// A Python module as a manifest names it.
+    /// Resolves a Python module named in a manifest.
     pub(crate) fn python_module(&self, manifest: usize, module: &str) -> Outcome {
         self.python.resolve(manifest, module, 0, &[])
     }
 
-    /// A Java type as a manifest names it.
+    /// Resolves a Java type named in a manifest.
     pub(crate) fn java_type(&self, name: &str) -> Outcome {
         self.java.resolve(name, false)
     }
 
-    /// The files of a package that an outcome names.
+    /// Files of the package in an outcome.
     pub(crate) fn package(&self, key: &str) -> Vec<usize> {
         self.go
             .package(key)

@@ -1,7 +1,7 @@
-//! What files a tree holds: a walk that honours `.gitignore`, with a hash of each file's content.
+//! Snapshot of the files in a tree: a walk that honours `.gitignore`, with a hash of each file's content.
 //!
-//! With the snapshot before it, a walk reads only files whose size or time changed, and does not even list a
-//! directory whose fingerprint is the same. What it finds is the same either way.
+//! Given the previous snapshot, a walk reads only files whose size or time changed, and does not list
+//! directories with an unchanged fingerprint. The result is the same either way.
 
 mod content;
 mod diff;
@@ -19,22 +19,22 @@ pub use diff::{Diff, Rename, diff};
 pub use past::{Directory, Past, Stamp};
 pub use walk::{Effort, Observer, Taken, Walked, add, take};
 
-/// What a walk does not pass.
+/// Limits of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Files, links and others in one snapshot.
+    /// Maximum number of files, links and other entries in one snapshot.
     pub entries: usize,
-    /// Directories inside each other.
+    /// Maximum depth of nested directories.
     pub depth: usize,
-    /// Bytes of a file up to which its whole content is hashed; of a larger one only its two ends.
+    /// Maximum size of a file that is hashed as a whole; of a larger one only both ends are hashed.
     pub hashed_bytes: u64,
-    /// Bytes of a text file up to which its content is shown to the observer.
+    /// Maximum size of a text file whose content is passed to the observer.
     pub observed_bytes: u64,
 }
 
 impl Limits {
-    /// What snapshots are taken with unless somebody wants less.
+    /// Default limits.
     pub const DEFAULT: Limits = Limits {
         entries: 50_000,
         depth: 64,
@@ -49,46 +49,46 @@ impl Default for Limits {
     }
 }
 
-/// The files of a tree at one time.
+/// Files of a tree at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// When the walk began, in milliseconds since 1970 UTC.
+    /// Start of the walk, in milliseconds since 1970 UTC.
     pub taken: i64,
-    /// By path.
+    /// Files by path.
     pub files: Vec<FileRecord>,
-    /// What could not be seen, by path.
+    /// Paths that could not be read, sorted.
     pub problems: Vec<Problem>,
 }
 
 impl Snapshot {
-    /// The file at a path.
+    /// File at a path.
     pub fn file(&self, path: &str) -> Option<&FileRecord> {
         let at = self.files.binary_search_by(|file| file.path.as_str().cmp(path));
         at.ok().and_then(|at| self.files.get(at))
     }
 
-    /// Whether the walk ended before it had seen everything.
+    /// Checks whether the walk ended before it had seen everything.
     pub fn is_partial(&self) -> bool {
         let ends = |problem: &Problem| matches!(problem.what, Trouble::TooMany | Trouble::TooDeep);
         self.problems.iter().any(ends)
     }
 }
 
-/// One file of a snapshot.
+/// A file of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// Relative to the root.
+    /// Path relative to the root.
     pub path: String,
-    /// What it holds.
+    /// Content of the file.
     pub content: Content,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Milliseconds since 1970 UTC.
+    /// Time of modification in milliseconds since 1970 UTC.
     pub modified: i64,
 }
 
 impl FileRecord {
-    /// The hash of the whole content, where the whole was hashed.
+    /// Hash of the whole content, if the whole was hashed.
     pub fn digest(&self) -> Option<Digest> {
         match self.content {
             Content::Text { digest } | Content::Binary { digest } => Some(digest),
@@ -97,55 +97,55 @@ impl FileRecord {
     }
 }
 
-/// What a file of a snapshot holds.
+/// Content of a file in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
-    /// No zero byte at its beginning.
+    /// Content without a zero byte at its beginning.
     Text {
         /// Hash of the content.
         digest: Digest,
     },
-    /// A zero byte in its first 8,000 bytes, as Git tells them apart.
+    /// Content with a zero byte in its first 8,000 bytes, the same rule as Git's.
     Binary {
         /// Hash of the content.
         digest: Digest,
     },
-    /// Too large to be read whole.
+    /// Content that is too large to be read as a whole.
     Huge {
         /// Hash of its size, its beginning and its end.
         ends: Digest,
     },
-    /// A symbolic link; it is not followed.
+    /// Symbolic link, which is not followed.
     Symlink,
-    /// A device, a socket, a pipe, or a name that is not UTF-8.
+    /// Device, socket, pipe, or name that is not UTF-8.
     Other,
-    /// Reading it failed; the problem of the same path says why.
+    /// File that could not be read; the problem of the same path has the reason.
     Unread,
 }
 
-/// A hash of some content, written in hexadecimal. It tells contents apart that nobody made to be
-/// alike: XXH3 takes a fraction of what a cryptographic hash takes.
+/// Hash of some content, written in hexadecimal. XXH3 is not collision resistant, but takes a fraction of the
+/// time of a cryptographic hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(u128);
 
 impl Digest {
-    /// The hash of some bytes.
+    /// Hashes some bytes.
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Hasher::oneshot(bytes))
     }
 
-    /// Which of `count` shares it falls into.
+    /// Assigns the hash to one of `count` shares.
     pub fn share(self, count: u32) -> u32 {
         u32::try_from(self.0 % u128::from(count.max(1))).unwrap_or_default()
     }
 
-    /// Half of it, where a hash that nobody keeps for long is enough.
+    /// Half of the hash, for uses that are not stored for long.
     pub fn short(self) -> u64 {
         u64::try_from(self.0 >> 64).unwrap_or_default()
     }
 
-    /// The hash of what a hasher was fed.
+    /// Hash of the data that a hasher received.
     pub(crate) fn finished(hasher: &Hasher) -> Digest {
         Digest(hasher.finish_128())
     }
@@ -163,7 +163,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Text for people, a number for storage.
+/// Serialises as text for people and as a number for storage.
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
@@ -187,27 +187,27 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Something a walk could not see.
+/// A path that a walk could not read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Problem {
-    /// Where.
+    /// Path of the entry.
     pub path: String,
-    /// Why.
+    /// Reason.
     pub what: Trouble,
 }
 
-/// Why a walk could not see something.
+/// Reason why a walk could not read a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
-    /// The snapshot is full; what comes behind this path is missing.
+    /// The snapshot is full; paths after this one are missing.
     TooMany,
-    /// The directory lies deeper than the limit; what is in it is missing.
+    /// The directory is nested deeper than the limit; its content is missing.
     TooDeep,
-    /// The directory is a repository of its own; what is in it belongs there.
+    /// The directory is a repository of its own, to which its content belongs.
     OtherRepository,
     /// The name is not UTF-8.
     NameNotUtf8,
-    /// Reading failed, in the tree's words.
+    /// Reading failed, with the tree's message.
     Unreadable(String),
 }

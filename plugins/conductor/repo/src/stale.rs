@@ -1,7 +1,7 @@
-//! Files that may have outlived their use, each with the reasons.
+//! Files that may be out of use, each with reasons.
 //!
-//! A reason is a hint, not a proof: the weights say how far it goes alone, and files below
-//! [`LISTED`] are not shown.
+//! A reason is a hint, not a proof. The weights say how much each counts alone; files below [`LISTED`] are not
+//! shown.
 
 mod names;
 
@@ -19,76 +19,76 @@ use crate::path;
 use crate::resolve::Index;
 use crate::snapshot::Digest;
 
-/// The score from which a file is listed.
+/// Minimum score of a listed file.
 pub const LISTED: u32 = 30;
 
-/// A file this long without a commit counts as untouched, in days.
+/// Days without a commit after which a file counts as untouched.
 pub const UNTOUCHED_DAYS: i64 = 365;
 
-/// Files smaller than this are alike by chance.
+/// Minimum size of a duplicate; smaller files are alike by chance.
 const DUPLICATE_BYTES: u64 = 64;
 
-/// What Git knows of files, given by the caller.
+/// Times of the last commits, given by the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ages {
-    /// When each file was last committed, in milliseconds since 1970 UTC.
+    /// Last commit of each file, in milliseconds since 1970 UTC.
     pub committed: BTreeMap<String, i64>,
-    /// The time to count from.
+    /// Current time.
     pub now: i64,
 }
 
 /// A file that may be stale.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// How much speaks for it, to 100.
+    /// Strength of the reasons together, at most 100.
     pub score: u32,
-    /// What speaks for it, the strongest first.
+    /// Reasons, strongest first.
     pub reasons: Vec<Reason>,
 }
 
-/// What speaks for a file being stale.
+/// Reason for a file being stale.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Reason {
-    /// Its name is that of a backup.
+    /// Name of a backup.
     Backup {
-        /// The part of the name that says so.
+        /// Part of the name that marks it.
         part: String,
     },
-    /// Nothing imports it and no program starts in it.
+    /// No file imports it and no program starts in it.
     NeverImported {
         /// A file that at least mentions its name.
         #[serde(skip_serializing_if = "Option::is_none")]
         mentioned_in: Option<String>,
     },
-    /// It says that it is deprecated, or its description does.
+    /// Marked as deprecated in the file or its description.
     Deprecated {
-        /// In these words.
+        /// Words of the mark.
         says: String,
     },
-    /// Its name is that of something put aside.
+    /// Name of a disused file.
     Named {
-        /// The part of the name that says so.
+        /// Part of the name that marks it.
         part: String,
     },
     /// Another file has the same content.
     Duplicate {
-        /// The one to keep.
+        /// File to keep.
         of: String,
     },
-    /// Only files import it that no program reaches.
+    /// Only files that no program reaches import it.
     Unreachable,
-    /// Git has not seen a change for long.
+    /// No change in Git for a long time.
     Untouched {
-        /// For how many days.
+        /// Number of days.
         days: i64,
     },
 }
 
 impl Reason {
-    /// How far it goes alone.
+    /// Score of this reason alone.
     pub const fn weight(&self) -> u32 {
         match self {
             Reason::Backup { .. } => 60,
@@ -100,25 +100,25 @@ impl Reason {
     }
 }
 
-/// In words, with names as Markdown writes code.
+/// Text of the reason, with names as Markdown code.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&crate::map::markdown_reason(self))
     }
 }
 
-/// What the candidates are found from.
+/// Facts from which candidates are found.
 pub(crate) struct Evidence<'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) graph: &'a Graph,
     pub(crate) entries: &'a [EntryPoint],
     pub(crate) descriptions: &'a Descriptions,
     pub(crate) ages: &'a Ages,
-    /// Files are missing from the snapshot or were not read, so that importers may be among them.
+    /// True if files are missing from the snapshot or were not read, so that importers may be among them.
     pub(crate) is_partial: bool,
 }
 
-/// The candidates, highest score first, then by path.
+/// Candidates, highest score first, then by path.
 pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Candidate> {
     let index = evidence.index;
     let importers = evidence.graph.importer_counts();
@@ -148,13 +148,13 @@ struct Search<'a> {
     evidence: &'a Evidence<'a>,
     roots: BTreeSet<usize>,
     reached: Vec<bool>,
-    /// How many files import each file.
+    /// Number of files that import each file.
     importers: Vec<usize>,
-    /// The stems of C headers that are included.
+    /// Stems of the C headers that are included.
     headers: BTreeSet<&'a str>,
-    /// For each copy the file to keep.
+    /// For each copy, the file to keep.
     originals: BTreeMap<usize, usize>,
-    /// The first file that mentions a name.
+    /// First file that mentions a name.
     mentions: HashMap<&'a str, usize, FixedState>,
 }
 
@@ -196,7 +196,7 @@ impl Search<'_> {
             let mentioned_in = mentioned.map(|by| self.evidence.index.path(*by).to_owned());
             return Some(Reason::NeverImported { mentioned_in });
         }
-        // What is built of C is known to its build alone, and so is what it reaches.
+        // Only the build knows which C files it compiles, and so which files they reach.
         let is_known = language != Language::C && self.reached.get(file) == Some(&false);
         is_known.then_some(Reason::Unreachable)
     }
@@ -224,8 +224,8 @@ impl Search<'_> {
     }
 }
 
-/// For each file whose content another has too, which of them to keep: the one that is imported
-/// most, is not named like a copy, and has the shortest path.
+/// For each file with the same content as another, the one to keep: the most imported, not named like a copy,
+/// with the shortest path.
 fn originals(index: &Index<'_>, importers: &[usize]) -> BTreeMap<usize, usize> {
     let mut groups: HashMap<Digest, Vec<usize>, FixedState> = HashMap::default();
     for file in 0..index.len() {

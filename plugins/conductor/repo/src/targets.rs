@@ -1,4 +1,4 @@
-//! What Cargo builds of a package: targets that are written out and those found in its folders.
+//! Cargo's targets of a package: explicit ones and those discovered in its folders.
 
 use crate::manifest::Cargo;
 use crate::path;
@@ -15,7 +15,7 @@ pub(crate) enum TargetKind {
     Build,
 }
 
-/// The root of one crate.
+/// Root of one crate.
 pub(crate) struct CargoTarget {
     pub(crate) kind: TargetKind,
     pub(crate) name: String,
@@ -29,7 +29,7 @@ const FOLDERS: [(TargetKind, &str, &str); 4] = [
     (TargetKind::Bench, "bench", "benches"),
 ];
 
-/// The targets of the package in a directory, each file once.
+/// Targets of the package in a directory, each file once.
 pub(crate) fn cargo(index: &Index<'_>, directory: &str, cargo: &Cargo) -> Vec<CargoTarget> {
     let package = cargo.package.as_deref().unwrap_or_default();
     let library = cargo.library.as_ref();
@@ -90,7 +90,7 @@ fn find(index: &Index<'_>, directory: &str, path: &str) -> Option<usize> {
     index.find(&path::join(directory, path)?)
 }
 
-/// `folder/name.rs` and `folder/name/main.rs`, with paths relative to the package.
+/// Targets discovered as `folder/name.rs` and `folder/name/main.rs`, with paths relative to the package.
 fn searched(index: &Index<'_>, directory: &str, folder: &str) -> Vec<(String, String)> {
     let inside = path::below(directory, folder);
     let alone = index.in_directory(&inside).iter().filter_map(|file| {

@@ -1,13 +1,13 @@
-//! A file tree as this crate sees it: the host's `workspace` capability, a directory or a test's map.
+//! File tree behind a trait: the host's `workspace` capability, a directory or a test's map.
 
 use thiserror::Error;
 
 /// Files below a root. Paths are relative to it, use `/`, and the root is `""`.
 pub trait Tree {
-    /// The entries directly below a directory, sorted by name, after the entry named `after`.
+    /// Entries directly below a directory, sorted by name, after the entry named `after`.
     fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, TreeError>;
 
-    /// The first entries, unless the directory's fingerprint is what is known. By default there are no
+    /// First entries, unless the directory's fingerprint is the known one. By default there are no
     /// fingerprints.
     fn list_unless(
         &self,
@@ -22,92 +22,92 @@ pub trait Tree {
         }))
     }
 
-    /// What a path is. A symbolic link is not followed.
+    /// Entry at a path. A symbolic link is not followed.
     fn stat(&self, path: &str) -> Result<Entry, TreeError>;
 
-    /// At most `limit` bytes of a file from `offset`; none at its end.
+    /// At most `limit` bytes of a file from `offset`; empty at its end.
     fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError>;
 
-    /// Says what will be asked for next, in this order and before what is left of earlier hints, for trees
-    /// that can look ahead.
+    /// Announces the next requests, in this order and before the rest of earlier announcements, for trees that
+    /// can prefetch.
     fn expect(&self, _next: &[Upcoming<'_>]) {}
 }
 
-/// A request that will come.
+/// A future request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upcoming<'a> {
-    /// [`Tree::list_unless`], with what is known and this limit.
+    /// [`Tree::list_unless`], with the known fingerprint and this limit.
     List(&'a str, Option<u64>, u32),
     /// [`Tree::read`] from the beginning, with this limit.
     Read(&'a str, u32),
 }
 
-/// The first entries of a directory.
+/// First entries of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// Sorted by name.
+    /// Entries sorted by name.
     pub entries: Vec<Entry>,
-    /// Another one when entries come, go or change, if the tree can tell: kind, size or time, not what is
-    /// below a subdirectory. It is no newer than `entries`.
+    /// Fingerprint that changes when entries are added, removed or changed (kind, size or time, not the content
+    /// of subdirectories), if the tree has one. The fingerprint is not newer than `entries`.
     pub fingerprint: Option<u64>,
 }
 
-/// One entry of a directory.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Relative to the root.
+    /// Path relative to the root.
     pub path: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: Kind,
-    /// Bytes; 0 for a directory.
+    /// Size in bytes; 0 for a directory.
     pub size: u64,
-    /// Milliseconds since 1970 UTC.
+    /// Time of modification in milliseconds since 1970 UTC.
     pub modified: i64,
 }
 
-/// What a path is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A file with content.
+    /// File with content.
     File,
     /// A directory.
     Directory,
-    /// A symbolic link, wherever it points.
+    /// Symbolic link to any target.
     Symlink,
-    /// A device, a socket or a pipe.
+    /// Device, socket or pipe.
     Other,
-    /// Its name is not UTF-8. The path is what [`crate::path::from_bytes`] makes of it and opens nothing.
+    /// Entry whose name is not UTF-8. The path is the output of [`crate::path::from_bytes`] and opens nothing.
     Unnamed,
 }
 
-/// Why the tree refused.
+/// Error of a tree.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TreeError {
-    /// No tree of this name, or it was not granted.
+    /// Unknown or not granted workspace.
     #[error("workspace `{0}` is unknown or not granted")]
     UnknownWorkspace(String),
-    /// The path leaves the tree.
-    #[error("`{0}` is outside of what may be read")]
+    /// Path outside the tree.
+    #[error("`{0}` is outside of the readable files")]
     Denied(String),
-    /// Nothing is there.
+    /// Path that does not exist.
     #[error("`{0}` does not exist")]
     NotFound(String),
-    /// The path is not of the kind the request wants.
-    #[error("`{0}` is of another kind than asked for")]
+    /// Path of the wrong kind for the request.
+    #[error("`{0}` is of the wrong kind")]
     WrongKind(String),
-    /// It is there and cannot be read, for this reason.
+    /// Path that exists and cannot be read, with the reason.
     #[error("{0}")]
     Unreadable(String),
-    /// The content passes a size cap.
+    /// Content beyond a size limit.
     #[error("`{0}` is too large")]
     TooLarge(String),
-    /// The tree itself failed.
+    /// Failure of the tree itself.
     #[error("reading the workspace failed")]
     Internal,
 }
 
 impl TreeError {
-    /// Whether nothing else in the tree can be read either.
+    /// Checks whether nothing else in the tree can be read either.
     pub(crate) const fn is_fatal(&self) -> bool {
         match self {
             TreeError::UnknownWorkspace(_) | TreeError::Internal => true,

@@ -1,4 +1,4 @@
-//! The files that an archive of a job would hold.
+//! Files of a job's archive.
 
 use std::fmt::Write as _;
 
@@ -13,16 +13,16 @@ use crate::tools::logs;
 /// A file of the archive.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct File {
-    /// Its path in the archive.
+    /// Path in the archive.
     pub path: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: usize,
-    /// Hex SHA-256 of its content.
+    /// SHA-256 of the content in hexadecimal.
     pub sha256: String,
-    /// Which piece of it this is, from 1, if it is too long for one reply.
+    /// Number of this piece, from 1, for a file that is too long for one reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub piece: Option<u32>,
-    /// Its content, or the piece of it; joined in order the pieces are the whole.
+    /// Content of the file, or of this piece; joined in order the pieces form the whole.
     pub content: String,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn pieces(file: File, most: usize) -> Vec<File> {
     pieces
 }
 
-/// Every file, the readable document first.
+/// All files, the readable document first.
 pub(crate) fn files(bundle: &Bundle) -> Vec<File> {
     let mut files = vec![
         File::new("README.md", markdown::document(bundle)),

@@ -1,4 +1,4 @@
-//! The document that a person reads.
+//! Readable document of a job.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::store::context::Block;
 use crate::store::snapshot::SnapshotRecord;
 use crate::store::step::Step;
 
-/// The whole job as one document.
+/// Whole job as one document.
 pub(crate) fn document(bundle: &Bundle) -> String {
     let mut text = overview(bundle);
     text += &deliverables(bundle);
@@ -77,7 +77,7 @@ fn overview(bundle: &Bundle) -> String {
     text
 }
 
-/// What came out: the deliverables, and what the accepted submissions brought.
+/// Deliverables and accepted submissions.
 fn deliverables(bundle: &Bundle) -> String {
     let plan = &bundle.job.plan;
     let mut text = "\n## Deliverables\n".to_owned();
@@ -165,7 +165,7 @@ fn step_section(step: &Step, bundle: &Bundle) -> String {
     text
 }
 
-/// What a step says beside its instruction and its criteria.
+/// Fields of a step besides its instruction and its criteria.
 fn particulars(spec: &StepSpec) -> String {
     let evidence = spec.required_evidence.iter();
     let evidence: Vec<String> = evidence.map(|(key, kind)| format!("{key}: {kind}")).collect();
@@ -209,7 +209,7 @@ fn attempt_section(attempt: &Attempt) -> String {
         let _ = writeln!(text, "\nCommit: {hash}");
     }
     if let Some(token) = &attempt.batch_commit_token {
-        let _ = writeln!(text, "\nCommit put off with: {token}");
+        let _ = writeln!(text, "\nCommit deferred with: {token}");
     }
     if !attempt.rejection_reasons.is_empty() {
         let _ = write!(text, "\nWhy not:\n{}", bullets(&attempt.rejection_reasons));
@@ -229,7 +229,7 @@ fn attempt_section(attempt: &Attempt) -> String {
     text
 }
 
-/// The submissions for steps that are not in the chain any more.
+/// Submissions of steps that were removed from the chain.
 fn of_removed_steps(bundle: &Bundle) -> String {
     let mut text = String::new();
     for attempt in &bundle.attempts {
@@ -245,7 +245,7 @@ fn of_removed_steps(bundle: &Bundle) -> String {
     text
 }
 
-/// The commits that were put off, if any were.
+/// Deferred commits, if there are any.
 fn batches(bundle: &Bundle) -> String {
     if bundle.batches.is_empty() {
         return String::new();
@@ -257,7 +257,7 @@ fn batches(bundle: &Bundle) -> String {
         };
         let end = match &batch.settled_by {
             Some(hash) => format!("committed as {hash}"),
-            None => format!("open, good for {} more", batch.steps_left),
+            None => format!("open, valid for {} more", batch.steps_left),
         };
         format!(
             "{} at {} for {steps}, {end}: {}",
@@ -265,7 +265,7 @@ fn batches(bundle: &Bundle) -> String {
         )
     });
     let lines: Vec<String> = lines.collect();
-    format!("\n## Commits put off\n{}", bullets(&lines))
+    format!("\n## Deferred commits\n{}", bullets(&lines))
 }
 
 fn log_lines(bundle: &Bundle, kinds: &[LogType]) -> String {
@@ -286,7 +286,7 @@ fn log_lines(bundle: &Bundle, kinds: &[LogType]) -> String {
     bullets(&lines)
 }
 
-/// The recorded mistakes.
+/// Recorded mistakes.
 pub(crate) fn mistakes(bundle: &Bundle) -> String {
     if bundle.mistakes.is_empty() {
         return "None.\n".to_owned();
@@ -309,7 +309,7 @@ pub(crate) fn mistakes(bundle: &Bundle) -> String {
     text
 }
 
-/// The map that was made, the snapshots it grew from, and what was written down by hand.
+/// Repository map, its snapshots, and notes written by hand.
 fn repo_map(bundle: &Bundle) -> String {
     let repository = &bundle.repository;
     let mut text = String::new();
@@ -319,7 +319,7 @@ fn repo_map(bundle: &Bundle) -> String {
         text += &bullets(&lines);
     }
     if let Some(map) = &repository.map {
-        // Its headings go below this one.
+        // Headings of the map are moved below this one.
         let lines = map.lines().map(|line| match line.starts_with('#') {
             true => format!("##{line}\n"),
             false => format!("{line}\n"),
@@ -375,7 +375,7 @@ fn contexts(bundle: &Bundle) -> String {
     }
 }
 
-/// A block under its id, which steps name it by.
+/// Context block with its id, by which steps refer to it.
 fn context(block: &Block) -> String {
     let tags = match block.tags.is_empty() {
         true => String::new(),
@@ -405,7 +405,7 @@ fn policies(bundle: &Bundle) -> String {
         .collect()
 }
 
-/// Text in a fence that is longer than any in it.
+/// Text in a fence that is longer than any fence in it.
 fn fenced(text: &str) -> String {
     let mut longest = 2;
     let mut run = 0;

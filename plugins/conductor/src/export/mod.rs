@@ -25,12 +25,12 @@ use crate::store::snapshot::{self, SnapshotRecord};
 use crate::store::step::{self, Step};
 use crate::tools::execute::Telling;
 
-/// What a bundle calls itself, and in which version.
+/// Name and version of the bundle format.
 pub(crate) const FORMAT: &str = "tollgate-conductor-job";
 pub(crate) const VERSION: u32 = 1;
 
 text_enum! {
-    /// How a job is exported.
+    /// Format of an export.
     pub(crate) enum Format {
         Json = "json",
         Md = "md",
@@ -38,51 +38,51 @@ text_enum! {
     }
 }
 
-/// A job with everything that is recorded about it.
+/// A job with all its records.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bundle {
-    /// What this is.
+    /// Name of the format.
     pub format: String,
-    /// In which version.
+    /// Version of the format.
     pub version: u32,
-    /// When the job last changed. The same job makes the same bytes, so that parts that several calls fetch
+    /// Time of the job's last change. The same job gives the same bytes, so that parts fetched by several calls
     /// fit together.
     pub exported_at: Timestamp,
-    /// The job.
+    /// Job without its steps.
     pub job: Job,
-    /// The policies that were in force. An import goes by the job's own.
+    /// Policies in force at the export. An import uses the job's own.
     #[serde(default)]
     pub effective_policies: Policies,
-    /// The steps in order.
+    /// Steps in order.
     pub steps: Vec<Step>,
-    /// The prompt of each step, in order, as it would be given out now. An import makes them anew.
+    /// Prompt of each step, in order, as it would be returned now. An import builds new ones.
     #[serde(default)]
     pub prompts: Vec<String>,
-    /// Every submission, oldest first.
+    /// All submissions, oldest first.
     pub attempts: Vec<Attempt>,
-    /// The context blocks, the repository map among them.
+    /// Context blocks, including the repository map.
     pub context: Vec<Block>,
-    /// Devlog, decisions and the rest, oldest first.
+    /// Log entries of all types, oldest first.
     pub log: Vec<LogEntry>,
     /// Recorded mistakes, oldest first.
     pub mistakes: Vec<Mistake>,
-    /// Commits that were put off.
+    /// Deferred commits.
     pub batches: Vec<Batch>,
-    /// What is known of the repository.
+    /// Facts about the repository.
     #[serde(default)]
     pub repository: Repository,
 }
 
-/// What is known of a job's repository, as far as it makes sense elsewhere.
+/// Facts about a job's repository that are useful elsewhere.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Repository {
-    /// The snapshots, oldest first.
+    /// Snapshots, oldest first.
     pub snapshots: Vec<SnapshotRecord>,
-    /// What is said of files.
+    /// Descriptions of files.
     pub descriptions: BTreeMap<String, String>,
-    /// The map as Markdown, if one was made.
+    /// Map as Markdown, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<String>,
 }
@@ -98,7 +98,7 @@ impl Repository {
     }
 }
 
-/// The map in at most the size of a context block, which it becomes where it is imported.
+/// Map that fits into a context block, which the map becomes on import.
 fn short(map: &RepoMap) -> String {
     let (files, lines) = (MarkdownLimits::default().files, MarkdownLimits::default().lines);
     let tries = [(files, lines), (20, 20), (3, 10), (0, 5)];
@@ -109,7 +109,7 @@ fn short(map: &RepoMap) -> String {
     text.unwrap_or_else(|| format!("# Repository map\n\n{} files.\n", map.files.len()))
 }
 
-/// Reads a job with everything that is recorded about it.
+/// Reads a job with all its records.
 pub(crate) fn bundle(db: &Db<'_>, job: Job) -> Result<Bundle, DbError> {
     let steps = step::all(db, &job.id)?;
     let policies = job.effective();

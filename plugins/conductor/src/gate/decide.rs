@@ -1,4 +1,4 @@
-//! Whether a gate holds: pure.
+//! Verdicts of gates on gathered facts: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +7,31 @@ use serde_json::{Map, Value};
 use super::{Gate, Source, glob_set};
 use crate::arguments::{clip, clip_to};
 
-/// What was looked up for the gates of one submission.
+/// Facts gathered for the gates of one submission.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
-    /// Git's view of the repository, or why there is none.
+    /// Git's view of the repository, or the reason why there is none.
     pub git: Option<Result<GitFacts, String>>,
-    /// Whether each path exists, or why nobody knows.
+    /// Existence of each path, or the reason why it is unknown.
     pub paths: BTreeMap<String, Result<bool, String>>,
-    /// What files hold, or why nobody knows.
+    /// Content of files, or the reason why it is unknown.
     pub contents: BTreeMap<String, Result<String, String>>,
-    /// How commands ended.
+    /// Results of commands.
     pub commands: BTreeMap<Vec<String>, Result<Run, String>>,
-    /// Somebody approved the step.
+    /// True if a person approved the step.
     pub approved: bool,
-    /// Files that have a description already.
+    /// Files that have a description.
     pub described: BTreeSet<String>,
 }
 
-/// Git's view of what happened since the step began.
+/// Git's view of the changes since the step began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GitFacts {
-    /// What changed since then, committed or not.
+    /// Changes since then, committed or not.
     pub changed: Vec<Change>,
-    /// What is not committed.
+    /// Uncommitted paths.
     pub uncommitted: Vec<String>,
-    /// What is known about the submitted commit, if there is one.
+    /// Facts about the submitted commit, if there is one.
     pub commit: Option<Commit>,
 }
 
@@ -39,35 +39,35 @@ pub(crate) struct GitFacts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     pub path: String,
-    /// Lines added and removed, 0 for a binary file.
+    /// Lines added and removed; 0 for a binary file.
     pub lines: u64,
-    /// It was not there before.
+    /// True if the path did not exist before.
     pub new: bool,
 }
 
 /// A commit that a submission names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Commit {
-    /// Git does not know it.
+    /// Unknown to Git.
     Unknown,
-    /// It is not an ancestor of HEAD.
+    /// Not an ancestor of HEAD.
     Elsewhere,
-    /// It was there when the step began.
+    /// Older than the step.
     Old,
-    /// It was made during the step.
+    /// Made during the step.
     New,
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The exit code; none if it was killed.
+    /// Exit code; `None` if the command was killed.
     pub exit: Option<i32>,
     /// Standard output and standard error.
     pub output: String,
 }
 
-/// What a submission says, as far as gates care.
+/// Fields of a submission that gates read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Said<'a> {
     pub evidence: &'a Map<String, Value>,
@@ -75,7 +75,7 @@ pub(crate) struct Said<'a> {
     pub criteria: usize,
 }
 
-/// Why a gate does not hold, or nothing if it does.
+/// Returns why a gate does not hold, or `None` if the gate holds.
 pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<String> {
     let reason = match gate {
         Gate::TestsPassed(command) => tests_passed(said.evidence).or_else(|| optional(command, facts)),
@@ -86,7 +86,7 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
         Gate::ForbidPaths(globs) => with_git(facts, |git| forbidden(git, globs)),
         Gate::ChangedFilesMinimum(min) => with_git(facts, |git| {
             let count = git.changed.len();
-            (count < *min as usize).then(|| format!("{count} files changed, at least {min} are wanted"))
+            (count < *min as usize).then(|| format!("{count} files changed, but at least {min} are required"))
         }),
         Gate::FileExists(paths) => existence(facts, paths, true),
         Gate::FileNotExists(paths) => existence(facts, paths, false),
@@ -95,11 +95,12 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
         }),
         Gate::DiffMaxLines(max) => with_git(facts, |git| {
             let lines = lines(git);
-            (lines > u64::from(*max)).then(|| format!("{lines} lines changed, at most {max} are allowed"))
+            (lines > u64::from(*max)).then(|| format!("{lines} lines changed, but at most {max} are allowed"))
         }),
         Gate::DiffMinLines(min) => with_git(facts, |git| {
             let lines = lines(git);
-            (lines < u64::from(*min)).then(|| format!("{lines} lines changed, at least {min} are wanted"))
+            (lines < u64::from(*min))
+                .then(|| format!("{lines} lines changed, but at least {min} are required"))
         }),
         Gate::CommitExists => with_git(facts, |git| commit(git, said.commit)),
         Gate::CommandExit0(command) => with_run(facts, command, failed),
@@ -120,7 +121,7 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
 fn tests_passed(evidence: &Map<String, Value>) -> Option<String> {
     let run = evidence.get("tests_run").and_then(Value::as_array);
     if run.is_none_or(Vec::is_empty) {
-        return Some("tests_run names no tests".to_owned());
+        return Some("tests_run lists no tests".to_owned());
     }
     not_true(evidence, "tests_passed")
 }
@@ -137,21 +138,21 @@ fn not_true(evidence: &Map<String, Value>, key: &str) -> Option<String> {
     }
 }
 
-/// The criteria that are not marked true, if any.
+/// Criteria that are not marked true, if any.
 pub(crate) fn unchecked(evidence: &Map<String, Value>, criteria: usize) -> Option<String> {
     let checklist = evidence.get("criteria_checklist").and_then(Value::as_object);
     let open: Vec<String> = (1..=criteria)
         .map(|number| format!("c{number}"))
         .filter(|name| checklist.and_then(|list| list.get(name)) != Some(&Value::Bool(true)))
         .collect();
-    (!open.is_empty()).then(|| format!("criteria_checklist does not say true for {}", open.join(", ")))
+    (!open.is_empty()).then(|| format!("criteria_checklist is not true for {}", open.join(", ")))
 }
 
 fn with_git(facts: &Facts, judge: impl FnOnce(&GitFacts) -> Option<String>) -> Option<String> {
     match &facts.git {
         Some(Ok(git)) => judge(git),
-        Some(Err(why)) => Some(format!("Git cannot be asked: {why}")),
-        None => Some("Git was not asked".to_owned()),
+        Some(Err(why)) => Some(format!("Git is not available: {why}")),
+        None => Some("Git was not run".to_owned()),
     }
 }
 
@@ -177,7 +178,7 @@ fn failed(run: &Run) -> Option<String> {
     }
 }
 
-/// The end of an output, where test tools say what failed.
+/// End of an output, where test tools print failures.
 fn tail(run: &Run) -> String {
     const KEPT: usize = 600;
     let text = run.output.trim();
@@ -218,8 +219,8 @@ fn existence(facts: &Facts, wanted: &[String], there: bool) -> Option<String> {
             Some(Ok(exists)) if *exists == there => {}
             Some(Ok(true)) => reasons.push(format!("{path} exists")),
             Some(Ok(false)) => reasons.push(format!("{path} does not exist")),
-            Some(Err(why)) => reasons.push(format!("{path} cannot be looked at: {why}")),
-            None => reasons.push(format!("{path} was not looked at")),
+            Some(Err(why)) => reasons.push(format!("{path} cannot be checked: {why}")),
+            None => reasons.push(format!("{path} was not checked")),
         }
     }
     (!reasons.is_empty()).then(|| reasons.join("; "))
@@ -276,10 +277,10 @@ fn misfit(
             )
         })
         .collect();
-    (!faults.is_empty()).then(|| format!("{name} does not fit: {}", faults.join("; ")))
+    (!faults.is_empty()).then(|| format!("{name} does not match the schema: {}", faults.join("; ")))
 }
 
-/// The first few of a list of paths, in a form that shows control characters.
+/// First few of a list of paths, in a form that shows control characters.
 pub(crate) fn some(paths: &[String]) -> String {
     const SHOWN: usize = 10;
     let mut text: Vec<String> = paths.iter().take(SHOWN).map(|path| shown(path)).collect();

@@ -1,4 +1,4 @@
-//! Looking up what the gates of a submission want to know.
+//! Gathering of the facts that the gates of a submission need.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::git::Git;
 use crate::store::job::Job;
 use crate::store::step::Step;
 
-/// Largest file that a schema judges, in bytes.
+/// Maximum size of a file that is checked against a schema, in bytes.
 const CONTENT: usize = 1 << 20;
-/// Most bytes of a command's output that are looked at.
+/// Maximum bytes of a command's output that are read.
 const OUTPUT: u32 = 256 << 10;
 
-/// Everything the gates of a step need, and Git's view if it can be had.
+/// Gathers all facts that the gates of a step need, and Git's view if Git is available.
 pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, commit: Option<&str>, wants_git: bool) -> Facts {
     let gates = step.spec.parsed_gates();
     let mut facts = Facts {
@@ -36,7 +36,7 @@ fn needs_git(gates: &[Gate]) -> bool {
     gates.iter().flat_map(Gate::needs).any(|need| need == Need::Git)
 }
 
-/// Git's view. Where it cannot be asked, that is worth telling only if something needs it.
+/// Git's view. Missing access is reported only if something needs Git.
 fn git(
     cx: &Cx<'_>,
     job: &Job,
@@ -112,7 +112,7 @@ fn run(workspace: &Workspace<'_>, words: &[String]) -> Result<Run, String> {
     })
 }
 
-/// The commands of a step that were run, and how they ended, for the reply.
+/// Commands that the gates of a step ran, with their results, for the reply.
 pub(crate) fn runs(facts: &Facts) -> BTreeMap<String, String> {
     let told = facts.commands.iter().map(|(words, run)| {
         let ending = match run {

@@ -1,7 +1,7 @@
-//! Gates: conditions of a step that are looked up, not believed.
+//! Gates: conditions of a step that the pack checks itself instead of trusting claims.
 //!
-//! A [`GateSpec`] is what a plan says; [`Gate`] is the same, checked. `decide` says whether a gate
-//! holds given the facts that `facts` gathered.
+//! A [`GateSpec`] is a gate as written in a plan; [`Gate`] is the checked form. `decide` decides whether a gate
+//! holds, given the facts that `facts` gathered.
 
 pub(crate) mod decide;
 pub(crate) mod facts;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tollgate_sdk::text_enum;
 
 text_enum! {
-    /// The kinds of gates.
+    /// Kinds of gates.
     pub(crate) enum GateKind {
         TestsPassed = "tests_passed",
         LintPassed = "lint_passed",
@@ -38,43 +38,43 @@ text_enum! {
     }
 }
 
-/// A gate of a step. Which parameters it takes depends on `gate`.
+/// A gate of a step. The parameters depend on `gate`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GateSpec {
-    /// One of [`GateKind`], as text so that an unknown one is refused with the list.
+    /// Name of a [`GateKind`], as text so that an unknown one is refused with the list of names.
     pub gate: String,
     /// Paths relative to the repository; globs for the allowlist and forbid_paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// A key of the evidence.
+    /// Key of the evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// At least so many.
+    /// Minimum number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<u32>,
-    /// At most so many.
+    /// Maximum number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
-    /// A program and its arguments; there is no shell.
+    /// Program and its arguments; there is no shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// Text that the output has to contain.
+    /// Text that the output must contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
-    /// A regular expression that has to match somewhere in the output.
+    /// Regular expression that must match somewhere in the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
-    /// A file to validate.
+    /// File to validate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// A JSON Schema.
+    /// JSON Schema to validate against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
 }
 
-/// Keys are told in the descriptions of those who take gates: as properties they would nest deeper than
-/// some clients take, and some refuse schemas that require what is no property.
+/// Parameters are explained in the descriptions of the fields that hold gates. As properties they would nest
+/// deeper than some clients accept, and some clients refuse schemas that require an undeclared property.
 impl JsonSchema for GateSpec {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "GateSpec".into()
@@ -85,7 +85,7 @@ impl JsonSchema for GateSpec {
     }
 }
 
-/// A gate whose parameters are right.
+/// A gate with valid parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Gate {
     TestsPassed(Option<Vec<String>>),
@@ -108,44 +108,44 @@ pub(crate) enum Gate {
     HumanApproval,
 }
 
-/// Where the JSON is that a schema judges.
+/// Source of the JSON that a schema is applied to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// A file below the repository.
+    /// File below the repository.
     File(String),
-    /// A key of the evidence.
+    /// Key of the evidence.
     Evidence(String),
 }
 
-/// What is wrong with a gate of a plan.
+/// An error in a gate of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// No such gate.
+    /// Unknown kind of gate.
     Unknown(String),
-    /// A parameter is missing, superfluous or wrong.
+    /// Missing, superfluous or invalid parameter.
     Parameter(String),
 }
 
-/// What a gate has to look at beside the evidence.
+/// A fact that a gate needs besides the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Need<'a> {
-    /// Git's view of what changed.
+    /// Git's view of the changes.
     Git,
-    /// Whether paths exist.
+    /// Existence of a path.
     Path(&'a str),
-    /// What a file holds.
+    /// Content of a file.
     Content(&'a str),
-    /// What a program says.
+    /// Output and exit code of a command.
     Command(&'a [String]),
 }
 
 impl GateSpec {
-    /// The gate, or everything that is wrong with it.
+    /// Returns the checked gate, or all errors in it.
     pub(crate) fn parse(&self) -> Result<Gate, Vec<Misfit>> {
         let Ok(kind) = self.gate.parse::<GateKind>() else {
             let legal: Vec<&str> = GateKind::ALL.iter().map(|kind| kind.as_str()).collect();
             return Err(vec![Misfit::Unknown(format!(
-                "there is no gate {:?}; there are {}",
+                "{:?} is not a gate; use one of {}",
                 crate::arguments::clip(&self.gate),
                 legal.join(", ")
             ))]);
@@ -186,7 +186,7 @@ impl GateSpec {
             GateKind::CommandOutputRegex => {
                 let regex = wanted("regex", self.regex.as_ref(), fault);
                 if let Some(Err(err)) = regex.as_deref().map(regex_lite::Regex::new) {
-                    fault(format!("has a regex that cannot be read: {err}"));
+                    fault(format!("has an invalid regex: {err}"));
                 }
                 Gate::CommandOutputRegex(self.program(fault)?, regex?)
             }
@@ -200,7 +200,7 @@ impl GateSpec {
         if let Some(schema) = &schema
             && let Err(err) = jsonschema::validator_for(&Value::Object(schema.clone()))
         {
-            fault(format!("has a schema that cannot be used: {err}"));
+            fault(format!("has an invalid schema: {err}"));
         }
         let source = match (&self.path, &self.key) {
             (Some(path), None) => {
@@ -209,14 +209,14 @@ impl GateSpec {
             }
             (None, Some(key)) => Source::Evidence(key.clone()),
             _ => {
-                fault("wants either path or key".to_owned());
+                fault("requires either path or key".to_owned());
                 return None;
             }
         };
         Some(Gate::JsonSchemaValid(source, schema?))
     }
 
-    /// Parameters that this kind of gate does not take.
+    /// Parameters that this kind of gate does not accept.
     fn superfluous(&self, kind: GateKind) -> Vec<Misfit> {
         let given = [
             ("paths", !self.paths.is_empty()),
@@ -232,18 +232,18 @@ impl GateSpec {
         given
             .into_iter()
             .filter(|(name, given)| *given && !kind.parameters().contains(name))
-            .map(|(name, _)| Misfit::Parameter(format!("{kind} takes no {name}")))
+            .map(|(name, _)| Misfit::Parameter(format!("{kind} does not accept {name}")))
             .collect()
     }
 
     fn globs(&self, fault: &mut dyn FnMut(String)) -> Option<Vec<String>> {
         if self.paths.is_empty() {
-            fault("wants paths".to_owned());
+            fault("requires paths".to_owned());
             return None;
         }
         for path in &self.paths {
             if let Err(err) = Glob::new(path) {
-                fault(format!("has a path that is no glob: {err}"));
+                fault(format!("has an invalid glob: {err}"));
             }
         }
         Some(self.paths.clone())
@@ -251,7 +251,7 @@ impl GateSpec {
 
     fn plain_paths(&self, fault: &mut dyn FnMut(String)) -> Option<Vec<String>> {
         if self.paths.is_empty() {
-            fault("wants paths".to_owned());
+            fault("requires paths".to_owned());
             return None;
         }
         for path in &self.paths {
@@ -264,7 +264,7 @@ impl GateSpec {
         match self.command.first() {
             Some(program) if !program.trim().is_empty() => Some(self.command.clone()),
             _ => {
-                fault("wants a command: a program and its arguments".to_owned());
+                fault("requires a command: a program and its arguments".to_owned());
                 None
             }
         }
@@ -273,12 +273,12 @@ impl GateSpec {
 
 fn wanted<T: Clone>(name: &str, value: Option<&T>, fault: &mut dyn FnMut(String)) -> Option<T> {
     if value.is_none() {
-        fault(format!("wants {name}"));
+        fault(format!("requires {name}"));
     }
     value.cloned()
 }
 
-/// Wants a path that stays inside the repository.
+/// Refuses a path that leaves the repository.
 fn relative(path: &str, fault: &mut dyn FnMut(String)) {
     if !crate::root::stays_inside(path) {
         fault(format!("has a path outside the repository: {path:?}"));
@@ -286,7 +286,7 @@ fn relative(path: &str, fault: &mut dyn FnMut(String)) {
 }
 
 impl GateKind {
-    /// The parameters that a kind of gate takes.
+    /// Parameters that a kind of gate accepts.
     const fn parameters(self) -> &'static [&'static str] {
         match self {
             GateKind::TestsPassed | GateKind::LintPassed | GateKind::CommandExit0 => &["command"],
@@ -309,7 +309,7 @@ impl GateKind {
 }
 
 impl Gate {
-    /// Its kind.
+    /// Kind of the gate.
     pub(crate) const fn kind(&self) -> GateKind {
         match self {
             Gate::TestsPassed(_) => GateKind::TestsPassed,
@@ -333,7 +333,7 @@ impl Gate {
         }
     }
 
-    /// What it has to look at beside the evidence.
+    /// Facts that the gate needs besides the evidence.
     pub(crate) fn needs(&self) -> Vec<Need<'_>> {
         match self {
             Gate::ChangedFilesAllowlist(_)
@@ -399,7 +399,7 @@ impl Gate {
     }
 }
 
-/// Globs as one matcher. `*` does not cross `/`. Globs that cannot be read match nothing.
+/// Globs as one matcher. `*` does not cross `/`. Invalid globs match nothing.
 fn glob_set(globs: &[String]) -> GlobSet {
     let mut builder = GlobSetBuilder::new();
     for glob in globs {

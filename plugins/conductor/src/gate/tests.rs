@@ -133,39 +133,39 @@ fn none_holds() {
         gate lint_passed: lint_passed is false
         gate lint_passed: lint_passed is false
         gate evidence_bool_true: reviewed is "yes"
-        gate criteria_checklist_complete: criteria_checklist does not say true for c2
+        gate criteria_checklist_complete: criteria_checklist is not true for c2
         gate changed_files_allowlist: changed outside of src/**, README.md: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", and 2 more
         gate forbid_paths: these must not change: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", and 2 more
         changed_files_minimum: holds
         gate file_exists: b does not exist
         gate file_not_exists: d exists
         gate no_uncommitted_changes: not committed: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", and 2 more
-        gate diff_max_lines: 12 lines changed, at most 10 are allowed
+        gate diff_max_lines: 12 lines changed, but at most 10 are allowed
         diff_min_lines: holds
         gate commit_exists: commit abcdef1 is not part of the current branch
         gate command_exit_0: `pytest`: it ended with exit code 1: 1 failed
         gate command_output_contains: `pytest`: its output does not contain "passed": 1 failed
         gate command_output_regex: `pytest`: nothing in its output matches /[0-9]+ passed/: 1 failed
-        gate json_schema_valid: report does not fit: "rows" is a required property at /
-        gate json_schema_valid: out.json does not fit: {"a":1} is not of type "array" at /
+        gate json_schema_valid: report does not match the schema: "rows" is a required property at /
+        gate json_schema_valid: out.json does not match the schema: {"a":1} is not of type "array" at /
         gate human_approval: nobody has approved the step
     "#]].assert_eq(&verdicts(&evidence, &all));
     let few = facts(GitFacts::default(), [false; 4], Run::default(), "no json", false);
     expect![[r#"
-        gate tests_passed: tests_run names no tests
-        gate tests_passed: tests_run names no tests
+        gate tests_passed: tests_run lists no tests
+        gate tests_passed: tests_run lists no tests
         gate lint_passed: lint_run is missing
         gate lint_passed: lint_run is missing
         gate evidence_bool_true: reviewed is missing
-        gate criteria_checklist_complete: criteria_checklist does not say true for c1, c2
+        gate criteria_checklist_complete: criteria_checklist is not true for c1, c2
         changed_files_allowlist: holds
         forbid_paths: holds
-        gate changed_files_minimum: 0 files changed, at least 2 are wanted
+        gate changed_files_minimum: 0 files changed, but at least 2 are required
         gate file_exists: a does not exist; b does not exist
         file_not_exists: holds
         no_uncommitted_changes: holds
         diff_max_lines: holds
-        gate diff_min_lines: 0 lines changed, at least 5 are wanted
+        gate diff_min_lines: 0 lines changed, but at least 5 are required
         gate commit_exists: commit abcdef1 is not in the repository
         gate command_exit_0: `pytest`: it was killed: 
         gate command_output_contains: `pytest`: its output does not contain "passed": 
@@ -237,14 +237,14 @@ fn gates_that_cannot_be_are_refused_with_every_fault() {
         let _ = writeln!(log, "{:?}", spec.parse().unwrap_err());
     }
     expect![[r#"
-        [Unknown("there is no gate \"tests_pass\"; there are tests_passed, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval")]
-        [Parameter("human_approval takes no paths"), Parameter("human_approval takes no min")]
+        [Unknown("\"tests_pass\" is not a gate; use one of tests_passed, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval")]
+        [Parameter("human_approval does not accept paths"), Parameter("human_approval does not accept min")]
         [Parameter("file_exists has a path outside the repository: \"../a\""), Parameter("file_exists has a path outside the repository: \"/etc/passwd\"")]
-        [Parameter("forbid_paths has a path that is no glob: error parsing glob 'a[': unclosed character class; missing ']'")]
-        [Parameter("command_output_regex has a regex that cannot be read: found open group without closing ')'"), Parameter("command_output_regex wants a command: a program and its arguments")]
-        [Parameter("json_schema_valid wants schema"), Parameter("json_schema_valid wants either path or key")]
-        [Parameter("json_schema_valid has a schema that cannot be used: 3 is not valid under any of the schemas listed in the 'anyOf' keyword")]
-        [Parameter("diff_max_lines wants max")]
-        [Parameter("command_exit_0 wants a command: a program and its arguments")]
+        [Parameter("forbid_paths has an invalid glob: error parsing glob 'a[': unclosed character class; missing ']'")]
+        [Parameter("command_output_regex has an invalid regex: found open group without closing ')'"), Parameter("command_output_regex requires a command: a program and its arguments")]
+        [Parameter("json_schema_valid requires schema"), Parameter("json_schema_valid requires either path or key")]
+        [Parameter("json_schema_valid has an invalid schema: 3 is not valid under any of the schemas listed in the 'anyOf' keyword")]
+        [Parameter("diff_max_lines requires max")]
+        [Parameter("command_exit_0 requires a command: a program and its arguments")]
     "#]].assert_eq(&log);
 }

@@ -1,4 +1,4 @@
-//! Whether a bundle holds a job that the tools could have made.
+//! Checks that a bundle holds a job that the tools could have made.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::step::StepSpec;
 use crate::store::attempt::Attempt;
 use crate::submission::is_hash;
 
-/// Everything that would leave a job no tool could have made.
+/// Refuses a bundle that would create a job no tool could have made.
 pub(super) fn check(bundle: &Bundle) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     check_job(bundle, &mut refusals);
@@ -35,7 +35,10 @@ pub(super) fn check(bundle: &Bundle) -> Result<(), ToolError> {
 fn check_job(bundle: &Bundle, refusals: &mut Refusals) {
     let job = &bundle.job;
     if !is_id(JobId::PREFIX, job.id.as_str()) {
-        refusals.add(Reason::Bundle(format!("{} is no job id", clip(job.id.as_str()))));
+        refusals.add(Reason::Bundle(format!(
+            "{} is not a job id",
+            clip(job.id.as_str())
+        )));
     }
     refusals.text("bundle.job.title", &job.title, TITLE);
     refusals.text("bundle.job.goal", &job.goal, ENTRY);
@@ -45,23 +48,20 @@ fn check_job(bundle: &Bundle, refusals: &mut Refusals) {
     job.policies.check("bundle.job.policies", refusals);
     let root = job.repo_root.as_deref();
     if root.is_some_and(|root| Root::parse(root).is_none()) {
-        refusals.add(Reason::argument(
-            "bundle.job.repo_root",
-            "leads out of its workspace",
-        ));
+        refusals.add(Reason::argument("bundle.job.repo_root", "leaves its workspace"));
     }
-    // Git is started with it.
+    // The hash is passed to Git.
     let baseline = job.baseline.as_ref();
     let commit = baseline.and_then(|baseline| baseline.commit.as_deref());
     if commit.is_some_and(|commit| !is_hash(commit)) {
         refusals.add(Reason::argument(
             "bundle.job.baseline.commit",
-            "is no commit hash",
+            "is not a commit hash",
         ));
     }
 }
 
-/// The chain has to be one that the job's status allows.
+/// The chain must be one that the job's status allows.
 fn check_steps(bundle: &Bundle, refusals: &mut Refusals) {
     let steps = &bundle.steps;
     refusals.at_most("bundle.steps", steps.len(), STEPS, "steps");
@@ -103,7 +103,7 @@ fn check_steps(bundle: &Bundle, refusals: &mut Refusals) {
     }
 }
 
-/// Every step that is done has its one accepted submission, and no other has one.
+/// Checks that exactly the steps that are done have an accepted submission, one each.
 fn check_acceptance(bundle: &Bundle, refusals: &mut Refusals) {
     let all = bundle.attempts.iter().filter(|attempt| attempt.accepted);
     let all: Vec<&Attempt> = all.collect();
@@ -131,7 +131,7 @@ fn check_acceptance(bundle: &Bundle, refusals: &mut Refusals) {
     }
 }
 
-/// A job that is past the ready gate has what the gate wants of its plan.
+/// Checks that a job past the ready gate still meets the gate's requirements on its plan.
 fn check_readiness(bundle: &Bundle, refusals: &mut Refusals) {
     let job = &bundle.job;
     if matches!(job.status, Status::Planning | Status::Failed | Status::Archived) {
@@ -171,7 +171,7 @@ fn check_readiness(bundle: &Bundle, refusals: &mut Refusals) {
     }
 }
 
-/// Ids are as the pack makes them, because archives name files after them.
+/// Checks that ids have the form that the pack makes, because archives name files after them.
 fn check_ids(bundle: &Bundle, refusals: &mut Refusals) {
     let attempts = bundle.attempts.iter().map(|attempt| attempt.attempt_id.as_str());
     ids(AttemptId::PREFIX, attempts, refusals);
@@ -192,40 +192,43 @@ fn check_ids(bundle: &Bundle, refusals: &mut Refusals) {
         snapshots.map(|taken| taken.snapshot_id.as_str()),
         refusals,
     );
-    // Records may be about steps that were removed since.
+    // Records may refer to steps that were removed since.
     let attempts = bundle.attempts.iter().map(|attempt| &attempt.step_id);
     let entries = bundle.log.iter().filter_map(|entry| entry.step_id.as_ref());
     let mistakes = bundle.mistakes.iter();
     let mistakes = mistakes.filter_map(|mistake| mistake.related_step_id.as_ref());
     let mut named = attempts.chain(entries).chain(mistakes);
     if let Some(bad) = named.find(|id| !is_step(id)) {
-        let fault = format!("a record is about {}, which is no step id", clip(bad.as_str()));
+        let fault = format!(
+            "a record refers to {}, which is not a step id",
+            clip(bad.as_str())
+        );
         refusals.add(Reason::Bundle(fault));
     }
 }
 
-/// Wants ids of one kind, each once. Says what is wrong with the first that is not.
+/// Requires unique ids of one kind. Reports the first that is not.
 fn ids<'a>(prefix: &str, all: impl Iterator<Item = &'a str>, refusals: &mut Refusals) {
     let mut seen = BTreeSet::new();
     for id in all {
         let fault = match is_id(prefix, id) {
             false => format!("{} is not {prefix}- and a few letters and digits", clip(id)),
             true if seen.insert(id) => continue,
-            true => format!("{id} is there twice"),
+            true => format!("{id} occurs twice"),
         };
         refusals.add(Reason::Bundle(fault));
         return;
     }
 }
 
-/// Whether text is an id with a prefix, such as `JOB-7F2A`.
+/// Checks whether text is an id with a prefix, for example `JOB-7F2A`.
 fn is_id(prefix: &str, text: &str) -> bool {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
     let rest = text.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-'));
     rest.is_some_and(|rest| (4..=26).contains(&rest.len()) && rest.chars().all(plain))
 }
 
-/// Whether an id is `S` and a number as it is counted.
+/// Checks whether an id is `S` and a number without leading zeros.
 fn is_step(id: &StepId) -> bool {
     const HIGHEST: usize = 99_999;
     let number = id.number().filter(|number| (1..=HIGHEST).contains(number));

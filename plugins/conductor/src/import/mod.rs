@@ -1,4 +1,4 @@
-//! Taking in a bundle: everything about it is checked before anything is stored.
+//! Import of a bundle: the whole bundle is checked before anything is stored.
 
 mod check;
 pub(crate) mod read;
@@ -15,19 +15,19 @@ use crate::model::{BlockType, JobId};
 use crate::state::Status;
 use crate::store::{attempt, batch, context, description, job, log, mistake, short_id, snapshot, step};
 
-/// A job that was imported.
+/// An imported job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Imported {
-    /// The job's id here.
+    /// Id of the imported job.
     job_id: JobId,
-    /// Its id in the bundle, if that was taken.
+    /// Id in the bundle, if that was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     renamed_from: Option<JobId>,
-    /// Where it stands.
+    /// Status of the job.
     status: Status,
-    /// How many steps it has.
+    /// Number of steps.
     steps: usize,
-    /// How many submissions came with it.
+    /// Number of imported submissions.
     attempts: usize,
 }
 
@@ -77,13 +77,13 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
     })
 }
 
-/// What the transport of another host proved was proved to that host alone.
+/// Removes identities: the transport of another host proved them to that host alone.
 fn forget_identities(bundle: &mut Bundle) {
     let approvals = bundle.steps.iter_mut().filter_map(|step| step.approval.as_mut());
     approvals.for_each(|approval| approval.identity = None);
 }
 
-/// A map is made of files that are elsewhere: what was exported of it becomes a context block.
+/// Stores an exported map as a context block, because its files are elsewhere.
 fn keep_map(cx: &Cx<'_>, bundle: &mut Bundle, used: &mut BTreeSet<String>) -> Result<(), DbError> {
     if let Some(map) = bundle.repository.map.take() {
         bundle.context.push(context::Block {
@@ -98,7 +98,7 @@ fn keep_map(cx: &Cx<'_>, bundle: &mut Bundle, used: &mut BTreeSet<String>) -> Re
     Ok(())
 }
 
-/// The ids of a bundle's records.
+/// Ids of a bundle's records.
 fn ids_of(bundle: &Bundle) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     let attempts = bundle.attempts.iter();
@@ -113,7 +113,7 @@ fn ids_of(bundle: &Bundle) -> BTreeSet<String> {
     ids
 }
 
-/// A new id that is neither taken here nor used in the bundle. Short ids are few enough to meet by chance.
+/// A new id that is neither taken here nor used in the bundle. Short ids are few enough to collide.
 fn fresh<I: Id + Display>(
     cx: &Cx<'_>,
     used: &mut BTreeSet<String>,
@@ -126,7 +126,7 @@ fn fresh<I: Id + Display>(
     Ok(id)
 }
 
-/// Gives records whose id is taken here a new one, and follows it where others name it.
+/// Gives a new id to each record whose id is taken here, and updates the references to it.
 fn rename_records(cx: &Cx<'_>, bundle: &mut Bundle, used: &mut BTreeSet<String>) -> Result<(), DbError> {
     let db = &cx.db;
     for attempt in &mut bundle.attempts {

@@ -1,5 +1,4 @@
-//! From an object or a file to a bundle of this version. What this version does not know is refused rather than
-//! lost.
+//! Reads an object or a file as a bundle of this version. Unknown keys are refused rather than lost.
 
 use std::io::{self, Cursor, Read};
 
@@ -14,19 +13,19 @@ use crate::error::Reason;
 use crate::export::{Bundle, FORMAT, VERSION};
 use crate::root::Root;
 
-/// Bytes of a file: what is read of it has to fit into the memory of a component.
+/// Maximum bytes of a file: the parts read must fit into the memory of a component.
 const FILE: u64 = 16 << 20;
-/// Unknown keys that are named.
+/// Maximum unknown keys that an error lists.
 const KEYS: usize = 20;
 
-/// What a bundle calls itself, and in which version.
+/// Format and version of a bundle.
 #[derive(Deserialize)]
 struct Header {
     format: Option<Value>,
     version: Option<Value>,
 }
 
-/// Reads a bundle that came with the call.
+/// Reads a bundle that was passed in the call.
 pub(crate) fn object(bundle: Map<String, Value>) -> Result<Bundle, ToolError> {
     let whole = Value::Object(bundle);
     header(&whole)?;
@@ -37,7 +36,7 @@ pub(crate) fn object(bundle: Map<String, Value>) -> Result<Bundle, ToolError> {
 pub(crate) fn file(cx: &Cx<'_>, path: &str) -> Result<Bundle, ToolError> {
     let place = Root::parse(path).filter(|place| !place.directory.is_empty());
     let Some(place) = place else {
-        let fault = format!("{:?} is no path in a workspace", clip(path));
+        let fault = format!("{:?} is not a path in a workspace", clip(path));
         return Err(Reason::argument("path", fault).into());
     };
     let file = Source {
@@ -47,7 +46,7 @@ pub(crate) fn file(cx: &Cx<'_>, path: &str) -> Result<Bundle, ToolError> {
     let parsed = file.parse(|json| read(json));
     match &parsed {
         Ok(bundle) if bundle.format == FORMAT && bundle.version == VERSION => {}
-        // What it says to be explains more than what is wrong with it.
+        // A wrong header explains more than a wrong field.
         _ => file.parse(|json| header(json))?,
     }
     parsed
@@ -60,7 +59,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Parses the file while it is read, so that it is never in memory as a whole.
+    /// Parses the file while reading, so that the file is never in memory as a whole.
     fn parse<T>(
         &self,
         parse: impl FnOnce(&mut serde_json::Deserializer<IoRead<&mut Pieces<'_>>>) -> Result<T, ToolError>,
@@ -80,13 +79,13 @@ impl Source<'_> {
     }
 }
 
-/// The content of a file, piece by piece.
+/// Content of a file, piece by piece.
 struct Pieces<'a> {
     source: &'a Source<'a>,
     piece: Cursor<Vec<u8>>,
-    /// Where the next piece begins.
+    /// Offset of the next piece.
     offset: u64,
-    /// Why there is no next piece.
+    /// Error that ended the reading.
     failure: Option<ToolError>,
 }
 
@@ -119,7 +118,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Refuses what says to be something else, or of another version.
+/// Refuses another format or version.
 fn header<'de, D: Deserializer<'de>>(whole: D) -> Result<(), ToolError> {
     let header = Header::deserialize(whole).map_err(|err| unfit(&err))?;
     let format = header.format.as_ref().and_then(Value::as_str);
@@ -154,13 +153,10 @@ fn read<'de, D: Deserializer<'de>>(whole: D) -> Result<Bundle, ToolError> {
         more => format!(" and {more} more"),
     };
     unknown.truncate(KEYS);
-    let fault = format!(
-        "the bundle has keys that this version does not know: {}{more}",
-        unknown.join(", ")
-    );
+    let fault = format!("the bundle has unknown keys: {}{more}", unknown.join(", "));
     Err(Reason::Bundle(fault).into())
 }
 
 fn unfit(err: &impl std::fmt::Display) -> ToolError {
-    Reason::Bundle(format!("the bundle does not fit: {err}")).into()
+    Reason::Bundle(format!("the bundle is invalid: {err}")).into()
 }

@@ -1,4 +1,4 @@
-//! What Git knows of files and a walk does not see.
+//! Git's knowledge about files, which a walk does not see.
 
 use conductor_repo::snapshot::Taken;
 use conductor_repo::stale::Ages;
@@ -7,22 +7,22 @@ use super::kept::KeptAges;
 use crate::error::GitFault;
 use crate::git::{Git, parse};
 
-/// Commits looked at. A file that none of them touched is older than the oldest.
+/// Maximum commits read. A file that none of them touched is older than the oldest.
 const COMMITS: &str = "--max-count=2000";
 
 impl Git<'_> {
-    /// Files below the job's repository that are tracked although `.gitignore` excludes them, as far as they
-    /// are among what a walk met.
+    /// Files below the job's repository that are tracked although `.gitignore` excludes them, among the entries
+    /// of a walk.
     pub(crate) fn tracked_but_ignored(&self, taken: &Taken) -> Result<Vec<String>, GitFault> {
         let all = ["ls-files", "-z", "--cached", "--full-name"];
-        // Git looks at every file for this, while all names come out of its index alone.
+        // Git would read every file for this, while all names come out of its index alone.
         let only_ignored = || self.run(&[all.as_slice(), &["--ignored", "--exclude-standard"]].concat());
         let listed = match self.run(&all) {
             Err(GitFault::TooMuch { .. }) => only_ignored()?,
             listed => listed?,
         };
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        // What has another name cannot be opened.
+        // A file with another name cannot be opened.
         let names = names.filter_map(|name| std::str::from_utf8(name).ok());
         let names = names.filter_map(|name| self.inside(name));
         let mut paths = taken.excluded_of(names);
@@ -31,7 +31,7 @@ impl Git<'_> {
         Ok(paths)
     }
 
-    /// When each tracked file was last committed, unless that is known for this HEAD already.
+    /// Time of the last commit of each tracked file, unless already known for this HEAD.
     pub(crate) fn ages(&self, known: Option<&KeptAges>, now: i64) -> Result<Option<KeptAges>, GitFault> {
         let Some(commit) = self.head()? else {
             return Ok(None);
@@ -58,7 +58,7 @@ impl Git<'_> {
         Ok(Some(KeptAges { commit, ages }))
     }
 
-    /// Reads `git log -z --format=format:%x01%ct --name-only`, newest commit first.
+    /// Parses `git log -z --format=format:%x01%ct --name-only`, newest commit first.
     fn read_history(&self, history: &[u8], now: i64) -> Ages {
         let mut ages = Ages {
             now,

@@ -1,4 +1,4 @@
-//! A job's repository as the readers of repositories see it.
+//! A job's repository as a tree.
 
 use conductor_repo::tree::{Entry, Kind, Listing, Tree, TreeError, Upcoming};
 use tollgate_sdk::{FileEntry, FileKind, WorkspaceError, workspace};
@@ -65,7 +65,7 @@ impl Tree for Access<'_> {
 }
 
 impl Access<'_> {
-    /// A directory of the repository as one of the workspace.
+    /// Converts a directory of the repository to one of the workspace.
     fn directory(&self, directory: &str) -> String {
         match self.root.join(directory) {
             path if path.is_empty() => ".".to_owned(),
@@ -73,7 +73,7 @@ impl Access<'_> {
         }
     }
 
-    /// An entry of the workspace as one of the repository.
+    /// Converts an entry of the workspace to one of the repository.
     fn entry(&self, entry: FileEntry) -> Entry {
         let inside = match self.root.directory.as_str() {
             "" => None,

@@ -1,7 +1,7 @@
 //! Snapshots, facts and ages as the bytes of buckets.
 //!
-//! What a record falls into follows from its path or content alone, so that a change touches few
-//! buckets however many files there are.
+//! The bucket of a record depends on its path or content alone, so that a change affects few buckets, however
+//! many files there are.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -15,54 +15,54 @@ use tollgate_sdk::DbError;
 
 use crate::store::part::Buckets;
 
-/// Buckets that facts fall into.
+/// Number of buckets for facts.
 const SHARES: u32 = 64;
-/// The bucket of what is no list.
+/// Bucket of data that is not a list.
 pub(crate) const HEAD: u32 = SHARES;
-/// The first of as many buckets that files fall into, all of a directory into the same. In those before
-/// [`HEAD`] they lay by path once.
+/// First of the buckets for files; all files of a directory are in the same one. Old snapshots have their files
+/// in the buckets before [`HEAD`], by path.
 const DIRECTORIES: u32 = HEAD + 1;
-/// The bucket of what directories were. It is missing where files lay by path, and for a while after.
+/// Bucket of the directory table. Missing in old snapshots, whose files are by path.
 pub(crate) const TABLE: u32 = DIRECTORIES + SHARES;
 
-/// All files of a snapshot as it is kept.
+/// All files of a stored snapshot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Known {
     pub snapshot: Snapshot,
-    /// For each file the number of the snapshot that saw it first.
+    /// For each file, the number of the first snapshot with it.
     pub since: Vec<u32>,
 }
 
-/// What is kept of a snapshot beside its files.
+/// Stored data of a snapshot besides its files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Head {
     pub taken: i64,
     pub problems: Vec<Problem>,
-    /// The state of Git's index and of what is excluded that `tracked` comes from.
+    /// State of Git's index and of the excluded entries from which `tracked` was computed.
     pub stamps: Option<Stamps>,
-    /// What Git tracks although `.gitignore` excludes it.
+    /// Paths that Git tracks although `.gitignore` excludes them.
     pub tracked: Vec<String>,
 }
 
-/// Size and time of `.git/index`, then a hash of what is excluded.
+/// Size and time of `.git/index`, then a hash of the excluded entries.
 pub(crate) type Stamps = [(u64, i64); 2];
 
-/// What is kept of directories: of all that the walk went through, and of all others that have files.
+/// Stored data of directories: of all that the walk visited, and of all others with files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Table {
     pub directories: Vec<Directory>,
-    /// What is said of each.
+    /// Summary of each directory.
     pub summaries: Vec<Summary>,
 }
 
-/// What a snapshot says of the files of one directory.
+/// Summary of the files of one directory in a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub files: u32,
     pub bytes: u64,
-    /// Names of files to know first.
+    /// Names of files to read first.
     pub key_files: Vec<String>,
-    /// Whether a file came since the job's first snapshot.
+    /// True if a file was added since the job's first snapshot.
     pub has_new: bool,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Summary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptFile {
     pub record: FileRecord,
-    /// The number of the snapshot that saw it first.
+    /// Number of the first snapshot with the file.
     pub since: u32,
 }
 
@@ -79,7 +79,7 @@ impl Head {
         buckets.get(&HEAD).map(|bytes| decode(bytes)).transpose()
     }
 
-    /// The bucket it is kept in.
+    /// Bucket in which it is stored.
     pub(crate) fn bucket(&self) -> Result<(u32, Vec<u8>), DbError> {
         Ok((HEAD, encode(self)?))
     }
@@ -90,19 +90,19 @@ impl Table {
         buckets.get(&TABLE).map(|bytes| decode(bytes)).transpose()
     }
 
-    /// The bucket it is kept in.
+    /// Bucket in which it is stored.
     pub(crate) fn bucket(&self) -> Result<(u32, Vec<u8>), DbError> {
         Ok((TABLE, encode(self)?))
     }
 
-    /// Directories with what is said of each.
+    /// Directories with their summaries.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&Directory, &Summary)> {
         self.directories.iter().zip(&self.summaries)
     }
 }
 
 impl Known {
-    /// Every file, and what is kept beside them, if there is a snapshot.
+    /// All files, and the data besides them, if there is a snapshot.
     pub(crate) fn from_buckets(buckets: &Buckets) -> Result<Option<Known>, DbError> {
         let Some(head) = Head::of_buckets(buckets)? else {
             return Ok(None);
@@ -128,9 +128,9 @@ impl Known {
         Ok(Some(Known::new(head.taken, files, head.problems)))
     }
 
-    /// These files, in whatever order.
+    /// Collects these files, in any order.
     pub(crate) fn new(taken: i64, mut files: Vec<KeptFile>, problems: Vec<Problem>) -> Known {
-        // Mostly they are in order, which a stable sort makes use of.
+        // The files are mostly in order, which a stable sort uses.
         files.sort_by(|a, b| a.record.path.cmp(&b.record.path));
         let (files, since) = files.into_iter().map(|file| (file.record, file.since)).unzip();
         Known {
@@ -143,7 +143,7 @@ impl Known {
         }
     }
 
-    /// Files by directory: not in its order, and a directory comes again behind those in it.
+    /// Files by directory: not in directory order, and a directory occurs again after its subdirectories.
     pub(crate) fn directories(
         &self,
     ) -> impl Iterator<Item = (&str, impl Iterator<Item = (&FileRecord, u32)>)> {
@@ -155,13 +155,13 @@ impl Known {
         })
     }
 
-    /// Each file with the number of the snapshot that saw it first.
+    /// Each file with the number of the first snapshot with it.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&FileRecord, u32)> {
         self.snapshot.files.iter().zip(self.since.iter().copied())
     }
 }
 
-/// Files in their order, those of a directory together as far as they follow each other.
+/// Files in their order; consecutive files of a directory are grouped.
 pub(crate) fn directories_of(files: &[FileRecord]) -> impl Iterator<Item = (&str, &[FileRecord])> {
     let together = files.chunk_by(|a, b| path::parent(&a.path) == path::parent(&b.path));
     together.map(|files| {
@@ -171,7 +171,7 @@ pub(crate) fn directories_of(files: &[FileRecord]) -> impl Iterator<Item = (&str
 }
 
 impl Summary {
-    /// Adds what is said of other files of the directory.
+    /// Adds the summary of other files of the directory.
     pub(crate) fn add(&mut self, other: &Summary) {
         self.files += other.files;
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -184,17 +184,17 @@ impl Summary {
     }
 }
 
-/// The bucket of a directory's files.
+/// Bucket of a directory's files.
 pub(crate) fn share(directory: &str) -> u32 {
     DIRECTORIES + Digest::of(directory.as_bytes()).share(SHARES)
 }
 
-/// Every bucket that files are or were in.
+/// All buckets that hold or held files.
 pub(crate) fn all_shares() -> impl Iterator<Item = u32> {
     (0..TABLE).filter(|bucket| *bucket != HEAD)
 }
 
-/// The files of one bucket.
+/// Files of one bucket.
 pub(crate) fn files_in(bytes: &[u8]) -> Result<Vec<KeptFile>, DbError> {
     if bytes.is_empty() {
         return Ok(Vec::new());
@@ -202,7 +202,7 @@ pub(crate) fn files_in(bytes: &[u8]) -> Result<Vec<KeptFile>, DbError> {
     decode(bytes)
 }
 
-/// The bytes of a bucket with these files.
+/// Bytes of a bucket with these files.
 pub(crate) fn bucket_of(files: &[(&FileRecord, u32)]) -> Result<Vec<u8>, DbError> {
     if files.is_empty() {
         return Ok(Vec::new());
@@ -210,7 +210,7 @@ pub(crate) fn bucket_of(files: &[(&FileRecord, u32)]) -> Result<Vec<u8>, DbError
     encode(&files)
 }
 
-/// The facts in these buckets.
+/// Facts in these buckets.
 pub(crate) fn book_from(buckets: &Buckets) -> Result<FactBook, DbError> {
     let mut book = FactBook::default();
     for bytes in buckets.values() {
@@ -230,7 +230,7 @@ pub(crate) fn add_facts(bytes: &[u8], book: &mut FactBook) -> Result<(), DbError
     Ok(())
 }
 
-/// The buckets of some facts that hold what changed.
+/// Buckets of changed facts.
 pub(crate) fn changed_facts(book: &FactBook, learned: &Learned) -> Result<Buckets, DbError> {
     let changed = book.changed().map(|digest| digest.share(SHARES));
     let changed: BTreeSet<u32> = changed.chain(learned.shares.keys().copied()).collect();
@@ -256,17 +256,18 @@ pub(crate) fn changed_facts(book: &FactBook, learned: &Learned) -> Result<Bucket
         .collect()
 }
 
-/// Facts that a walk learned, written down at once: those of a large repository would not fit into the
-/// memory of a component as they are.
+/// Facts of a walk, serialised at once: those of a large repository would not fit into the memory of a
+/// component otherwise.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    /// How many rows each bucket has, and the rows.
+    /// Number of rows of each bucket, and the rows.
     shares: BTreeMap<u32, (usize, Vec<u8>)>,
     seen: HashSet<(Digest, String)>,
 }
 
 impl Learned {
-    /// Reads a file that a walk shows. What cannot be written down is read by the next update of the map.
+    /// Reads a file that a walk passes on. Facts that cannot be serialised are read by the next update of the
+    /// map.
     pub(crate) fn learn(&mut self, file: &FileRecord, bytes: &[u8]) {
         let Some((digest, reading)) = facts::key(file) else {
             return;
@@ -281,7 +282,7 @@ impl Learned {
         }
     }
 
-    /// The buckets that hold what was learned.
+    /// Buckets of the facts.
     pub(crate) fn buckets(&self) -> Result<Buckets, DbError> {
         let bucket = |(share, (rows, written)): (&u32, &(usize, Vec<u8>))| {
             let mut bytes = encode(rows)?;
@@ -291,7 +292,7 @@ impl Learned {
         self.shares.iter().map(bucket).collect()
     }
 
-    /// Adds what was learned to what is known.
+    /// Adds the facts to a book.
     pub(crate) fn add_to(&self, book: &mut FactBook) -> Result<(), DbError> {
         self.buckets()?
             .values()
@@ -299,7 +300,7 @@ impl Learned {
     }
 }
 
-/// The bytes of a bucket with those of another added.
+/// Bytes of a bucket with those of another added.
 pub(crate) fn merged(known: &[u8], learned: Vec<u8>) -> Result<Vec<u8>, DbError> {
     if known.is_empty() {
         return Ok(learned);
@@ -310,19 +311,19 @@ pub(crate) fn merged(known: &[u8], learned: Vec<u8>) -> Result<Vec<u8>, DbError>
     encode(&book.rows().collect::<Vec<_>>())
 }
 
-/// What Git knew of files, and at which commit.
+/// Git's times of the last commits, and the commit at which they were read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptAges {
     pub commit: String,
     pub ages: Ages,
 }
 
-/// The ages in these buckets.
+/// Ages in these buckets.
 pub(crate) fn ages_from(buckets: &Buckets) -> Result<Option<KeptAges>, DbError> {
     buckets.get(&HEAD).map(|bytes| decode(bytes)).transpose()
 }
 
-/// The bucket that holds ages.
+/// Bucket of ages.
 pub(crate) fn ages_to(ages: &KeptAges) -> Result<Buckets, DbError> {
     Ok(Buckets::from([(HEAD, encode(ages)?)]))
 }

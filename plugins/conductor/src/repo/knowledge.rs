@@ -1,4 +1,4 @@
-//! Everything that is kept of a job's repository, put together.
+//! All stored data about a job's repository, combined.
 
 use conductor_repo::describe::{self, Descriptions, Undescribed};
 use conductor_repo::facts::FactBook;
@@ -12,10 +12,10 @@ use crate::model::JobId;
 use crate::store::description;
 use crate::store::part::{self, Kind};
 
-/// What maps are made with.
+/// Limits of maps.
 pub(crate) const LIMITS: Limits = Limits::DEFAULT;
 
-/// What is known of a repository.
+/// Data about a repository.
 pub(crate) struct Knowledge {
     pub known: Known,
     pub book: FactBook,
@@ -24,7 +24,7 @@ pub(crate) struct Knowledge {
 }
 
 impl Knowledge {
-    /// What the rows of a job say, or that there is no map yet.
+    /// Loads the data of a job. Fails if there is no map.
     pub(crate) fn load(db: &Db<'_>, job: &JobId) -> Result<Knowledge, ToolError> {
         Knowledge::find(db, job)?.ok_or_else(|| {
             let mut refusals = Refusals::default();
@@ -34,7 +34,7 @@ impl Knowledge {
         })
     }
 
-    /// What the rows of a job say, if there is a map.
+    /// Loads the data of a job, if there is a map.
     pub(crate) fn find(db: &Db<'_>, job: &JobId) -> Result<Option<Knowledge>, DbError> {
         let facts = part::load(db, job, Kind::Facts)?;
         let Some(known) = Known::from_buckets(&part::load(db, job, Kind::Files)?)? else {
@@ -54,7 +54,7 @@ impl Knowledge {
         }))
     }
 
-    /// The map.
+    /// Builds the map.
     pub(crate) fn map(&self) -> RepoMap {
         let notes = Notes {
             descriptions: self.descriptions.clone(),
@@ -67,30 +67,30 @@ impl Knowledge {
         RepoMap::build(&self.known.snapshot, &self.book, &notes)
     }
 
-    /// How many files came or changed since the map was updated, so that nobody knows what they import.
+    /// Number of files added or changed since the last update of the map, whose imports are unknown.
     pub(crate) fn unread(&self) -> usize {
         self.book.unread(&self.known.snapshot, &LIMITS).count()
     }
 
-    /// Which files lack a description.
+    /// Files without a description.
     pub(crate) fn undescribed(&self) -> Undescribed {
         self.known.undescribed(&self.descriptions)
     }
 }
 
 impl Known {
-    /// Whether a file came since the job's first snapshot, by its place.
+    /// Checks by index whether a file was added since the job's first snapshot.
     pub(crate) fn is_new(&self, place: usize) -> bool {
         self.since.get(place).is_some_and(|since| *since > 1)
     }
 
-    /// Which files lack a description.
+    /// Files without a description.
     pub(crate) fn undescribed(&self, descriptions: &Descriptions) -> Undescribed {
         describe::undescribed(&self.snapshot, descriptions, |place| self.is_new(place))
     }
 }
 
-/// Which of some files lack a description.
+/// Selects the given files that have no description.
 pub(crate) fn undescribed(files: &[FileRecord], descriptions: &Descriptions) -> Vec<String> {
     let lacking = files.iter().filter(|file| describe::lacks(file, descriptions));
     lacking.map(|file| file.path.clone()).collect()

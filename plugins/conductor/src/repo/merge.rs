@@ -1,4 +1,4 @@
-//! What a walk found, put together with what is kept of the snapshot before.
+//! Merge of a walk with the stored previous snapshot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -11,23 +11,23 @@ use super::outline;
 use super::past::Past;
 use crate::store::part::Buckets;
 
-/// A snapshot without the files of directories that are the same as before.
+/// A snapshot without the files of unchanged directories.
 #[derive(Debug)]
 pub(crate) struct Merged {
-    /// Those directories.
+    /// Unchanged directories.
     same: BTreeSet<String>,
-    /// The other files.
+    /// All other files.
     pub known: Known,
     pub table: Table,
-    /// What changed since the snapshot before; none for the first.
+    /// Changes since the previous snapshot; `None` for the first.
     pub diff: Option<Diff>,
-    /// All files that came since the job's first snapshot.
+    /// All files added since the job's first snapshot.
     pub new: Vec<FileRecord>,
-    /// The buckets of files that differ from those before; empty ones hold nothing any more.
+    /// Buckets of files that differ from those before; an empty one holds no files any more.
     pub changed: Buckets,
 }
 
-/// Puts together a walk and the snapshot before it. `sequence` is the number of the new one.
+/// Merges a walk with the previous snapshot. `sequence` is the number of the new one.
 pub(crate) fn merge(taken: Taken, past: Option<&Past<'_>>, sequence: u32) -> Result<Merged, DbError> {
     let Taken {
         snapshot,
@@ -54,7 +54,7 @@ pub(crate) fn merge(taken: Taken, past: Option<&Past<'_>>, sequence: u32) -> Res
     };
     let mut summaries = summaries(&known);
     for (path, summary) in sides.rows() {
-        // Files may have been added that Git tracks and `.gitignore` excludes.
+        // Files that Git tracks and `.gitignore` excludes may have been added.
         summaries.entry(path).or_default().add(summary);
     }
     let new = sides.new_files(&known)?;
@@ -70,7 +70,7 @@ pub(crate) fn merge(taken: Taken, past: Option<&Past<'_>>, sequence: u32) -> Res
     })
 }
 
-/// The files of directories that are the same as before.
+/// Files of unchanged directories.
 pub(crate) fn same_files(merged: &Merged, past: Option<&Past<'_>>) -> Result<Vec<KeptFile>, DbError> {
     let Some(past) = past else {
         return Ok(Vec::new());
@@ -88,7 +88,7 @@ pub(crate) fn same_files(merged: &Merged, past: Option<&Past<'_>>) -> Result<Vec
     Ok(files)
 }
 
-/// Whether a file that this snapshot saw first came since the job's first.
+/// Checks whether a file first seen in this snapshot was added since the job's first one.
 fn is_new(since: u32) -> bool {
     since > 1
 }
@@ -96,14 +96,14 @@ fn is_new(since: u32) -> bool {
 /// Both snapshots.
 struct Sides<'p> {
     past: Option<&'p Past<'p>>,
-    /// The directories whose files are those before.
+    /// Directories whose files are unchanged.
     same: HashSet<&'p str>,
-    /// The buckets of all other directories.
+    /// Buckets of all other directories.
     touched: BTreeSet<u32>,
 }
 
 impl<'p> Sides<'p> {
-    /// Notes and reads the buckets of directories that are not the same.
+    /// Collects and reads the buckets of changed directories.
     fn touch(&mut self, snapshot: &Snapshot) -> Result<(), DbError> {
         let before = self.past.map_or(&[][..], |past| past.directories());
         let before = before.iter().map(|directory| directory.path.as_str());
@@ -115,7 +115,7 @@ impl<'p> Sides<'p> {
         self.touched = other.into_iter().map(kept::share).collect();
         match self.past {
             Some(past) if past.table.is_some() => past.load(self.touched.iter().copied()),
-            // They may lie elsewhere, or be another repository's.
+            // The files may lie elsewhere, or belong to another repository.
             _ => {
                 self.touched.extend(kept::all_shares());
                 Ok(())
@@ -127,7 +127,7 @@ impl<'p> Sides<'p> {
         self.same.contains(path::parent(&file.path))
     }
 
-    /// What is said of directories that are the same.
+    /// Summaries of unchanged directories.
     fn rows(&self) -> impl Iterator<Item = (&'p str, &'p Summary)> {
         let table = self.past.and_then(|past| past.table.as_ref());
         let rows = table.into_iter().flat_map(Table::rows);
@@ -135,7 +135,7 @@ impl<'p> Sides<'p> {
         rows.filter(|(path, _)| self.same.contains(path))
     }
 
-    /// The files that were in directories that are not the same.
+    /// Previous files of changed directories.
     fn old_files(&self) -> Known {
         let Some(past) = self.past else {
             return Known::default();
@@ -148,7 +148,7 @@ impl<'p> Sides<'p> {
         Known::new(past.taken(), files, Vec::new())
     }
 
-    /// Those that came since the first snapshot.
+    /// Files added since the first snapshot.
     fn new_files(&self, known: &Known) -> Result<Vec<FileRecord>, DbError> {
         let new = known.files().filter(|(_, since)| is_new(*since));
         let mut new: Vec<FileRecord> = new.map(|(file, _)| file.clone()).collect();
@@ -169,7 +169,7 @@ impl<'p> Sides<'p> {
         Ok(new)
     }
 
-    /// The buckets in which something is not as it was.
+    /// Buckets whose content changed.
     fn changed(&self, known: &Known) -> Result<Buckets, DbError> {
         let is_elsewhere = self.past.is_none_or(|past| past.table.is_none());
         let mut shares: BTreeMap<u32, Vec<(&FileRecord, u32)>> =
@@ -191,8 +191,8 @@ impl<'p> Sides<'p> {
     }
 }
 
-/// For each file the snapshot that saw it first, 1 for those of the first of a repository. A file that
-/// moved stays as old as it was.
+/// For each file, the first snapshot with it: 1 for those of a repository's first snapshot. A renamed file
+/// keeps its number.
 fn since(snapshot: &Snapshot, old: Option<&Known>, diff: Option<&Diff>, sequence: u32) -> Vec<u32> {
     let Some(old) = old else {
         return vec![1; snapshot.files.len()];
@@ -214,7 +214,7 @@ fn since(snapshot: &Snapshot, old: Option<&Known>, diff: Option<&Diff>, sequence
     snapshot.files.iter().map(age).collect()
 }
 
-/// What is to be said of the directories of some files.
+/// Summaries of the directories of the given files.
 fn summaries(known: &Known) -> HashMap<&str, Summary> {
     let mut summaries: HashMap<&str, Summary> = HashMap::new();
     for (directory, files) in known.directories() {
@@ -231,7 +231,7 @@ fn summaries(known: &Known) -> HashMap<&str, Summary> {
     summaries
 }
 
-/// Every directory that was gone through, then the others, in which Git tracks what `.gitignore` excludes.
+/// All visited directories, then others with files that Git tracks although `.gitignore` excludes them.
 fn table(walked: &[Walked], summaries: &HashMap<&str, Summary>) -> Table {
     let walked = walked.iter().map(|walked| &walked.directory);
     let mut others: BTreeSet<&str> = summaries.keys().copied().collect();
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// A walk that listed the directories that are not the same.
+    /// A walk that listed the directories outside of `same`.
     fn walk(files: &[FileRecord], same: &[&str]) -> Taken {
         let mut taken = Taken::default();
         let directories: BTreeSet<&str> = files.iter().map(|file| path::parent(&file.path)).collect();
@@ -298,7 +298,7 @@ mod tests {
         taken
     }
 
-    /// What is kept after a walk was put together with what was kept before.
+    /// Buckets after a walk was merged with the stored ones.
     fn keep(mut buckets: Buckets, merged: &Merged) -> Buckets {
         buckets.extend(merged.changed.clone());
         buckets.extend([merged.table.bucket().unwrap(), Head::default().bucket().unwrap()]);
@@ -309,7 +309,7 @@ mod tests {
         files.iter().map(|file| file.path.as_str()).collect()
     }
 
-    /// Puts a walk together with what is in buckets.
+    /// Merges a walk with the content of buckets.
     fn merged(buckets: &Buckets, taken: Taken, sequence: u32) -> Merged {
         let session = Session::new(&crate::PACK);
         let call = CallInfo::default();
@@ -323,7 +323,7 @@ mod tests {
             record: record.clone(),
             since,
         }));
-        // Whatever was not repeated is still there.
+        // Entries that were not repeated are still stored.
         let kept = Known::from_buckets(&keep(buckets.clone(), &merged))
             .unwrap()
             .unwrap();

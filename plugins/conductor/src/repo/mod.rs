@@ -1,4 +1,4 @@
-//! What is known of a job's repository: read from its workspace, kept in rows, put together to a map.
+//! A job's repository: read from its workspace, stored in rows, combined to a map.
 
 pub(crate) mod ages;
 pub(crate) mod files;

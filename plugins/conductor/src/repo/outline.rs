@@ -1,4 +1,4 @@
-//! A snapshot in a few lines: its directories, and the files to know first.
+//! A snapshot in a few lines: its directories, and the files to read first.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,13 +6,12 @@ use std::fmt::Write as _;
 use conductor_repo::language::is_manifest;
 use conductor_repo::path::{self, show};
 
-/// Lines of a tree.
+/// Maximum number of lines of a tree.
 const LINES: usize = 80;
-/// Files to know first.
+/// Maximum number of files to read first.
 const KEY_FILES: usize = 20;
 
-/// The directories of the first two levels, each with how many files are below it, and the files of
-/// the root.
+/// Directories of the first two levels, each with the number of files below it, and the files of the root.
 pub(crate) fn tree<'a>(directories: impl Iterator<Item = (&'a str, usize)>, roots: &[&str]) -> String {
     let mut upper: BTreeMap<&str, usize> = BTreeMap::new();
     for (directory, files) in directories.filter(|(directory, files)| !directory.is_empty() && *files > 0) {
@@ -37,7 +36,7 @@ pub(crate) fn tree<'a>(directories: impl Iterator<Item = (&'a str, usize)>, root
     text
 }
 
-/// The first directory of a path, and the second inside it.
+/// First directory of a path, and the second inside it.
 fn upper_two(path: &str) -> (&str, Option<&str>) {
     let mut slashes = path.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
     let mut next = || slashes.next().and_then(|(at, _)| path.get(..at));
@@ -47,7 +46,7 @@ fn upper_two(path: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a file is one to know first: a manifest, or what introduces the repository.
+/// Checks whether a file is one to read first: a manifest, or an introduction in the root.
 pub(crate) fn is_key(path: &str) -> bool {
     let starts = |start: &str| {
         let found = path.get(..start.len());
@@ -59,7 +58,7 @@ pub(crate) fn is_key(path: &str) -> bool {
     }
 }
 
-/// The first of some files to know first: those nearest to the root.
+/// Files to read first, nearest to the root first, up to the limit.
 pub(crate) fn key_files(mut found: Vec<String>) -> Vec<String> {
     found.sort_by(|a, b| {
         let depth = |path: &str| path.matches('/').count();

@@ -1,4 +1,4 @@
-//! The last snapshot of a job, of which only what is asked for is read.
+//! Previous snapshot of a job, of which only requested parts are read.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::kept::{self, Head, KeptFile, Known, Table};
 use crate::model::JobId;
 use crate::store::part::{self, Buckets, Kind};
 
-/// What is kept of a snapshot, without its files.
+/// Stored data of a snapshot, without its files.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub head: Head,
@@ -21,14 +21,14 @@ pub(crate) struct Kept {
 
 #[derive(Debug)]
 enum Files {
-    /// They lie by directory, and this is known of directories.
+    /// Snapshot with files by directory, and its directory table.
     ByDirectory(Table),
-    /// Nothing is known of directories. These are all of them.
+    /// Snapshot without a directory table, with all its files.
     Whole(Known),
 }
 
 impl Kept {
-    /// What the rows of a job say.
+    /// Loads the data of a job.
     pub(crate) fn load(db: &Db<'_>, job: &JobId) -> Result<Option<Kept>, DbError> {
         let two = part::some(db, job, Kind::Files, &[kept::HEAD, kept::TABLE])?;
         match two.contains_key(&kept::TABLE) {
@@ -38,7 +38,7 @@ impl Kept {
         }
     }
 
-    /// What is in buckets: all, or, if they are by directory, those beside files.
+    /// Data in buckets: all of them, or only those besides files if files are by directory.
     fn of_buckets(buckets: &Buckets) -> Result<Option<Kept>, DbError> {
         let Some(head) = Head::of_buckets(buckets)? else {
             return Ok(None);
@@ -51,16 +51,16 @@ impl Kept {
     }
 }
 
-/// The last snapshot.
+/// Previous snapshot.
 pub(crate) struct Past<'a> {
     cx: &'a Cx<'a>,
     job: JobId,
     pub head: Head,
-    /// What is known of directories.
+    /// Directory table.
     pub table: Option<Table>,
-    /// The buckets that were asked for, or all.
+    /// Requested buckets, or all.
     shares: RefCell<BTreeMap<u32, Rc<[KeptFile]>>>,
-    /// Why one could not be read.
+    /// Error of the last failed read.
     failure: RefCell<Option<DbError>>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// The files of a bucket, by path; none if it cannot be read, which [`failed`](Past::failed) tells.
+    /// Files of a bucket, by path; empty if reading fails, which [`failed`](Past::failed) reports.
     pub(crate) fn share(&self, share: u32) -> Rc<[KeptFile]> {
         if let Err(err) = self.load(std::iter::once(share)) {
             *self.failure.borrow_mut() = Some(err);
@@ -97,7 +97,7 @@ impl<'a> Past<'a> {
         shares.get(&share).cloned().unwrap_or_default()
     }
 
-    /// Reads buckets at once.
+    /// Reads several buckets at once.
     pub(crate) fn load(&self, wanted: impl Iterator<Item = u32>) -> Result<(), DbError> {
         let mut shares = self.shares.borrow_mut();
         let missing: Vec<u32> = wanted.filter(|share| !shares.contains_key(share)).collect();
@@ -114,7 +114,7 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// Whether something could not be read that was asked for.
+    /// Returns the error of a failed read, if there was one.
     pub(crate) fn failed(&self) -> Result<(), DbError> {
         self.failure.take().map_or(Ok(()), Err)
     }
@@ -122,7 +122,7 @@ impl<'a> Past<'a> {
 
 #[cfg(test)]
 impl<'a> Past<'a> {
-    /// What is in buckets, all of which are read already.
+    /// Previous snapshot whose buckets are all read already.
     pub(crate) fn of_buckets(cx: &'a Cx<'a>, buckets: &Buckets) -> Past<'a> {
         let kept = Kept::of_buckets(buckets).unwrap().unwrap();
         let is_by_directory = matches!(kept.files, Files::ByDirectory(_));

@@ -1,7 +1,7 @@
-//! Taking a snapshot of a job's repository and keeping it.
+//! Taking and storing a snapshot of a job's repository.
 //!
-//! Looking takes time and happens outside of any transaction; what was found is stored in one, if no
-//! other snapshot of the job came between.
+//! Reading the repository takes time and happens outside of any transaction. The result is stored in one,
+//! unless another snapshot of the job was stored in between.
 
 use conductor_repo::path;
 use conductor_repo::snapshot::{self, Diff, Digest, Effort, FileRecord, Limits, Problem, Taken};
@@ -20,7 +20,7 @@ use crate::store::part::{self, Kind};
 use crate::store::snapshot::{self as rows, Changes, SnapshotRecord};
 use crate::store::{description, short_id};
 
-/// What was known before a look.
+/// Stored data before the repository is read.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
     job: Option<JobId>,
@@ -29,7 +29,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// What the rows of a job say.
+    /// Loads the data of a job.
     pub(crate) fn load(db: &Db<'_>, job: &JobId) -> Result<Before, DbError> {
         Ok(Before {
             job: Some(job.clone()),
@@ -38,33 +38,33 @@ impl Before {
         })
     }
 
-    /// Whether the last snapshot was of this repository.
+    /// Checks whether the last snapshot was of this repository.
     fn knows(&self, repo_root: &str) -> bool {
         self.latest
             .as_ref()
             .is_some_and(|latest| latest.repo_root == repo_root)
     }
 
-    /// The number of the next snapshot.
+    /// Number of the next snapshot.
     fn next(&self) -> u32 {
         let last = self.latest.as_ref().map_or(0, |latest| latest.sequence);
         last.saturating_add(1)
     }
 }
 
-/// What a look found.
+/// Result of reading a repository.
 pub(crate) struct Look<'a> {
     repo_root: String,
     latest: Option<SnapshotRecord>,
     sequence: u32,
-    /// Whether something is kept that the new buckets replace.
+    /// True if the new buckets replace stored ones.
     replaces: bool,
     past: Option<Past<'a>>,
     head: Head,
     merged: Merged,
     pub effort: Effort,
     pub warnings: Vec<String>,
-    /// What is written in the files that were read.
+    /// Facts of the files that were read.
     pub learned: Learned,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn open<'a>(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Access<'a
     access::open(cx, repo_root).map_err(|why| Reason::Repository(why).into())
 }
 
-/// Looks at a repository. The facts of what is read are taken at once, so that nothing is read twice.
+/// Reads a repository. Facts are extracted at once, so that no file is read twice.
 pub(crate) fn look<'a>(
     cx: &'a Cx<'a>,
     repo_root: &str,
@@ -123,8 +123,8 @@ fn unreadable(err: TreeError) -> ToolError {
     Reason::Repository(err.to_string()).into()
 }
 
-/// What Git tracks although `.gitignore` excludes it. Git is asked only if something was excluded, and not
-/// again while its index and what is excluded are the same.
+/// Files that Git tracks although `.gitignore` excludes them. Git runs only if something was excluded, and not
+/// again while its index and the excluded entries are unchanged.
 fn tracked(
     cx: &Cx<'_>,
     repo_root: &str,
@@ -163,27 +163,27 @@ fn stamps(access: &Access<'_>, taken: &Taken) -> Option<Stamps> {
 }
 
 impl Look<'_> {
-    /// What changed since the snapshot before; none for the first.
+    /// Changes since the previous snapshot; `None` for the first.
     pub(crate) fn diff(&self) -> Option<&Diff> {
         self.merged.diff.as_ref()
     }
 
-    /// What could not be seen.
+    /// Paths that could not be read.
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.merged.known.snapshot.problems
     }
 
-    /// Whether a limit was reached.
+    /// Checks whether a limit was reached.
     pub(crate) fn is_partial(&self) -> bool {
         self.merged.known.snapshot.is_partial()
     }
 
-    /// The files that came since the job's first snapshot.
+    /// Files added since the job's first snapshot.
     pub(crate) fn new_files(&self) -> &[FileRecord] {
         &self.merged.new
     }
 
-    /// Every file.
+    /// All files.
     pub(crate) fn known(&self) -> Result<Known, DbError> {
         let other = self.merged.known.files();
         let mut files: Vec<KeptFile> = other
@@ -197,7 +197,7 @@ impl Look<'_> {
         Ok(Known::new(snapshot.taken, files, snapshot.problems.clone()))
     }
 
-    /// Keeps what was found. What is said of files moves along with them.
+    /// Stores the result. Descriptions follow renamed files.
     pub(crate) fn store(
         &self,
         cx: &Cx<'_>,
@@ -206,7 +206,7 @@ impl Look<'_> {
         notes: Option<String>,
     ) -> Result<SnapshotRecord, ToolError> {
         if rows::latest(db, job)? != self.latest {
-            return Err(crate::tools::moved_meanwhile(job));
+            return Err(crate::tools::conflict(job));
         }
         let record = self.record(cx, db, notes)?;
         rows::insert(db, job, &record)?;
@@ -264,7 +264,7 @@ impl Look<'_> {
         })
     }
 
-    /// Adds what was learned to what is kept.
+    /// Merges the new facts into the stored ones.
     pub(crate) fn keep_facts(&self, db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
         let is_first = !part::any(db, job, Kind::Facts)?;
         for (bucket, learned) in self.learned.buckets()? {

@@ -10,41 +10,39 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 use super::{json_column, to_json};
 use crate::model::{AttemptId, Claim, JobId, StepId};
 
-/// One submission for a step.
+/// A submission for a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Attempt {
-    /// The submission.
     pub attempt_id: AttemptId,
-    /// The step.
     pub step_id: StepId,
-    /// When.
+    /// Time of the submission.
     pub at: Timestamp,
-    /// What it said about its own success.
+    /// Claim of the submission.
     pub model_claim: Claim,
-    /// Whether it was accepted.
+    /// True if the submission was accepted.
     pub accepted: bool,
-    /// The commit it named.
+    /// Commit with the changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_hash: Option<String>,
-    /// The token in place of a commit.
+    /// Token in place of a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_commit_token: Option<String>,
-    /// Its line for the devlog.
+    /// Line for the devlog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devlog_line: Option<String>,
-    /// What was done.
+    /// Summary of the work.
     pub summary: String,
-    /// What was answered.
+    /// Explanation of the verdict.
     pub feedback: String,
-    /// Why it was not accepted.
+    /// Reasons for a rejection.
     #[serde(default)]
     pub rejection_reasons: Vec<String>,
-    /// The evidence.
+    /// Evidence by key.
     pub evidence: Map<String, Value>,
-    /// The commands that gates ran, and how they ended.
+    /// Commands that gates ran, with their results.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub commands: BTreeMap<String, String>,
-    /// What was noticed, but no reason to refuse.
+    /// Observations that did not cause a rejection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -102,7 +100,7 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, attempt: &Attempt) -> Result<(), 
     Ok(())
 }
 
-/// The latest submissions of a job, oldest first, and whether there are more.
+/// Latest submissions of a job, oldest first, and whether there are more.
 pub(crate) fn latest(
     db: &Db<'_>,
     job: &JobId,
@@ -122,7 +120,7 @@ pub(crate) fn latest(
     Ok((rows, more))
 }
 
-/// Every submission of a job, oldest first.
+/// All submissions of a job, oldest first.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Attempt>, DbError> {
     super::in_pages(|offset, limit| {
         db.query_as(
@@ -134,12 +132,12 @@ pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Attempt>, DbError> {
     })
 }
 
-/// The latest submission for a step.
+/// Latest submission for a step.
 pub(crate) fn last(db: &Db<'_>, job: &JobId, step: &StepId) -> Result<Option<Attempt>, DbError> {
     Ok(latest(db, job, Some(step), 1)?.0.pop())
 }
 
-/// The steps that something was submitted for, those that were removed since among them.
+/// Steps with submissions, including removed steps.
 pub(crate) fn steps(db: &Db<'_>, job: &JobId) -> Result<Vec<StepId>, DbError> {
     db.query(
         "SELECT DISTINCT step_id FROM conductor_attempts WHERE job_id = ?1",
@@ -150,7 +148,7 @@ pub(crate) fn steps(db: &Db<'_>, job: &JobId) -> Result<Vec<StepId>, DbError> {
     .collect()
 }
 
-/// Whether a submission is one of this job's.
+/// Checks whether a submission belongs to this job.
 pub(crate) fn is_of(db: &Db<'_>, job: &JobId, id: &AttemptId) -> Result<bool, DbError> {
     let row = db.query_row(
         "SELECT id FROM conductor_attempts WHERE id = ?1 AND job_id = ?2",
@@ -159,7 +157,7 @@ pub(crate) fn is_of(db: &Db<'_>, job: &JobId, id: &AttemptId) -> Result<bool, Db
     Ok(row.is_some())
 }
 
-/// Whether an id is taken.
+/// Checks whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &AttemptId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_attempts WHERE id = ?1", params![id])?;
     Ok(row.is_some())

@@ -1,4 +1,4 @@
-//! Batches: leave to accept a few steps before their changes are committed.
+//! Batches: permission to accept a few steps before their changes are committed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,18 +10,17 @@ use crate::model::{BatchId, JobId};
 /// A batch of steps whose changes are committed together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Batch {
-    /// The token.
     pub token: BatchId,
-    /// Why the commit was put off.
+    /// Reason for deferring the commit.
     pub reason: String,
-    /// For how many steps more it is good.
+    /// Number of further steps for which the token is valid.
     pub steps_left: u32,
-    /// The steps that were accepted with it.
+    /// Steps that were accepted with the token.
     pub steps: Vec<String>,
-    /// The commit that ended it.
+    /// Commit that closed the batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,
-    /// When it was opened.
+    /// Time of opening.
     pub created_at: Timestamp,
 }
 
@@ -58,7 +57,7 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, batch: &Batch) -> Result<(), DbEr
     Ok(())
 }
 
-/// The batch that is not committed yet.
+/// Batch that is not committed yet.
 pub(crate) fn open(db: &Db<'_>, job: &JobId) -> Result<Option<Batch>, DbError> {
     db.query_one(
         "SELECT id, reason, steps_left, steps_json, settled_by, created_at FROM conductor_batches \
@@ -67,7 +66,7 @@ pub(crate) fn open(db: &Db<'_>, job: &JobId) -> Result<Option<Batch>, DbError> {
     )
 }
 
-/// Every batch of a job, oldest first.
+/// All batches of a job, oldest first.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Batch>, DbError> {
     db.query_as(
         "SELECT id, reason, steps_left, steps_json, settled_by, created_at FROM conductor_batches \
@@ -85,7 +84,7 @@ pub(crate) fn spend(db: &Db<'_>, batch: &Batch) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Ends the open batch of a job with a commit. `true` if there was one.
+/// Closes the open batch of a job with a commit. `true` if there was one.
 pub(crate) fn settle(db: &Db<'_>, job: &JobId, commit: &str) -> Result<bool, DbError> {
     let changed = db.execute(
         "UPDATE conductor_batches SET settled_by = ?2 WHERE job_id = ?1 AND settled_by IS NULL",
@@ -94,7 +93,7 @@ pub(crate) fn settle(db: &Db<'_>, job: &JobId, commit: &str) -> Result<bool, DbE
     Ok(changed == 1)
 }
 
-/// Whether an id is taken.
+/// Checks whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &BatchId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_batches WHERE id = ?1", params![id])?;
     Ok(row.is_some())

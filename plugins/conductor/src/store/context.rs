@@ -10,18 +10,17 @@ use crate::model::{BlockType, ContextId, JobId};
 /// A block of notes, research, code or output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Block {
-    /// The block.
     pub context_id: ContextId,
-    /// What it holds.
+    /// Kind of content.
     pub block_type: BlockType,
-    /// Its tags.
+    /// Labels of the block.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// When it was added.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// The content.
+    /// Text of the block.
     pub content: String,
 }
 
@@ -94,7 +93,7 @@ pub(crate) fn get(db: &Db<'_>, job: &JobId, id: &str) -> Result<Option<Block>, D
     )
 }
 
-/// The ids and types of a job's blocks, oldest first.
+/// Ids and types of a job's blocks, oldest first.
 pub(crate) fn ids(db: &Db<'_>, job: &JobId) -> Result<Vec<(String, BlockType)>, DbError> {
     db.query(
         "SELECT id, block_type FROM conductor_contexts WHERE job_id = ?1 ORDER BY number",
@@ -105,7 +104,7 @@ pub(crate) fn ids(db: &Db<'_>, job: &JobId) -> Result<Vec<(String, BlockType)>, 
     .collect()
 }
 
-/// The blocks of a job, oldest first, one after the other: each may be large.
+/// Visits the blocks of a job one after the other, oldest first, because each may be large.
 pub(crate) fn each(db: &Db<'_>, job: &JobId, mut visit: impl FnMut(Block)) -> Result<(), DbError> {
     for (id, _) in ids(db, job)? {
         if let Some(block) = get(db, job, &id)? {
@@ -115,7 +114,7 @@ pub(crate) fn each(db: &Db<'_>, job: &JobId, mut visit: impl FnMut(Block)) -> Re
     Ok(())
 }
 
-/// The blocks of one type, oldest first, at most `limit`.
+/// Blocks of one type, oldest first, at most `limit`.
 pub(crate) fn of_type(db: &Db<'_>, job: &JobId, kind: BlockType, limit: u32) -> Result<Vec<Block>, DbError> {
     db.query_as(
         &format!(
@@ -125,7 +124,7 @@ pub(crate) fn of_type(db: &Db<'_>, job: &JobId, kind: BlockType, limit: u32) -> 
     )
 }
 
-/// How many bytes the blocks of a job have, counted in characters' least size.
+/// Total size of a job's blocks, counted in characters, so at least that many bytes.
 pub(crate) fn total(db: &Db<'_>, job: &JobId) -> Result<usize, DbError> {
     let row = db.query_row(
         "SELECT coalesce(sum(length(content)), 0) FROM conductor_contexts WHERE job_id = ?1",
@@ -134,7 +133,7 @@ pub(crate) fn total(db: &Db<'_>, job: &JobId) -> Result<usize, DbError> {
     row.map_or(Ok(0), |row| row.get(0))
 }
 
-/// Whether an id is taken.
+/// Checks whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &ContextId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_contexts WHERE id = ?1", params![id])?;
     Ok(row.is_some())

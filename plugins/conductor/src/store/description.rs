@@ -1,14 +1,14 @@
-//! What is said of files, in one line each.
+//! Descriptions of files, one line each.
 
 use conductor_repo::describe::Descriptions;
 use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use crate::model::JobId;
 
-/// Rows asked for at once.
+/// Rows per query.
 const PAGE: u32 = 2_000;
 
-/// Everything that is said of a job's files.
+/// All descriptions of a job's files.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Descriptions, DbError> {
     let mut all = Descriptions::new();
     loop {
@@ -27,7 +27,7 @@ pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Descriptions, DbError> {
     }
 }
 
-/// Says something of a file.
+/// Sets the description of a file.
 pub(crate) fn set(
     db: &Db<'_>,
     job: &JobId,
@@ -44,7 +44,7 @@ pub(crate) fn set(
     Ok(())
 }
 
-/// Forgets what was said of a file. Whether anything was.
+/// Removes the description of a file. Returns whether there was one.
 pub(crate) fn remove(db: &Db<'_>, job: &JobId, path: &str) -> Result<bool, DbError> {
     let removed = db.execute(
         "DELETE FROM conductor_descriptions WHERE job_id = ?1 AND path = ?2",

@@ -15,44 +15,43 @@ use crate::state::Status;
 /// A job without its steps.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Job {
-    /// The job's id.
     pub id: JobId,
-    /// What it is called.
+    /// Title of the job.
     pub title: String,
-    /// What is built, in one sentence.
+    /// Goal of the job in one sentence.
     pub goal: String,
-    /// Where it stands.
+    /// Status of the job.
     pub status: Status,
-    /// Why it was paused, failed or archived.
+    /// Reason for the pause, failure or archiving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_reason: Option<String>,
-    /// The workspace, or a path in one.
+    /// Workspace of the repository, or a path inside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo_root: Option<String>,
-    /// Its tags.
+    /// Labels of the job.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// What differs from the default policies.
+    /// Policies that differ from the defaults.
     #[serde(default)]
     pub policies: PolicyChanges,
-    /// What the interview found out.
+    /// Answers of the interview.
     pub plan: Plan,
-    /// What Git showed when the current step began.
+    /// Git's state when the current step began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When anything about it last changed.
+    /// Time of the last change to the job or its records.
     pub updated_at: Timestamp,
 }
 
-/// What Git showed when a step began, which the step's changes are counted from.
+/// Git's state when a step began, the baseline of the step's changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Baseline {
-    /// HEAD; none before the first commit.
+    /// Commit of HEAD; `None` before the first commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Files that were not committed, with the hash of their content; empty if they were deleted.
+    /// Uncommitted files with the hash of their content; the hash of a deleted file is empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dirty: BTreeMap<String, String>,
 }
@@ -82,13 +81,13 @@ impl TryFrom<Row> for Job {
 }
 
 impl Job {
-    /// The policies in force.
+    /// Policies in force.
     pub(crate) fn effective(&self) -> Policies {
         self.policies.over(&Policies::default())
     }
 }
 
-/// A job, if it is there.
+/// Reads a job by id.
 pub(crate) fn get(db: &Db<'_>, id: &JobId) -> Result<Option<Job>, DbError> {
     db.query_one(
         &format!("SELECT {COLUMNS} FROM conductor_jobs WHERE id = ?1"),
@@ -96,7 +95,7 @@ pub(crate) fn get(db: &Db<'_>, id: &JobId) -> Result<Option<Job>, DbError> {
     )
 }
 
-/// Whether an id is taken.
+/// Checks whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &JobId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_jobs WHERE id = ?1", params![id])?;
     Ok(row.is_some())
@@ -131,8 +130,8 @@ fn columns(job: &Job) -> Result<Vec<Value>, DbError> {
     Ok(values.to_vec())
 }
 
-/// Replaces everything but the id of a job that is still in the status it was seen in. `false` if it
-/// moved meanwhile.
+/// Replaces everything but the id of a job whose status is still the one that was read. Returns `false` if the
+/// status has changed since.
 pub(crate) fn update(db: &Db<'_>, seen: Status, job: &Job) -> Result<bool, DbError> {
     let mut values = columns(job)?;
     values.push(Value::Text(seen.as_str().to_owned()));
@@ -145,7 +144,7 @@ pub(crate) fn update(db: &Db<'_>, seen: Status, job: &Job) -> Result<bool, DbErr
     Ok(changed == 1)
 }
 
-/// Notes that something about a job was recorded.
+/// Sets the time of the last change.
 pub(crate) fn touch(db: &Db<'_>, id: &JobId, now: Timestamp) -> Result<(), DbError> {
     db.execute(
         "UPDATE conductor_jobs SET updated_at = ?2 WHERE id = ?1",
@@ -157,19 +156,18 @@ pub(crate) fn touch(db: &Db<'_>, id: &JobId, now: Timestamp) -> Result<(), DbErr
 /// A job in a list.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct JobLine {
-    /// The job's id.
     pub job_id: JobId,
-    /// What it is called.
+    /// Title of the job.
     pub title: String,
-    /// Where it stands.
+    /// Status of the job.
     pub status: Status,
-    /// How many steps it has.
+    /// Number of steps.
     pub steps: u32,
-    /// How many of them are done.
+    /// Number of steps that are done.
     pub steps_done: u32,
-    /// Its tags.
+    /// Labels of the job.
     pub tags: Vec<String>,
-    /// When anything about it last changed.
+    /// Time of the last change to the job or its records.
     pub updated_at: Timestamp,
 }
 
@@ -189,8 +187,8 @@ impl TryFrom<Row> for JobLine {
     }
 }
 
-/// Up to `limit` jobs, the latest changed first, after the first `offset` of them. Archived ones come
-/// only when asked for by status.
+/// Lists up to `limit` jobs after the first `offset`, most recently changed first. Archived jobs are listed
+/// only when their status is requested.
 pub(crate) fn list(
     db: &Db<'_>,
     status: Option<Status>,

@@ -1,4 +1,4 @@
-//! The logs of jobs: devlog, decisions and the rest.
+//! Logs of jobs: devlog, decisions and other entries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,19 +9,18 @@ use crate::model::{JobId, LogId, LogType, StepId};
 /// An entry of a job's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct LogEntry {
-    /// The entry.
     pub log_id: LogId,
-    /// What it is.
+    /// Type of the entry.
     pub log_type: LogType,
-    /// The step it is about.
+    /// Step that the entry is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_id: Option<StepId>,
-    /// The commit it is about.
+    /// Commit that the entry is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_hash: Option<String>,
-    /// When.
+    /// Time of the entry.
     pub at: Timestamp,
-    /// What it says.
+    /// Text of the entry.
     pub content: String,
 }
 
@@ -40,7 +39,7 @@ impl TryFrom<Row> for LogEntry {
     }
 }
 
-/// Appends an entry with an id of its own.
+/// Appends an entry with a new id.
 pub(crate) fn append(
     cx: &Cx<'_>,
     db: &Db<'_>,
@@ -80,7 +79,7 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, entry: &LogEntry) -> Result<(), D
     Ok(())
 }
 
-/// The latest entries of a job, oldest first, and whether there are more.
+/// Latest entries of a job, oldest first, and whether there are more.
 pub(crate) fn latest(
     db: &Db<'_>,
     job: &JobId,
@@ -100,7 +99,7 @@ pub(crate) fn latest(
     Ok((rows, more))
 }
 
-/// Every entry of a job, oldest first.
+/// All entries of a job, oldest first.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<LogEntry>, DbError> {
     super::in_pages(|offset, limit| {
         db.query_as(
@@ -111,7 +110,7 @@ pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<LogEntry>, DbError> {
     })
 }
 
-/// Whether an id is taken.
+/// Checks whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &LogId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_logs WHERE id = ?1", params![id])?;
     Ok(row.is_some())

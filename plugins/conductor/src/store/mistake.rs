@@ -7,30 +7,29 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 use super::{json_column, to_json};
 use crate::model::{AttemptId, JobId, MistakeId, StepId};
 
-/// What went wrong, and what follows from it.
+/// A mistake and its lesson.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Mistake {
-    /// The entry.
     pub mistake_id: MistakeId,
-    /// The step it happened in.
+    /// Step in which the mistake happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub related_step_id: Option<StepId>,
-    /// The rejected submission it learns from.
+    /// Rejected submission that the mistake explains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt_id: Option<AttemptId>,
-    /// A short name for it.
+    /// Short name of the mistake.
     pub title: String,
-    /// What happened.
+    /// Description of what happened.
     pub what_happened: String,
-    /// Why.
+    /// Cause of the mistake.
     pub why: String,
-    /// What was learned.
+    /// Lesson learned.
     pub lesson: String,
-    /// What to avoid next time.
+    /// Behaviour to avoid next time.
     pub avoid_next_time: String,
-    /// Its tags; steps with one of them are reminded.
+    /// Tags; steps that share one are reminded.
     pub tags: Vec<String>,
-    /// When it was recorded.
+    /// Time of recording.
     pub at: Timestamp,
 }
 
@@ -78,7 +77,7 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, mistake: &Mistake) -> Result<(), 
     Ok(())
 }
 
-/// The mistakes of a job, newest first, at most `limit`.
+/// Mistakes of a job, newest first, at most `limit`.
 pub(crate) fn latest(db: &Db<'_>, job: &JobId, limit: u32) -> Result<Vec<Mistake>, DbError> {
     db.query_as(
         &format!("SELECT {COLUMNS} FROM conductor_mistakes WHERE job_id = ?1 ORDER BY number DESC LIMIT ?2"),
@@ -86,7 +85,7 @@ pub(crate) fn latest(db: &Db<'_>, job: &JobId, limit: u32) -> Result<Vec<Mistake
     )
 }
 
-/// Every mistake of a job, oldest first.
+/// All mistakes of a job, oldest first.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Mistake>, DbError> {
     super::in_pages(|offset, limit| {
         db.query_as(
@@ -96,7 +95,7 @@ pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Mistake>, DbError> {
     })
 }
 
-/// Whether a mistake is recorded that learns from a submission.
+/// Checks whether a mistake is recorded for a submission.
 pub(crate) fn learns_from(db: &Db<'_>, job: &JobId, attempt: &AttemptId) -> Result<bool, DbError> {
     let row = db.query_row(
         "SELECT id FROM conductor_mistakes WHERE job_id = ?1 AND attempt_id = ?2 LIMIT 1",
@@ -105,7 +104,7 @@ pub(crate) fn learns_from(db: &Db<'_>, job: &JobId, attempt: &AttemptId) -> Resu
     Ok(row.is_some())
 }
 
-/// Whether an id is taken.
+/// Checks whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &MistakeId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_mistakes WHERE id = ?1", params![id])?;
     Ok(row.is_some())

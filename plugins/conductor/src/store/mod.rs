@@ -1,4 +1,4 @@
-//! All SQL of the pack: one file per table, each with the record that its rows are read as.
+//! All SQL of the pack: one file per table, each with its record type.
 
 pub(crate) mod attempt;
 pub(crate) mod batch;
@@ -17,12 +17,12 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tollgate_sdk::{Cx, DbError, Id, Row};
 
-/// A column of JSON text.
+/// Column of JSON text.
 fn json_column<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, DbError> {
     from_json(&row.get::<String>(column)?, column)
 }
 
-/// A column of JSON text that may be absent.
+/// Column of JSON text that may be absent.
 fn optional_json<T: DeserializeOwned>(row: &Row, column: usize) -> Result<Option<T>, DbError> {
     let text = row.get::<Option<String>>(column)?;
     text.map(|text| from_json(&text, column)).transpose()
@@ -35,12 +35,12 @@ fn from_json<T: DeserializeOwned>(text: &str, column: usize) -> Result<T, DbErro
     })
 }
 
-/// A value as the text of a JSON column.
+/// Value as the text of a JSON column.
 fn to_json(value: &impl Serialize) -> Result<String, DbError> {
     serde_json::to_string(value).map_err(|_| DbError::Internal)
 }
 
-/// Every row of a query that is asked for in pages, because all at once may be more than one result holds.
+/// Reads all rows of a query in pages, because one result may not hold all of them.
 fn in_pages<T>(page: impl Fn(u32, u32) -> Result<Vec<T>, DbError>) -> Result<Vec<T>, DbError> {
     const ROWS: u32 = 20;
     let mut all = Vec::new();
@@ -55,13 +55,13 @@ fn in_pages<T>(page: impl Fn(u32, u32) -> Result<Vec<T>, DbError>) -> Result<Vec
     Ok(all)
 }
 
-/// A new id: the prefix and as few base32 characters as are not taken, four at least.
+/// A new id: the prefix and the shortest base32 text that is not taken, at least four characters.
 pub(crate) fn short_id<I: Id>(
     cx: &Cx<'_>,
     taken: impl Fn(&I) -> Result<bool, DbError>,
 ) -> Result<I, DbError> {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    /// Tries at each length: when all of them are taken it is getting crowded.
+    /// Tries per length. If all are taken, the next length is used.
     const TRIES: usize = 3;
     for length in (4..=26).flat_map(|length| [length; TRIES]) {
         let seed = cx.new_id::<Seed>().0;
@@ -79,7 +79,7 @@ pub(crate) fn short_id<I: Id>(
     Err(DbError::Internal)
 }
 
-/// What short ids are made from.
+/// Source of short ids.
 struct Seed(String);
 
 impl Id for Seed {

@@ -1,4 +1,4 @@
-//! Records of many files, kept as bytes in buckets.
+//! Records of many files, stored as bytes in buckets.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use tollgate_sdk::{Db, DbError, params, text_enum};
 
 use crate::model::JobId;
 
-/// Bytes of one row. A value may have 1 MB.
+/// Maximum bytes of one row. A value holds at most 1 MB.
 const PIECE: usize = 256 << 10;
-/// Rows asked for at once. A result may have 4 MiB.
+/// Rows per query. A result holds at most 4 MiB.
 const AT_ONCE: u32 = 8;
 
 text_enum! {
-    /// What the records say.
+    /// Kinds of records.
     pub(crate) enum Kind {
         Files = "files",
         Facts = "facts",
@@ -20,17 +20,17 @@ text_enum! {
     }
 }
 
-/// The bytes of each bucket.
+/// Bytes of each bucket.
 pub(crate) type Buckets = BTreeMap<u32, Vec<u8>>;
 
-/// Every bucket of a kind.
+/// All buckets of a kind.
 pub(crate) fn load(db: &Db<'_>, job: &JobId, kind: Kind) -> Result<Buckets, DbError> {
     let mut buckets = Buckets::new();
     read(db, job, kind, (0, u32::MAX), &mut buckets)?;
     Ok(buckets)
 }
 
-/// Those of some buckets that there are.
+/// Requested buckets that exist.
 pub(crate) fn some(db: &Db<'_>, job: &JobId, kind: Kind, wanted: &[u32]) -> Result<Buckets, DbError> {
     let mut buckets = Buckets::new();
     for bucket in wanted {
@@ -39,13 +39,13 @@ pub(crate) fn some(db: &Db<'_>, job: &JobId, kind: Kind, wanted: &[u32]) -> Resu
     Ok(buckets)
 }
 
-/// The bytes of one bucket; empty if there are none.
+/// Bytes of one bucket; empty if it does not exist.
 pub(crate) fn bucket(db: &Db<'_>, job: &JobId, kind: Kind, bucket: u32) -> Result<Vec<u8>, DbError> {
     let mut found = some(db, job, kind, &[bucket])?;
     Ok(found.remove(&bucket).unwrap_or_default())
 }
 
-/// Adds all buckets from one to another.
+/// Adds all buckets in a range to a map.
 fn read(
     db: &Db<'_>,
     job: &JobId,
@@ -73,7 +73,7 @@ fn read(
     }
 }
 
-/// Whether there is anything of a kind.
+/// Checks whether a kind has any bucket.
 pub(crate) fn any(db: &Db<'_>, job: &JobId, kind: Kind) -> Result<bool, DbError> {
     let row = db.query_row(
         "SELECT bucket FROM conductor_parts WHERE job_id = ?1 AND kind = ?2 LIMIT 1",

@@ -1,4 +1,4 @@
-//! The snapshots that were taken of jobs' repositories.
+//! Snapshots of jobs' repositories.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,45 +7,44 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 use super::{json_column, optional_json, to_json};
 use crate::model::{JobId, SnapshotId};
 
-/// A snapshot that was taken.
+/// A snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SnapshotRecord {
-    /// The snapshot.
     pub snapshot_id: SnapshotId,
-    /// The job's first is 1.
+    /// Number of the snapshot; the job's first is 1.
     pub sequence: u32,
-    /// Of which repository.
+    /// Repository that was read.
     pub repo_root: String,
-    /// When.
+    /// Time of the snapshot.
     pub taken_at: Timestamp,
-    /// How many files there were.
+    /// Number of files.
     pub files: u32,
-    /// Their size in bytes.
+    /// Size of the files in bytes.
     pub bytes: i64,
-    /// What changed since the one before; absent for the first.
+    /// Changes since the previous snapshot; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
-    /// Files to know first: manifests and what introduces the repository.
+    /// Files to read first: manifests and introductions.
     pub key_files: Vec<String>,
-    /// What was said about it.
+    /// Note of the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
-    /// The directories with their numbers of files.
+    /// Directories with their numbers of files.
     pub file_tree: String,
 }
 
-/// How many files changed between two snapshots.
+/// Numbers of changed files between two snapshots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Changes {
-    /// Came.
+    /// Added files.
     pub added: usize,
-    /// Went.
+    /// Removed files.
     pub removed: usize,
-    /// Have other content.
+    /// Files with other content.
     pub modified: usize,
-    /// Moved with their content.
+    /// Renamed files with the same content.
     pub renamed: usize,
-    /// Stayed as they were.
+    /// Unchanged files.
     pub unchanged: usize,
 }
 
@@ -93,7 +92,7 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, taken: &SnapshotRecord) -> Result
     Ok(())
 }
 
-/// The latest snapshot of a job.
+/// Latest snapshot of a job.
 pub(crate) fn latest(db: &Db<'_>, job: &JobId) -> Result<Option<SnapshotRecord>, DbError> {
     db.query_one(
         &format!(
@@ -103,7 +102,7 @@ pub(crate) fn latest(db: &Db<'_>, job: &JobId) -> Result<Option<SnapshotRecord>,
     )
 }
 
-/// Every snapshot of a job, oldest first.
+/// All snapshots of a job, oldest first.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<SnapshotRecord>, DbError> {
     super::in_pages(|offset, limit| {
         db.query_as(
@@ -115,7 +114,7 @@ pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<SnapshotRecord>, DbErr
     })
 }
 
-/// Whether an id is taken.
+/// Checks whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &SnapshotId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_snapshots WHERE id = ?1", params![id])?;
     Ok(row.is_some())

@@ -1,4 +1,4 @@
-//! The steps of jobs.
+//! Steps of jobs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,17 +12,16 @@ use crate::step::StepSpec;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
-    /// `S1`, `S2`, …
     pub step_id: StepId,
-    /// Where it stands.
+    /// Status of the step.
     pub status: StepStatus,
-    /// Rejected submissions since the job last began or resumed.
+    /// Number of rejected submissions since the job last started or resumed.
     #[serde(default)]
     pub rejections: u32,
-    /// Who approved it, if somebody did.
+    /// Approval by a person, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// What it says.
+    /// Step as the plan describes it.
     #[serde(flatten)]
     pub spec: StepSpec,
 }
@@ -30,20 +29,20 @@ pub(crate) struct Step {
 /// A person's approval of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Approval {
-    /// Who approved, by the name they gave.
+    /// Name of the approver, as given.
     pub approved_by: String,
-    /// Who that was, if the transport proved it.
+    /// Identity of the approver, if the transport proved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// What they said.
+    /// Comment of the approver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// When.
+    /// Time of the approval.
     pub at: Timestamp,
 }
 
 impl Step {
-    /// A step that was just planned.
+    /// A newly planned step.
     pub(crate) fn new(step_id: StepId, spec: StepSpec) -> Step {
         Step {
             step_id,
@@ -69,7 +68,7 @@ impl TryFrom<Row> for Step {
     }
 }
 
-/// The steps of a job, in order.
+/// Steps of a job, in order.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Step>, DbError> {
     db.query_as(
         "SELECT step_id, status, rejections, approval_json, spec_json FROM conductor_steps \
@@ -78,7 +77,7 @@ pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Step>, DbError> {
     )
 }
 
-/// Makes these the job's steps, in this order.
+/// Replaces the job's steps by these, in this order.
 pub(crate) fn replace(db: &Db<'_>, job: &JobId, steps: &[Step]) -> Result<(), DbError> {
     db.execute("DELETE FROM conductor_steps WHERE job_id = ?1", params![job])?;
     for (position, step) in (0_u32..).zip(steps) {
@@ -99,7 +98,7 @@ pub(crate) fn replace(db: &Db<'_>, job: &JobId, steps: &[Step]) -> Result<(), Db
     Ok(())
 }
 
-/// Stores what a step has become, unless it stands elsewhere meanwhile. `false` if it does.
+/// Stores a step unless its status has changed since it was read. Returns `false` if it has.
 pub(crate) fn update(db: &Db<'_>, job: &JobId, seen: StepStatus, step: &Step) -> Result<bool, DbError> {
     let changed = db.execute(
         "UPDATE conductor_steps SET status = ?3, rejections = ?4, approval_json = ?5 \
@@ -116,7 +115,7 @@ pub(crate) fn update(db: &Db<'_>, job: &JobId, seen: StepStatus, step: &Step) ->
     Ok(changed == 1)
 }
 
-/// Counts rejections of a job's open steps anew.
+/// Resets the rejection counts of a job's open steps.
 pub(crate) fn forgive(db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
     db.execute(
         "UPDATE conductor_steps SET rejections = 0 WHERE job_id = ?1 AND status <> 'DONE'",

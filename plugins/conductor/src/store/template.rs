@@ -29,7 +29,7 @@ impl TryFrom<Row> for Saved {
 
 const COLUMNS: &str = "name, summary, source_job_id, body_json";
 
-/// A saved template.
+/// Reads a saved template by name.
 pub(crate) fn get(db: &Db<'_>, name: &str) -> Result<Option<Saved>, DbError> {
     db.query_one(
         &format!("SELECT {COLUMNS} FROM conductor_templates WHERE name = ?1"),
@@ -44,7 +44,7 @@ fn names(db: &Db<'_>) -> Result<Vec<String>, DbError> {
         .collect()
 }
 
-/// Every saved template, by name, one after the other: each may be large.
+/// Visits all saved templates by name, one after the other, because each may be large.
 pub(crate) fn each(db: &Db<'_>, mut visit: impl FnMut(Saved)) -> Result<(), DbError> {
     for name in names(db)? {
         if let Some(saved) = get(db, &name)? {
@@ -54,7 +54,7 @@ pub(crate) fn each(db: &Db<'_>, mut visit: impl FnMut(Saved)) -> Result<(), DbEr
     Ok(())
 }
 
-/// Saves a template, in place of one of the same name.
+/// Saves a template, in place of one with the same name.
 pub(crate) fn save(db: &Db<'_>, saved: &Saved, now: Timestamp) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO conductor_templates (name, summary, source_job_id, created_at, body_json) \

@@ -1,10 +1,10 @@
-//! A person's approval of a step.
+//! Tools that record and revoke a person's approval of a step.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
-use super::{after, find_job, find_step, moved_meanwhile};
+use super::{after, conflict, find_job, find_step};
 use crate::arguments::{ENTRY, TITLE};
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, LogType, StepId, StepStatus};
@@ -12,23 +12,21 @@ use crate::state::Event;
 use crate::store::step::{self, Approval, Step};
 use crate::store::{job, log};
 
-/// What became of an approval.
+/// Approval of a step after a call.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ApprovalState {
-    /// The job.
     job_id: JobId,
-    /// The step.
     step_id: StepId,
-    /// Whether it is approved now.
+    /// True if the step is approved now.
     approved: bool,
-    /// The approval, if there is one.
+    /// Approval, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Approval>,
-    /// Nothing changed.
+    /// True if the call changed nothing.
     unchanged: bool,
 }
 
-/// A step whose approval may change: its job has not ended and it is not done.
+/// Step whose approval may change: the step is not done and its job has not ended.
 fn open_step(cx: &Cx<'_>, job_id: &JobId, step_id: &StepId) -> Result<Step, ToolError> {
     let job = find_job(&cx.db, job_id)?;
     after(&job, Event::Approve)?;
@@ -42,7 +40,7 @@ fn open_step(cx: &Cx<'_>, job_id: &JobId, step_id: &StepId) -> Result<Step, Tool
 
 fn store(cx: &Cx<'_>, job_id: &JobId, step: &Step, line: &str) -> Result<(), ToolError> {
     if !step::update(&cx.db, job_id, step.status, step)? {
-        return Err(moved_meanwhile(job_id));
+        return Err(conflict(job_id));
     }
     log::append(
         cx,
@@ -57,19 +55,17 @@ fn store(cx: &Cx<'_>, job_id: &JobId, step: &Step, line: &str) -> Result<(), Too
     Ok(())
 }
 
-/// Record that a person approves a step, which the gate human_approval wants. Only after a person said
-/// so. It lapses when the step is edited.
+/// Record that a person approved a step, as the gate human_approval requires. Call only after a person said so.
+/// Fails if the step is done. Editing the step revokes the approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepApprove {
-    /// The job.
     job_id: JobId,
-    /// The step.
     step_id: StepId,
-    /// Who approves.
+    /// Name of the person who approves.
     #[schemars(length(min = 1, max = TITLE))]
     approved_by: String,
-    /// What they said.
+    /// Comment of the person, kept with the approval. Default none.
     note: Option<String>,
 }
 
@@ -113,15 +109,13 @@ impl Tool for StepApprove {
     }
 }
 
-/// Take back the approval of a step that is not done.
+/// Revoke the approval of a step. Fails if the step is done.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepRevokeApproval {
-    /// The job.
     job_id: JobId,
-    /// The step.
     step_id: StepId,
-    /// Why.
+    /// Reason for revoking, kept in the job's log. Default none.
     reason: Option<String>,
 }
 

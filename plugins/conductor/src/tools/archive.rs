@@ -1,4 +1,4 @@
-//! Exporting a job, and importing one.
+//! Tools that export and import jobs.
 
 use std::io;
 
@@ -14,21 +14,20 @@ use crate::export::{Format, bundle, markdown};
 use crate::import::{self, Imported, read};
 use crate::model::JobId;
 
-/// Bytes of content in one reply. JSON escapes make more of it, and a reply holds 1 MiB.
+/// Maximum bytes of content in one reply. JSON escapes lengthen the content, and a reply holds 1 MiB.
 const PART: usize = 300 << 10;
 
-/// Export a job with everything recorded about it: `md` to read, `json` to import again with job_import,
-/// `zip_manifest` as the files of an archive. A large one comes in parts.
+/// Export a job with all its records: `md` to read, `json` for job_import, `zip_manifest` as the files of an
+/// archive. Large exports are split into parts.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses()))]
 pub(crate) struct JobExportBundle {
-    /// The job.
     #[schemars(extend("x-values" = jobs()))]
     job_id: JobId,
-    /// How; md if left out.
+    /// Export format: md, json or zip_manifest. Default md.
     format: Option<Format>,
-    /// Which part, from 1.
+    /// Part to return, from 1 to `parts`. Default 1.
     #[schemars(range(min = 1))]
     part: Option<u32>,
 }
@@ -56,26 +55,25 @@ fn addresses() -> Value {
     ])
 }
 
-/// What lists jobs, for clients that complete an argument.
+/// Tool that lists jobs, for clients that complete an argument.
 fn jobs() -> Value {
     json!({"tool": "job_list", "arguments": {"limit": 200}, "items": "jobs", "value": "job_id"})
 }
 
-/// A job as a document, or a part of one.
+/// An exported job, or a part of it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Exported {
-    /// The job.
     job_id: JobId,
-    /// How it is exported.
+    /// Format of the export.
     format: Format,
-    /// Which part this is, from 1.
+    /// Number of this part, from 1.
     part: u32,
-    /// How many parts there are; joined in order they are the whole.
+    /// Number of parts; joined in order they form the whole.
     parts: u32,
-    /// The document, or a part of it.
+    /// Content of the document, or of this part.
     #[serde(skip_serializing_if = "String::is_empty")]
     content: String,
-    /// The files of the archive, or some of them.
+    /// Files of the archive, or those of this part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<File>,
 }
@@ -122,12 +120,12 @@ fn count(parts: usize) -> u32 {
     u32::try_from(parts).unwrap_or(u32::MAX)
 }
 
-/// A piece of a text that is too long for a reply, taken while the text is written: a whole one need not fit
-/// into memory.
+/// A part of a text that is too long for one reply. The part is cut out while the text is written, so that the
+/// whole text need not fit into memory.
 pub(super) struct Part {
     wanted: u32,
     content: String,
-    /// The number of the piece that is being written, and its bytes so far.
+    /// Number of the part that is being written, and its bytes so far.
     number: u32,
     length: usize,
 }
@@ -142,26 +140,26 @@ impl Part {
         }
     }
 
-    /// A piece of a text.
+    /// Cuts a part out of a text.
     pub(super) fn of(text: &str, wanted: u32) -> Part {
         let mut part = Part::new(wanted);
         part.push(text);
         part
     }
 
-    /// A piece of a value as JSON.
+    /// Cuts a part out of a value's JSON.
     pub(super) fn of_json(value: &impl Serialize, wanted: u32) -> Result<Part, ToolError> {
         let mut part = Part::new(wanted);
         serde_json::to_writer(&mut part, value).map_err(|_| super::internal())?;
         Ok(part)
     }
 
-    /// How many pieces there are, and the one that is wanted.
+    /// Number of parts, and the requested one.
     pub(super) fn end(self) -> (u32, String) {
         (self.number, self.content)
     }
 
-    /// Pieces are as long as they can be, and end between characters.
+    /// Appends text. Parts are as long as possible and end between characters.
     fn push(&mut self, mut text: &str) {
         loop {
             let room = PART - self.length;
@@ -191,7 +189,7 @@ impl io::Write for Part {
     }
 }
 
-/// As many files as fit into one reply. A larger one comes in pieces, each a part of its own.
+/// As many files as fit into one reply. A larger file is split into pieces, each a part of its own.
 fn file_part(files: Vec<File>, wanted: u32) -> (u32, String, Vec<File>) {
     let mut parts: Vec<Vec<File>> = Vec::new();
     let mut size = usize::MAX;
@@ -212,15 +210,15 @@ fn file_part(files: Vec<File>, wanted: u32) -> (u32, String, Vec<File>) {
     (total, String::new(), part.unwrap_or_default())
 }
 
-/// Import a job that job_export_bundle wrote with format json. It keeps its id unless that is taken, and
-/// its status, so that work goes on where it was.
+/// Import a job that job_export_bundle exported as json. The job keeps its status, and its id unless that is
+/// taken, so that work continues where it was. Fails if the tools could not have made the job.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobImport {
-    /// The bundle: all parts joined, as an object. Or name the file that holds it.
+    /// Exported bundle as an object, with all parts joined. Pass either `bundle` or `path`.
     bundle: Option<Map<String, Value>>,
-    /// In place of `bundle`, a file with all parts joined: a workspace and the path in it, such as
-    /// `app/job.json`. A bundle that is too large for a call comes this way.
+    /// File with the joined parts, as workspace and path, for example `app/job.json`. Use it for a bundle that
+    /// is too large for a call.
     path: Option<String>,
 }
 
@@ -234,8 +232,10 @@ impl Tool for JobImport {
         let bundle = match (self.bundle, self.path) {
             (Some(bundle), None) => read::object(bundle)?,
             (None, Some(path)) => read::file(cx, &path)?,
-            (None, None) => return Err(Reason::argument("bundle", "is missing; give it or `path`").into()),
-            (Some(_), Some(_)) => return Err(Reason::argument("path", "stands in place of `bundle`").into()),
+            (None, None) => return Err(Reason::argument("bundle", "is missing; pass it or `path`").into()),
+            (Some(_), Some(_)) => {
+                return Err(Reason::argument("path", "cannot be combined with `bundle`").into());
+            }
         };
         import::import(cx, bundle)
     }

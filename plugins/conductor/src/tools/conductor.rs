@@ -1,4 +1,4 @@
-//! The start of a job, and the interview.
+//! Tools that start a job and run the planning interview.
 
 use conductor_repo::snapshot::Limits;
 use schemars::JsonSchema;
@@ -19,42 +19,41 @@ use crate::store::job::{self, Job};
 use crate::store::snapshot::SnapshotRecord;
 use crate::store::{short_id, step};
 
-/// Start a job in PLANNING and get the first questions of the interview. Ask the user what you cannot
-/// know, then call conductor_answer. A repository that can be read gets a snapshot. The job id is all that another thread needs to go on.
+/// Start a job in PLANNING and return the first interview questions. Ask the user what you cannot know, then call
+/// conductor_answer. Takes a snapshot if repo_root is readable.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorInit {
-    /// A short title.
+    /// Short title, for example CSV export.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// What is built, in one sentence.
+    /// Goal of the job, in one sentence.
     #[schemars(length(min = 1, max = ENTRY))]
     goal: String,
-    /// The name of a registered workspace, or a path in one. Says that a repository exists.
+    /// Registered workspace, or a path in one.
     #[schemars(length(min = 1, max = PATH))]
     repo_root: Option<String>,
     /// Policies that differ from the defaults.
     policies: Option<PolicyChanges>,
-    /// Tags.
+    /// Labels shown by job_list.
     #[serde(default)]
     tags: Vec<String>,
 }
 
-/// A job that began.
+/// A job that was started.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Begun {
-    /// The job's id, such as JOB-7F2A.
     job_id: JobId,
-    /// Where it stands.
+    /// Status of the job.
     status: Status,
-    /// The open questions of the first phase.
+    /// Open questions of the first phase.
     next_questions: Vec<Question>,
-    /// How to go on.
+    /// Instructions for the next calls.
     instructions: &'static str,
-    /// The baseline of the repository, if it could be read.
+    /// Baseline snapshot of the repository, if it could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<SnapshotRecord>,
-    /// What should be known before the work begins.
+    /// Problems to know before the work begins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -94,8 +93,8 @@ impl Tool for ConductorInit {
 }
 
 impl ConductorInit {
-    /// The baseline of a repository that can be read. One that cannot is worth a warning; the ready gate
-    /// asks for a baseline if the policies do.
+    /// Takes a baseline snapshot of a repository that can be read. A failure is only a warning, because the
+    /// ready gate refuses the job if its policies require a baseline.
     fn look<'a>(&self, cx: &'a Cx<'a>, warnings: &mut Vec<String>) -> Result<Option<Look<'a>>, ToolError> {
         let Some(root) = self.repo_root.as_deref().filter(|_| warnings.is_empty()) else {
             return Ok(None);
@@ -110,8 +109,7 @@ impl ConductorInit {
         };
         warnings.append(&mut look.warnings);
         if look.is_partial() {
-            warnings
-                .push("the snapshot is not complete: the repository is larger than its limits".to_owned());
+            warnings.push("the snapshot is incomplete: the repository exceeds its limits".to_owned());
         }
         Ok(Some(look))
     }
@@ -157,18 +155,19 @@ pub(super) fn check_root(field: &str, root: Option<&str>, refusals: &mut Refusal
     if Root::parse(root).is_none() {
         refusals.add(Reason::argument(
             field,
-            "has to be the name of a workspace, or a path inside one without `..`",
+            "must be the name of a workspace, or a path inside one without `..`",
         ));
     }
 }
 
-/// List the open questions of the planning interview, phase by phase, each with why it is asked.
+/// List the open questions of the planning interview by phase, each with its rationale. Then call
+/// conductor_answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorNextQuestions {
-    /// The job.
     job_id: JobId,
-    /// Show the open questions of all phases, not only up to the first with something required.
+    /// Also list questions of later phases. Default false: up to the first phase with an open required
+    /// question.
     #[serde(default)]
     all: bool,
 }
@@ -186,65 +185,63 @@ impl Tool for ConductorNextQuestions {
     }
 }
 
-/// What the interview asks for. What is left out stays as it is; an empty list is an answer.
+/// Answers by key. Omitted keys keep their values; an empty list counts as an answer.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Answers {
-    /// What is built, in one sentence.
+    /// Goal in one sentence. The result, not the work.
     goal: Option<String>,
-    /// The name of a registered workspace, or a path in one.
+    /// Registered workspace, or a path in one. For example app/server.
     repo_root: Option<String>,
-    /// Whether there is a repository already.
+    /// True if a repository already exists.
     repo_exists: Option<bool>,
-    /// What the job leaves alone.
+    /// Things not to touch. One per entry.
     out_of_scope: Option<Vec<String>>,
-    /// Operating system, runtime, language.
+    /// Operating system, runtime, language. For example Linux, Python 3.12.
     target_environment: Option<String>,
-    /// Minimal or robust, and by when.
+    /// Minimal or robust, and the deadline.
     timeline_priority: Option<String>,
-    /// What to know about the user's abilities and limits.
+    /// Abilities and limits of the user. One per entry.
     user_constraints: Option<Vec<String>>,
-    /// Exact outputs: files, endpoints, docs.
+    /// Exact outputs: files, endpoints, docs. One per entry.
     deliverables: Option<Vec<String>>,
-    /// What has to be true in the end.
+    /// Conditions at the end. One per entry, each of them checkable.
     definition_of_done: Option<Vec<String>>,
-    /// The tests that are expected.
+    /// Expected tests. One per entry.
     tests_expected: Option<Vec<String>>,
-    /// What must never be violated.
+    /// Rules never to violate. One per entry.
     invariants: Option<Vec<String>>,
-    /// Files to know first.
+    /// Paths to read first. One per entry.
     key_files: Option<Vec<String>>,
-    /// Where the program starts.
+    /// Files where the program starts. For example src/main.rs.
     entrypoints: Option<Vec<String>>,
-    /// What can go wrong.
+    /// Risks with mitigations. One per entry.
     risks: Option<Vec<Risk>>,
 }
 
-/// Answer questions of the interview, any number at once. Answers go straight into the job's plan; the
-/// reply has what is still open. Takes a READY job back to PLANNING.
+/// Answer one or more interview questions. Stores the answers in the job's plan and returns the open questions.
+/// Moves a READY job back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorAnswer {
-    /// The job.
     job_id: JobId,
-    /// The answers by key.
+    /// Answers by key; conductor_next_questions lists the keys.
     answers: Answers,
 }
 
-/// What was answered, and what is open.
+/// Stored answers and open questions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Answered {
-    /// The job.
     job_id: JobId,
-    /// Where it stands now.
+    /// Status of the job after this call.
     status: Status,
-    /// It was READY and is not any more.
+    /// True if the job was READY and is now PLANNING again.
     unreadied: bool,
-    /// The keys that were stored.
+    /// Keys that were stored.
     stored: Vec<&'static str>,
-    /// What is open.
+    /// State of the interview after this call.
     interview: Interview,
-    /// What should be known before the work begins.
+    /// Problems to know before the work begins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -269,7 +266,7 @@ impl Tool for ConductorAnswer {
         stored.extend(goal.as_ref().map(|_| "goal"));
         stored.extend(root.as_ref().map(|_| "repo_root"));
         if stored.is_empty() {
-            refusals.add(Reason::argument("answers", "answers nothing"));
+            refusals.add(Reason::argument("answers", "contains no answer"));
         }
         refusals.finish()?;
         if root.is_some() && later.repo_exists.is_none() {

@@ -1,4 +1,4 @@
-//! Context blocks: research, notes, snippets, maps.
+//! Tools for context blocks: research, notes, snippets, maps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use crate::search::{Hit, search};
 use crate::store::context::{self, Block};
 use crate::store::{job, short_id};
 
-/// Wants content that is neither blank nor too large.
+/// Refuses content that is blank or too large.
 fn check_content(refusals: &mut Refusals, content: &str) {
     refusals.text("content", content, BLOCK);
     refusals.at_most("content", content.len(), BLOCK, "bytes");
 }
 
-/// Wants the blocks of a job to stay small enough to be exported together.
+/// Refuses blocks that are together too large to be exported.
 fn check_total(cx: &Cx<'_>, job: &JobId, more: usize, less: usize) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     let total = context::total(&cx.db, job)?
@@ -33,18 +33,17 @@ fn check_total(cx: &Cx<'_>, job: &JobId, more: usize, less: usize) -> Result<(),
     refusals.finish()
 }
 
-/// Store a block of context: research, notes, a repository map, a snippet. Steps name blocks in
-/// context_refs; bullets of RESEARCH blocks become process rules in the prompts.
+/// Store a context block: research, notes, a repository map, a snippet. Steps refer to blocks in context_refs.
+/// Bullets of RESEARCH blocks become process rules in the prompts.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ContextAddBlock {
-    /// The job.
     job_id: JobId,
-    /// What the block holds.
+    /// Kind of content, for example RESEARCH or NOTES.
     block_type: BlockType,
-    /// The content, at most 256 KiB.
+    /// Text of the block, at most 256 KiB.
     content: String,
-    /// Tags.
+    /// Labels that context_search matches, for example api. Default none.
     #[serde(default)]
     tags: Vec<String>,
 }
@@ -52,13 +51,12 @@ pub(crate) struct ContextAddBlock {
 /// A block without its content.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BlockLine {
-    /// The block.
     context_id: ContextId,
-    /// What it holds.
+    /// Kind of content.
     block_type: BlockType,
-    /// Its tags.
+    /// Labels of the block.
     tags: Vec<String>,
-    /// How many characters it has.
+    /// Length in characters.
     chars: usize,
 }
 
@@ -100,7 +98,7 @@ impl Tool for ContextAddBlock {
     }
 }
 
-/// A block that a call names.
+/// Finds the block that a call names.
 fn find_block(cx: &Cx<'_>, job: &JobId, id: &ContextId) -> Result<Block, ToolError> {
     find_job(&cx.db, job)?;
     let block = context::get(&cx.db, job, id.as_str())?;
@@ -111,14 +109,12 @@ fn find_block(cx: &Cx<'_>, job: &JobId, id: &ContextId) -> Result<Block, ToolErr
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ContextGetBlock {
-    /// The job.
     job_id: JobId,
-    /// The block.
     context_id: ContextId,
-    /// The first character, from 0.
+    /// First character to return, from 0: next_offset of the previous part. Default 0.
     #[serde(default)]
     offset: u32,
-    /// At most so many characters; 20000 if left out.
+    /// Maximum number of characters, 1 to 200000. Default 20000.
     #[schemars(range(min = 1, max = 200_000))]
     max_chars: Option<u32>,
 }
@@ -126,12 +122,12 @@ pub(crate) struct ContextGetBlock {
 /// A block, or a part of one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BlockPart {
-    /// The block.
+    /// Block without its content.
     #[serde(flatten)]
     line: BlockLine,
-    /// The content, or the part asked for.
+    /// Content, or the requested part of it.
     content: String,
-    /// Where the next part starts, if there is more.
+    /// Value of `offset` for the next part, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u32>,
 }
@@ -163,19 +159,17 @@ impl Tool for ContextGetBlock {
     }
 }
 
-/// Change a context block; what is left out stays.
+/// Change a context block; omitted fields keep their values.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ContextUpdateBlock {
-    /// The job.
     job_id: JobId,
-    /// The block.
     context_id: ContextId,
-    /// What the block holds.
+    /// New kind of content. Default: unchanged.
     block_type: Option<BlockType>,
-    /// The content in place of the old.
+    /// New text in place of the old. Default: unchanged.
     content: Option<String>,
-    /// The tags in place of the old.
+    /// New labels in place of the old. Default: unchanged.
     tags: Option<Vec<String>>,
 }
 
@@ -198,7 +192,7 @@ impl Tool for ContextUpdateBlock {
         if self.content.is_none() && self.tags.is_none() && self.block_type.is_none() {
             refusals.add(Reason::argument(
                 "content",
-                "is missing, and so is everything else to change",
+                "is missing; pass block_type, content or tags",
             ));
         }
         refusals.finish()?;
@@ -215,20 +209,18 @@ impl Tool for ContextUpdateBlock {
     }
 }
 
-/// Delete a context block. Refused while a step that is not done names it.
+/// Delete a context block. Fails if a step that is not done refers to the block.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ContextDeleteBlock {
-    /// The job.
     job_id: JobId,
-    /// The block.
     context_id: ContextId,
 }
 
-/// A block that is gone.
+/// A deleted block.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Deleted {
-    /// The block that was deleted.
+    /// Id of the deleted block.
     deleted: ContextId,
 }
 
@@ -246,7 +238,7 @@ impl Tool for ContextDeleteBlock {
         for step in crate::store::step::all(&cx.db, &self.job_id)? {
             let open = step.status != crate::model::StepStatus::Done;
             if open && step.spec.context_refs.iter().any(|named| named == id) {
-                let fault = format!("is named by step {}", step.step_id);
+                let fault = format!("is used by step {}", step.step_id);
                 refusals.add(Reason::argument("context_id", fault));
             }
         }
@@ -259,28 +251,27 @@ impl Tool for ContextDeleteBlock {
     }
 }
 
-/// Search the context blocks of a job by words, best first, with excerpts.
+/// Search the context blocks of a job by keywords. Returns excerpts, best match first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ContextSearch {
-    /// The job.
     job_id: JobId,
-    /// Words; a block matches if it or its tags contain one.
+    /// Keywords; a block matches if its text or tags contain at least one.
     #[schemars(length(min = 1, max = TEXT))]
     query: String,
-    /// Only blocks of this type.
+    /// Only blocks of this type. Default: all types.
     block_type: Option<BlockType>,
-    /// At most so many, 1 to 200; 10 if left out.
+    /// Maximum number of matches, 1 to 200. Default 10.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
 }
 
-/// What was found.
+/// Search results.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Found {
-    /// The blocks, best first.
+    /// Matching blocks, best first.
     matches: Vec<Hit>,
-    /// How many matched in all.
+    /// Total number of matching blocks.
     total: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Giving out the prompt of the current step.
+//! Tools that start the execution and return the prompt of the current step.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
-use super::{after, current, find_job, internal, job_call, moved_meanwhile};
+use super::{after, conflict, current, find_job, internal, job_call};
 use crate::model::{BlockType, EvidenceType, JobId, StepId, StepStatus};
 use crate::policy::Policies;
 use crate::prompt::{self, Material};
@@ -17,39 +17,36 @@ use crate::store::step::{self, Step};
 use crate::store::{batch, context, mistake};
 use crate::{evidence, mistakes, rules};
 
-/// Get the prompt of the current step, and only that: objective, invariants, criteria, the evidence to
-/// submit, relevant mistakes. Asking again gives the same. On a READY job call job_start first.
+/// Return the prompt of the current step: objective, invariants, criteria, required evidence, mistakes. On a READY
+/// job call job_start first. Then call job_submit_step_result.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobNextStepPrompt {
-    /// The job.
     job_id: JobId,
 }
 
-/// The prompt of a step with its parts.
+/// Prompt of a step, and its parts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StepPrompt {
-    /// The job.
     job_id: JobId,
-    /// The step.
     step_id: StepId,
-    /// Its place, from 1.
+    /// Number of the step, from 1.
     place: usize,
-    /// How many steps the job has.
+    /// Number of steps of the job.
     steps: usize,
-    /// What to do.
+    /// Complete prompt.
     prompt: String,
-    /// The criteria, c1 first.
+    /// Acceptance criteria, c1 first.
     acceptance_criteria: Vec<String>,
-    /// Keys of the evidence with their types, those of the policies included.
+    /// Keys of the evidence with their types, including those that policies require.
     required_evidence_schema: BTreeMap<String, EvidenceType>,
-    /// Mistakes that matter here, newest first.
+    /// Relevant mistakes, newest first.
     relevant_mistakes: Vec<String>,
-    /// What must never be violated.
+    /// Rules that must never be violated.
     invariants: Vec<String>,
-    /// How many submissions are left before the job pauses or fails.
+    /// Number of submissions left before the job pauses or fails.
     attempts_left: u32,
-    /// The batch-commit token that is open, if one is.
+    /// Open batch-commit token, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     batch_commit_token: Option<String>,
 }
@@ -73,7 +70,7 @@ impl Tool for JobNextStepPrompt {
                 ..found.clone()
             };
             if !step::update(&cx.db, &job.id, found.status, &active)? {
-                return Err(moved_meanwhile(&job.id));
+                return Err(conflict(&job.id));
             }
         }
         let told = Telling::gather(&cx.db, &job, found)?;
@@ -102,7 +99,7 @@ impl Tool for JobNextStepPrompt {
     }
 }
 
-/// How many more submissions of a step may be rejected, the last of them ending or pausing the job.
+/// Number of submissions of a step that may still be rejected; the last rejection pauses or ends the job.
 pub(crate) fn attempts_left(step: &Step, policies: &Policies) -> u32 {
     let allowed = step
         .spec
@@ -111,7 +108,7 @@ pub(crate) fn attempts_left(step: &Step, policies: &Policies) -> u32 {
     allowed.saturating_sub(step.rejections)
 }
 
-/// What a prompt tells beside the job and the step themselves.
+/// Facts for a prompt, besides the job and the step.
 pub(crate) struct Telling {
     contexts: Vec<(String, String, String)>,
     rules: Vec<String>,
@@ -120,11 +117,11 @@ pub(crate) struct Telling {
 }
 
 impl Telling {
-    /// Most research blocks that rules are distilled from, and mistakes that are looked through.
+    /// Maximum number of research blocks that rules are taken from, and of mistakes searched.
     const BLOCKS: u32 = 20;
     const MISTAKES: u32 = 200;
 
-    /// Reads it.
+    /// Reads the facts from the database.
     pub(crate) fn gather(db: &Db<'_>, job: &Job, step: &Step) -> Result<Telling, DbError> {
         let mut contexts = Vec::new();
         for id in &step.spec.context_refs {
@@ -173,7 +170,7 @@ impl Telling {
         }
     }
 
-    /// The prompt.
+    /// Builds the prompt.
     pub(crate) fn prompt(
         &self,
         job: &Job,
@@ -184,7 +181,7 @@ impl Telling {
         prompt::build(&self.material(job, policies, step, place))
     }
 
-    /// How long the prompt is at least.
+    /// Minimum length of the prompt.
     pub(crate) fn least_length(job: &Job, policies: &Policies, step: &Step, place: (usize, usize)) -> usize {
         let nothing = Telling {
             contexts: Vec::new(),
@@ -196,38 +193,36 @@ impl Telling {
     }
 }
 
-/// Begin the execution of a READY job. Then job_next_step_prompt gives the first step.
+/// Start the execution of a READY job. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobStart {
-    /// The job.
     job_id: JobId,
 }
 
-/// A job that runs.
+/// A job in execution.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Running {
-    /// The job.
     job_id: JobId,
-    /// Where it stands.
+    /// Status of the job.
     status: crate::state::Status,
-    /// The current step.
+    /// Id of the current step.
     step_id: StepId,
-    /// Its title.
+    /// Title of the current step.
     title: String,
-    /// How many steps there are.
+    /// Number of steps.
     steps: usize,
-    /// How many of them are done.
+    /// Number of steps that are done.
     steps_done: usize,
-    /// What should be known.
+    /// Problems to know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// The call that gives its prompt.
+    /// Call that returns the prompt of the current step.
     next_call: NextCall,
 }
 
 impl Running {
-    /// A job that runs, at its current step.
+    /// Describes a job in execution, at its current step.
     pub(crate) fn new(job: &Job, steps: &[Step], warnings: Vec<String>) -> Result<Running, ToolError> {
         let (_, step) = current(steps).ok_or_else(internal)?;
         let done = steps

@@ -1,4 +1,4 @@
-//! Git for a job's repository: looking and committing.
+//! Tools that show the Git state of a job's repository.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::git::{Git, parse};
 use crate::model::JobId;
 use crate::store::job::Job;
 
-/// Most paths in one reply.
+/// Maximum number of paths in one reply.
 const SHOWN: usize = 500;
 
 impl From<GitFault> for ToolError {
@@ -19,38 +19,37 @@ impl From<GitFault> for ToolError {
     }
 }
 
-/// The job that a call names.
+/// Finds the job that a call names.
 pub(super) fn job_of(cx: &Cx<'_>, id: &JobId) -> Result<Job, ToolError> {
     cx.transaction(|db| find_job(&db, id))
 }
 
-/// Show branch, head and every changed path of the job's repository.
+/// Show the branch, the head commit and all changed paths of the job's repository.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GitStatus {
-    /// The job whose repository is meant.
     job_id: JobId,
 }
 
-/// A repository's state.
+/// State of a repository.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StatusView {
-    /// The branch; absent when HEAD is detached.
+    /// Current branch; absent when HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
-    /// HEAD's commit; absent before the first.
+    /// Commit of HEAD; absent before the first commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<String>,
-    /// HEAD is detached.
+    /// True if HEAD is detached.
     detached: bool,
-    /// A merge, rebase or the like that is not finished.
+    /// Unfinished operation, for example a merge or rebase.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_progress: Option<&'static str>,
-    /// Nothing is changed.
+    /// True if nothing is changed.
     clean: bool,
-    /// The changed paths, at most 500.
+    /// Changed paths, at most 500.
     changes: Vec<parse::Entry>,
-    /// How many there are.
+    /// Total number of changed paths.
     total: usize,
 }
 
@@ -80,39 +79,38 @@ impl Tool for GitStatus {
     }
 }
 
-/// Summarise what changed: each path with its number of lines, since the current step began or since a
-/// commit, untracked files included.
+/// List the changed paths with their line counts, since the current step began or since a commit. Includes
+/// untracked files.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GitDiffSummary {
-    /// The job whose repository is meant.
     job_id: JobId,
-    /// Since this commit, tag or branch; since the current step began if left out.
+    /// Commit, tag or branch to compare with, for example main. Default: the state when the current step began.
     since: Option<String>,
 }
 
-/// A path that changed.
+/// A changed path.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeView {
-    /// The path.
+    /// Path relative to the repository.
     path: String,
     /// Lines added and removed; 0 for a binary file.
     lines: u64,
-    /// It was not there before.
+    /// True if the path did not exist before.
     new: bool,
 }
 
-/// What changed.
+/// Changes in a repository.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DiffView {
-    /// The commit it is counted from; absent before the first.
+    /// Commit that is compared with; absent before the first commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
-    /// The paths, at most 500.
+    /// Changed paths, at most 500.
     files: Vec<ChangeView>,
-    /// How many there are.
+    /// Total number of changed paths.
     total: usize,
-    /// Lines added and removed in all.
+    /// Total number of lines added and removed.
     lines: u64,
 }
 
@@ -164,13 +162,12 @@ impl Tool for GitDiffSummary {
     }
 }
 
-/// Show the latest commits of the current branch.
+/// Show the latest commits of the current branch, newest first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GitLog {
-    /// The job whose repository is meant.
     job_id: JobId,
-    /// At most so many, 1 to 200; 20 if left out.
+    /// Maximum number of commits, 1 to 200. Default 20.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
 }
@@ -178,20 +175,20 @@ pub(crate) struct GitLog {
 /// A commit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CommitLine {
-    /// Its hash.
+    /// Hash of the commit.
     commit: String,
-    /// Who made it.
+    /// Name of the author.
     author: String,
-    /// When.
+    /// Author date.
     at: String,
-    /// The first line of its message.
+    /// First line of the message.
     subject: String,
 }
 
-/// Commits.
+/// Latest commits.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LogView {
-    /// The commits, newest first.
+    /// Commits, newest first.
     commits: Vec<CommitLine>,
 }
 

@@ -1,4 +1,4 @@
-//! Git for a job's repository: commits, batches, branches and tags.
+//! Tools that write to a job's repository: commits, batches, branches and tags.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,50 +15,49 @@ use crate::store::batch::{self, Batch};
 use crate::store::job::Job;
 use crate::store::{short_id, step};
 
-/// Commit the named paths of the job's repository, and nothing else, with a message from the job's
-/// template. Or put the commit off: with defer_reason it commits nothing and gives a token that a few
-/// submissions may carry in place of a commit hash. A commit ends the open batch.
+/// Commit only the named paths of the job's repository, with a message from the job's template. With
+/// defer_reason, commit nothing and return a batch token, which a few submissions may pass in place of a commit
+/// hash. A commit closes the open batch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GitCommit {
-    /// The job.
     job_id: JobId,
-    /// What was done, for the message.
+    /// Summary of the changes for the message. Required unless defer_reason is given.
     #[schemars(length(min = 1, max = ENTRY))]
     summary: Option<String>,
-    /// Files or directories, relative to the repository.
+    /// Files or directories to commit, relative to the repository.
     #[serde(default)]
     paths: Vec<String>,
-    /// The step it belongs to; the current one if left out.
+    /// Step that the commit belongs to. Default: the current step.
     step_id: Option<StepId>,
-    /// Why the commit is put off. Nothing else may be given then.
+    /// Reason to defer the commit. Pass no summary and no paths then.
     #[schemars(length(min = 1, max = ENTRY))]
     defer_reason: Option<String>,
-    /// Who commits, where the repository's own configuration names nobody. Needs author_email.
+    /// Author name, for a repository whose configuration names nobody. Requires author_email.
     author_name: Option<String>,
-    /// Their address.
+    /// Author e-mail address. Requires author_name.
     author_email: Option<String>,
 }
 
-/// A commit, or leave to make it later.
+/// A commit, or a deferred one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Committed {
-    /// The commit.
+    /// Hash of the commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit_hash: Option<String>,
-    /// Its message.
+    /// Message of the commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    /// The paths in it.
+    /// Committed paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<String>,
-    /// The token of a commit that was put off.
+    /// Token of the deferred commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     batch_commit_token: Option<String>,
-    /// For how many steps the token is good.
+    /// Number of steps for which the token is valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps_left: Option<u32>,
-    /// The commit ended the open batch.
+    /// True if the commit closed the open batch.
     settled_batch: bool,
 }
 
@@ -84,7 +83,10 @@ impl GitCommit {
         refusals.optional_text("summary", self.summary.as_deref(), ENTRY);
         if self.defer_reason.is_some() {
             if self.summary.is_some() || !self.paths.is_empty() {
-                refusals.add(Reason::argument("defer_reason", "goes without summary and paths"));
+                refusals.add(Reason::argument(
+                    "defer_reason",
+                    "cannot be combined with summary or paths",
+                ));
             }
             return refusals.finish();
         }
@@ -92,7 +94,10 @@ impl GitCommit {
             refusals.add(Reason::argument("summary", "is missing"));
         }
         if self.paths.is_empty() {
-            refusals.add(Reason::argument("paths", "is empty; name what to commit"));
+            refusals.add(Reason::argument(
+                "paths",
+                "is empty; name the files or directories to commit",
+            ));
         }
         refusals.at_most("paths", self.paths.len(), 500, "paths");
         self.check_paths(&mut refusals);
@@ -113,7 +118,10 @@ impl GitCommit {
 
     fn check_author(&self, refusals: &mut Refusals) {
         if self.author_name.is_some() != self.author_email.is_some() {
-            refusals.add(Reason::argument("author_name", "and author_email go together"));
+            refusals.add(Reason::argument(
+                "author_name",
+                "and author_email must be passed together",
+            ));
         }
         for (field, text) in [
             ("author_name", &self.author_name),
@@ -123,13 +131,13 @@ impl GitCommit {
             if text.as_deref().is_some_and(odd) {
                 refusals.add(Reason::argument(
                     field,
-                    "is blank or has `<`, `>`, `/` or a line break in it",
+                    "is blank or contains `<`, `>`, `/` or a line break",
                 ));
             }
         }
     }
 
-    /// Opens a batch. No git is needed for that.
+    /// Opens a batch. Does not need Git.
     fn defer(self, cx: &Cx<'_>, reason: String) -> Result<Committed, ToolError> {
         cx.transaction(|db| {
             let job = super::find_job(&db, &self.job_id)?;
@@ -156,7 +164,7 @@ impl GitCommit {
                 cx,
                 &db,
                 &job,
-                &format!("commit put off with {}: {reason}", opened.token),
+                &format!("commit deferred with {}: {reason}", opened.token),
             )?;
             Ok(Committed {
                 commit_hash: None,
@@ -202,7 +210,7 @@ impl GitCommit {
         })
     }
 
-    /// The settings that say who commits.
+    /// Git settings that name the committer.
     fn identity(&self) -> Vec<String> {
         let name = self.author_name.iter().map(|name| format!("user.name={name}"));
         let email = self
@@ -212,7 +220,7 @@ impl GitCommit {
         name.chain(email).collect()
     }
 
-    /// The job's template, filled in.
+    /// Commit message from the job's template.
     fn message(&self, cx: &Cx<'_>, job: &Job) -> Result<String, ToolError> {
         let steps = cx.transaction(|db| step::all(&db, &job.id))?;
         let step = match &self.step_id {
@@ -233,7 +241,7 @@ impl GitCommit {
         ))
     }
 
-    /// The changed files below the named paths, or every path without one.
+    /// Changed files below the named paths. Fails for a path without changes.
     fn changed(&self, git: &Git<'_>) -> Result<Vec<String>, ToolError> {
         let status = git.status()?;
         let mut refusals = Refusals::default();
@@ -265,7 +273,7 @@ impl GitCommit {
     }
 }
 
-/// Fills a template in one pass, so that a summary with braces stays as it is.
+/// Fills a template in one pass, so that braces in a summary stay as they are.
 fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -280,7 +288,7 @@ fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> St
         .into_iter()
         .find_map(|(name, value)| after.strip_prefix(name).map(|rest| (rest, value)));
         match found {
-            // What sets a value apart goes with one that is not there.
+            // A separator is removed with the empty value that it follows.
             Some((after, "")) => rest = without_separator(&mut text, after),
             Some((after, value)) => {
                 text += value;
@@ -295,7 +303,7 @@ fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> St
     text + rest + "\n"
 }
 
-/// Takes away the brackets around an empty value and the separator behind it; what is left of `after`.
+/// Removes the brackets around an empty value and the separator after it. Returns the rest of `after`.
 fn without_separator<'t>(text: &mut String, after: &'t str) -> &'t str {
     let mut rest = after;
     for (open, close) in [('[', ']'), ('(', ')')] {
@@ -312,7 +320,7 @@ fn without_separator<'t>(text: &mut String, after: &'t str) -> &'t str {
     }
 }
 
-/// Wants a name that Git takes and that is no option.
+/// Refuses a name that Git does not accept or takes for an option.
 fn check_name(field: &str, name: Option<&str>, refusals: &mut Refusals) {
     let Some(name) = name else {
         return;
@@ -330,7 +338,7 @@ fn check_name(field: &str, name: Option<&str>, refusals: &mut Refusals) {
     if !fine {
         refusals.add(Reason::argument(
             field,
-            "is not a name: use letters, digits, `.`, `_`, `-` and `/`",
+            "is not a valid name: use letters, digits, `.`, `_`, `-` and `/`",
         ));
     } else if is_ambiguous(name) {
         refusals.add(Reason::argument(
@@ -340,7 +348,7 @@ fn check_name(field: &str, name: Option<&str>, refusals: &mut Refusals) {
     }
 }
 
-/// Whether Git reads a name as something other than the branch or tag of that name.
+/// Checks whether Git reads a name as something other than the branch or tag of that name.
 fn is_ambiguous(name: &str) -> bool {
     let first = name.split('/').next().unwrap_or_default();
     let is_pseudoref = !name.contains('/') && name.ends_with("HEAD");
@@ -348,39 +356,38 @@ fn is_ambiguous(name: &str) -> bool {
     is_pseudoref || is_commit || matches!(first, "refs" | "heads" | "tags" | "remotes")
 }
 
-/// Refuses a name that a reference of another kind has, since `git` would warn and take either.
+/// Refuses a name that a reference of another kind has, because `git` would warn and take either.
 fn check_free(git: &Git<'_>, name: &str, others: &str, what: &str) -> Result<(), ToolError> {
     if refs(git, others)?.iter().any(|other| other == name) {
         let mut refusals = Refusals::default();
         refusals.add(Reason::argument(
             "name",
-            format!("`{name}` is a {what} already: use another name"),
+            format!("`{name}` is already a {what}: use another name"),
         ));
         refusals.finish()?;
     }
     Ok(())
 }
 
-/// List the branches of the job's repository, or switch to one, which is made if it does not exist.
+/// List the branches of the job's repository, or switch to one. A branch that does not exist is created.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GitBranch {
-    /// The job whose repository is meant.
     job_id: JobId,
-    /// The branch to switch to. Left out: list only.
+    /// Branch to switch to, for example feature/csv. Default: only list the branches.
     #[schemars(length(min = 1, max = 100))]
     name: Option<String>,
 }
 
-/// Branches.
+/// Branches of a repository.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Branches {
-    /// The current branch; absent when HEAD is detached.
+    /// Current branch; absent when HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     current: Option<String>,
-    /// The branches, by name.
+    /// Names of the branches, sorted.
     branches: Vec<String>,
-    /// The branch was made by this call.
+    /// True if this call created the branch.
     created: bool,
 }
 
@@ -424,7 +431,7 @@ impl Tool for GitBranch {
     }
 }
 
-/// The short names of references below a prefix.
+/// Short names of the references below a prefix.
 fn refs(git: &Git<'_>, prefix: &str) -> Result<Vec<String>, GitFault> {
     let printed = git.run(&["for-each-ref", "--format=%(refname:lstrip=2)", prefix])?;
     Ok(parse::lossless(&printed).lines().map(str::to_owned).collect())
@@ -434,19 +441,18 @@ fn refs(git: &Git<'_>, prefix: &str) -> Result<Vec<String>, GitFault> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GitTag {
-    /// The job whose repository is meant.
     job_id: JobId,
-    /// The tag to make. Left out: list only.
+    /// Tag to create, for example v1.2.0. Default: only list the tags.
     #[schemars(length(min = 1, max = 100))]
     name: Option<String>,
 }
 
-/// Tags.
+/// Tags of a repository.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Tags {
-    /// The tags, by name.
+    /// Names of the tags, sorted.
     tags: Vec<String>,
-    /// The commit that was tagged.
+    /// Commit that was tagged.
     #[serde(skip_serializing_if = "Option::is_none")]
     tagged: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Looking at jobs, and their policies.
+//! Tools that show jobs and change their policies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,67 +17,65 @@ use crate::store::job::{self, JobLine};
 use crate::store::step::{self, Step};
 use crate::store::{batch, mistake};
 
-/// Show a job: where it stands, its plan, its effective policies, its steps; and on request a whole step
-/// or the latest submissions.
+/// Show a job: status, plan, effective policies and steps. On request also one whole step and the latest
+/// submissions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobGet {
-    /// The job.
     job_id: JobId,
-    /// Show this step whole, and only its submissions.
+    /// Step to show whole, for example S2. `attempts` then covers only this step. Default none.
     step_id: Option<StepId>,
-    /// How many of the latest submissions to show, at most 20. None if left out.
+    /// Number of latest submissions to show, at most 20. Default 0.
     #[schemars(range(max = 20))]
     attempts: Option<u32>,
 }
 
-/// A job.
+/// A job with its plan and steps.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct JobView {
-    /// The job.
     job_id: JobId,
-    /// What it is called.
+    /// Title of the job.
     title: String,
-    /// What is built.
+    /// Goal of the job.
     goal: String,
-    /// Where it stands.
+    /// Status of the job.
     status: Status,
-    /// Why it was paused, failed or archived.
+    /// Reason for the pause, failure or archiving.
     #[serde(skip_serializing_if = "Option::is_none")]
     status_reason: Option<String>,
-    /// The workspace, or a path in one.
+    /// Workspace of the repository, or a path inside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     repo_root: Option<String>,
-    /// Its tags.
+    /// Labels of the job.
     tags: Vec<String>,
-    /// What the interview found out.
+    /// Answers of the interview.
     plan: Plan,
-    /// The policies in force.
+    /// Policies in force.
     policies: Policies,
-    /// The policies that differ from the defaults.
+    /// Names of the policies that differ from the defaults.
     changed_policies: Vec<&'static str>,
-    /// The steps in order.
+    /// Steps in order.
     steps: Vec<StepLine>,
-    /// The place of the current step, from 0; the number of steps when all are done.
+    /// Index of the current step, from 0; the number of steps when all are done.
     current_step_index: usize,
-    /// The step asked for.
+    /// Step that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<Step>,
-    /// The latest submissions, oldest first.
+    /// Latest submissions, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attempts: Vec<Attempt>,
-    /// The mistakes recorded last, newest first, by title.
+    /// Titles of the latest mistakes, newest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     mistakes: Vec<String>,
-    /// The batch whose commit was put off, if there is one.
+    /// Batch whose commit is deferred, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     open_batch: Option<batch::Batch>,
-    /// What the plan still needs.
+    /// Required answers that are still missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     required_open: Vec<&'static str>,
-    /// When it was created.
+    /// Time of creation.
     created_at: Timestamp,
-    /// When anything about it last changed.
+    /// Time of the last change to the job or its records.
     updated_at: Timestamp,
 }
 
@@ -91,7 +89,9 @@ impl Tool for JobGet {
     fn run(self, cx: &Cx<'_>) -> Result<JobView, ToolError> {
         let wanted = self.attempts.unwrap_or(0);
         if wanted > 20 {
-            return Err(Reason::argument("attempts", format!("is {wanted}, at most 20 are shown")).into());
+            return Err(
+                Reason::argument("attempts", format!("is {wanted}, but at most 20 are shown")).into(),
+            );
         }
         let job = find_job(&cx.db, &self.job_id)?;
         let steps = step::all(&cx.db, &job.id)?;
@@ -128,26 +128,26 @@ impl Tool for JobGet {
     }
 }
 
-/// List jobs, the latest changed first. Archived ones only by status.
+/// List jobs, most recently changed first. Archived jobs are listed only with status ARCHIVED.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobList {
-    /// Only jobs in this status.
+    /// Only jobs in this status. Default: all but ARCHIVED.
     status: Option<Status>,
-    /// At most so many, 1 to 200; 20 if left out.
+    /// Maximum number of jobs, 1 to 200. Default 20.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
-    /// Leave out so many first.
+    /// Number of jobs to skip: next_offset of the previous page. Default 0.
     #[serde(default)]
     offset: u32,
 }
 
-/// Jobs.
+/// A page of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Jobs {
-    /// The jobs, the latest changed first.
+    /// Jobs, most recently changed first.
     jobs: Vec<JobLine>,
-    /// What to give as offset for more, if there are more.
+    /// Value of `offset` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u32>,
 }
@@ -172,24 +172,22 @@ impl Tool for JobList {
     }
 }
 
-/// Change a job's policies; those left out stay. Possible until the job has ended.
+/// Change a job's policies; omitted ones keep their values. Fails if the job has ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobUpdatePolicies {
-    /// The job.
     job_id: JobId,
-    /// The policies to change.
+    /// Policies to change, for example {"max_retries_per_step": 3}.
     policies: PolicyChanges,
 }
 
-/// The policies of a job.
+/// Policies of a job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PolicyView {
-    /// The job.
     job_id: JobId,
-    /// What this call changed.
+    /// Names of the policies that this call changed.
     changed: Vec<&'static str>,
-    /// The policies in force.
+    /// Policies in force.
     policies: Policies,
 }
 

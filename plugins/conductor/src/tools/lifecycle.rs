@@ -1,4 +1,4 @@
-//! What moves a job: ready, pause, resume, fail, archive.
+//! Tools that change the status of a job: ready, pause, resume, fail, archive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,13 +18,13 @@ use crate::store::job::{Baseline, Job};
 use crate::store::step::{self, Step};
 use crate::store::{context, log, snapshot};
 
-/// A line in the job's own log.
+/// Adds a line to the job's own log.
 pub(crate) fn note(cx: &Cx<'_>, db: &Db<'_>, job: &Job, what: &str) -> Result<(), ToolError> {
     log::append(cx, db, &job.id, LogType::System, None, None, what)?;
     Ok(())
 }
 
-/// Git's state now. Without Git there is none, which is worth a word only where Git should work.
+/// Git's current state as a baseline. Warns if Git should be available and is not.
 pub(crate) fn baseline(cx: &Cx<'_>, job: &Job) -> (Option<Baseline>, Vec<String>) {
     match Git::open(cx, job.repo_root.as_deref()).and_then(|git| git.baseline()) {
         Ok(baseline) => (Some(baseline), Vec::new()),
@@ -33,31 +33,30 @@ pub(crate) fn baseline(cx: &Cx<'_>, job: &Job) -> (Option<Baseline>, Vec<String>
     }
 }
 
-/// Check the whole plan and make the job READY. A refusal lists every gap at once, each with the call that
-/// closes it. Also warns what will fail for want of a grant.
+/// Check the whole plan and set the job to READY. Fails with all gaps, each with the call that closes it. Warns
+/// about missing grants. Then call job_start.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobSetReady {
-    /// The job.
     job_id: JobId,
 }
 
 /// A job that is ready.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Ready {
-    /// The job's id: all that the executing thread needs.
+    /// Job id: all that the executing thread needs.
     job_id: JobId,
-    /// Where it stands.
+    /// Status of the job.
     status: Status,
-    /// The goal.
+    /// Goal of the job.
     goal: String,
-    /// What comes out.
+    /// Deliverables of the job.
     deliverables: Vec<String>,
-    /// The titles of the steps, in order.
+    /// Titles of the steps, in order.
     steps: Vec<String>,
-    /// What will fail for want of a grant, and what else should be known before the work begins.
+    /// Gates that will fail for lack of a grant, and other problems to know before the work begins.
     warnings: Vec<String>,
-    /// The call that begins it.
+    /// Call that starts the execution.
     next_call: NextCall,
 }
 
@@ -82,7 +81,8 @@ impl Tool for JobSetReady {
         let specs: Vec<(StepId, &StepSpec)> = named(&steps);
         let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs);
         if job.repo_root.is_some() && snapshot::latest(&cx.db, &job.id)?.is_none() {
-            warnings.push("no snapshot of the repository was taken; repo_snapshot takes one".to_owned());
+            warnings
+                .push("the job has no snapshot of its repository; take one with repo_snapshot".to_owned());
         }
         let unmitigated = job
             .plan
@@ -90,9 +90,7 @@ impl Tool for JobSetReady {
             .iter()
             .flatten()
             .filter(|risk| risk.mitigation.is_none());
-        warnings.extend(
-            unmitigated.map(|risk| format!("nothing is said about what is done about: {}", risk.risk)),
-        );
+        warnings.extend(unmitigated.map(|risk| format!("risk has no mitigation: {}", risk.risk)));
         Ok(Ready {
             goal: job.goal,
             deliverables: job.plan.deliverables.unwrap_or_default(),
@@ -115,7 +113,7 @@ fn named(steps: &[Step]) -> Vec<(StepId, &StepSpec)> {
         .collect()
 }
 
-/// Every gap of a job.
+/// All gaps of a job's plan.
 pub(crate) fn all_gaps(db: &Db<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap>, ToolError> {
     let blocks = context::ids(db, &job.id)?;
     let missing = steps.iter().flat_map(|step| {
@@ -145,18 +143,17 @@ pub(crate) fn all_gaps(db: &Db<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap
     }))
 }
 
-/// A job that moved.
+/// A job whose status changed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Moved {
-    /// The job.
     job_id: JobId,
-    /// Where it was.
+    /// Status before the call.
     from: Status,
-    /// Where it stands now.
+    /// Status after the call.
     status: Status,
 }
 
-/// Moves a job and notes why.
+/// Changes the status of a job and logs the reason.
 fn shift(cx: &Cx<'_>, id: &JobId, event: Event, reason: Option<String>) -> Result<Moved, ToolError> {
     let mut refusals = Refusals::default();
     refusals.optional_text("reason", reason.as_deref(), ENTRY);
@@ -178,13 +175,12 @@ fn shift(cx: &Cx<'_>, id: &JobId, event: Event, reason: Option<String>) -> Resul
     })
 }
 
-/// Pause an executing job.
+/// Pause an executing job. Fails if the job is not EXECUTING. Continue with job_resume.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobPause {
-    /// The job.
     job_id: JobId,
-    /// Why.
+    /// Reason for the pause, kept in the job's log. Default none.
     reason: Option<String>,
 }
 
@@ -199,11 +195,11 @@ impl Tool for JobPause {
     }
 }
 
-/// Go on with a paused job. Rejections of its open steps are counted anew.
+/// Resume a paused job and reset the rejection counts of its open steps. Fails if the job is not PAUSED. Then
+/// call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobResume {
-    /// The job.
     job_id: JobId,
 }
 
@@ -225,13 +221,12 @@ impl Tool for JobResume {
     }
 }
 
-/// Give a job up. It cannot go on afterwards; template and export still work.
+/// Set a job to FAILED for good. Fails if the job has ended. The job stays readable and can be exported.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobFail {
-    /// The job.
     job_id: JobId,
-    /// Why.
+    /// Reason for giving the job up, kept in the job's log.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: String,
 }
@@ -248,13 +243,13 @@ impl Tool for JobFail {
     }
 }
 
-/// Put away a job that is complete, failed, or still being planned. It stays readable.
+/// Archive a job that is complete, failed or still being planned. The job stays readable; job_list shows it
+/// only with status ARCHIVED.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobArchive {
-    /// The job.
     job_id: JobId,
-    /// Why.
+    /// Reason for archiving, kept in the job's log. Default none.
     reason: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The devlog and decisions.
+//! Tools for the devlog and decisions.
 
 use std::fmt::Write as _;
 
@@ -14,21 +14,20 @@ use crate::store::job;
 use crate::store::log::{self, LogEntry};
 use crate::submission::is_hash;
 
-/// Append an entry to a job's log: a line on what changed, or a postmortem. Accepted submissions add
-/// their devlog_line by themselves.
+/// Append an entry to a job's log: a line about a change, or a postmortem. Accepted submissions add their
+/// devlog_line by themselves.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevlogAppend {
-    /// The job.
     job_id: JobId,
-    /// What it says.
+    /// Text of the entry, for example "Write a header row".
     #[schemars(length(min = 1, max = TEXT))]
     content: String,
-    /// What it is; DEVLOG if left out.
+    /// Type of the entry. Default DEVLOG.
     log_type: Option<LogType>,
-    /// The step it is about.
+    /// Step that the entry is about, for example S1. Default none.
     step_id: Option<StepId>,
-    /// The commit it is about.
+    /// Hash of the commit that the entry is about. Default none.
     commit_hash: Option<String>,
 }
 
@@ -42,7 +41,7 @@ impl Tool for DevlogAppend {
         let mut refusals = Refusals::default();
         refusals.text("content", &self.content, TEXT);
         if self.commit_hash.as_deref().is_some_and(|hash| !is_hash(hash)) {
-            refusals.add(Reason::argument("commit_hash", "is no commit hash"));
+            refusals.add(Reason::argument("commit_hash", "is not a commit hash"));
         }
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
@@ -62,27 +61,26 @@ impl Tool for DevlogAppend {
     }
 }
 
-/// Read a job's log, the latest entries in the order they were made.
+/// Read the latest entries of a job's log, oldest first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevlogList {
-    /// The job.
     job_id: JobId,
-    /// Only entries of this type.
+    /// Only entries of this type. Default: all types.
     log_type: Option<LogType>,
-    /// Only entries about this step.
+    /// Only entries about this step. Default: all steps.
     step_id: Option<StepId>,
-    /// At most so many, 1 to 200; 50 if left out.
+    /// Maximum number of entries, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
 }
 
-/// A part of a log.
+/// Entries of a log.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Entries {
-    /// The entries, oldest first.
+    /// Entries, oldest first.
     entries: Vec<LogEntry>,
-    /// There are older ones.
+    /// True if there are older entries.
     truncated: bool,
 }
 
@@ -102,12 +100,11 @@ impl Tool for DevlogList {
     }
 }
 
-/// Write the whole devlog of a job as Markdown, ready for a DEVLOG.md.
+/// Return the whole devlog of a job as Markdown, ready for a DEVLOG.md.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses()))]
 pub(crate) struct DevlogExport {
-    /// The job.
     job_id: JobId,
 }
 
@@ -124,9 +121,9 @@ fn addresses() -> serde_json::Value {
 /// A log as a document.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Document {
-    /// How many entries there are.
+    /// Number of entries.
     entries: usize,
-    /// The document.
+    /// Document in Markdown.
     markdown: String,
 }
 
@@ -150,7 +147,7 @@ impl Tool for DevlogExport {
     }
 }
 
-/// A log as Markdown, headed by what it is and the title of its job.
+/// Log as Markdown, with a heading and the title of its job.
 pub(crate) fn markdown(heading: &str, title: &str, entries: &[LogEntry]) -> String {
     let mut text = format!("# {heading}: {title}\n\n");
     for entry in entries {
@@ -166,21 +163,20 @@ pub(crate) fn markdown(heading: &str, title: &str, entries: &[LogEntry]) -> Stri
     text
 }
 
-/// Record a decision with its reasons, so that nobody takes it again differently.
+/// Record a decision with its rationale and alternatives, so that later steps keep to it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecisionRecord {
-    /// The job.
     job_id: JobId,
-    /// What was decided.
+    /// Decision, in one or two sentences.
     #[schemars(length(min = 1, max = ENTRY))]
     decision: String,
-    /// Why.
+    /// Reasons for the decision. Default none.
     rationale: Option<String>,
-    /// What was not chosen, and why not.
+    /// Options that were not chosen, each with the reason.
     #[serde(default)]
     alternatives: Vec<String>,
-    /// The step it is about.
+    /// Step that the decision is about, for example S1. Default none.
     step_id: Option<StepId>,
 }
 

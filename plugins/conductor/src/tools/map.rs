@@ -1,4 +1,4 @@
-//! The map of a job's repository: making and asking it.
+//! Tools that update and query the map of a job's repository.
 
 use conductor_repo::facts::FactBook;
 use conductor_repo::graph::Counts;
@@ -19,70 +19,69 @@ use crate::repo::survey::{self, Before, Look};
 use crate::store::description;
 use crate::store::part::{self, Kind};
 
-/// Entries of a list in one reply.
+/// Maximum number of list entries in one reply.
 const SHOWN: usize = 50;
 
-/// Make or update the map of the job's repository: takes a snapshot, reads the imports of files that no
-/// snapshot read (Rust, Python, JavaScript and TypeScript, Go, Java, C and C++) and finds entry points.
+/// Create or update the map of the job's repository: take a snapshot, read the imports of files that no
+/// snapshot read (Rust, Python, JavaScript and TypeScript, Go, Java, C and C++), find entry points. Then call
+/// repo_map_query or repo_map_export.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoMapUpdate {
-    /// The job.
     job_id: JobId,
 }
 
-/// A map in short.
+/// Summary of a map.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MapSummary {
-    /// The job.
     job_id: JobId,
-    /// The snapshot it is of.
+    /// Snapshot that the map is made of.
     snapshot_id: SnapshotId,
-    /// How many files it has.
+    /// Number of files.
     files: usize,
-    /// How many were read for it.
+    /// Number of files read for this update.
     read: u64,
-    /// How the imports of each language came out.
+    /// Import counts of each language.
     languages: Vec<LanguageLine>,
-    /// Where programs start, at most 50.
+    /// Entry points of programs, at most 50.
     entry_points: Vec<EntryLine>,
-    /// How many entry points there are.
+    /// Total number of entry points.
     entry_points_total: usize,
-    /// Habits that the tree keeps.
+    /// Conventions that the repository follows.
     conventions: Vec<String>,
-    /// Imports whose file is not there, at most 50, as path:line: import.
+    /// Imports whose file does not exist, at most 50, as path:line: import.
     missing_imports: Vec<String>,
-    /// How many files may be stale; repo_find_stale_candidates lists them.
+    /// Number of files that may be stale; repo_find_stale_candidates lists them.
     stale_candidates: usize,
-    /// How many files have no description.
+    /// Number of files without a description.
     without_description: usize,
-    /// Descriptions that were dropped because their file is gone.
+    /// Descriptions that were dropped because their file no longer exists.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dropped_descriptions: Vec<String>,
-    /// What could not be seen, at most 100.
+    /// Paths that could not be read, at most 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
-    /// What else should be known.
+    /// Other warnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// The call that shows it.
+    /// Call that exports the map.
     next_call: NextCall,
 }
 
-/// The imports of one language.
+/// Import counts of one language.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LanguageLine {
-    /// The language.
+    /// Name of the language.
     language: &'static str,
-    /// How many files are written in it.
+    /// Number of its files.
     files: usize,
-    /// Imports that mean files of the repository.
+    /// Imports that resolve to files of the repository.
     resolved: usize,
-    /// Imports that mean something outside.
+    /// Imports of something outside the repository.
     external: usize,
-    /// Imports whose file should be there and is not.
+    /// Imports whose file should exist and does not.
     missing: usize,
-    /// Imports nobody can tell the meaning of.
+    /// Imports that cannot be resolved.
     unknown: usize,
 }
 
@@ -99,17 +98,17 @@ impl LanguageLine {
     }
 }
 
-/// Where a program, or the use of a library, starts.
+/// Place where a program, or the use of a library, starts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EntryLine {
-    /// What it is, such as binary, library, command or test.
+    /// Kind, for example binary, library, command or test.
     kind: String,
-    /// What it is called.
+    /// Name of the program or library.
     name: String,
-    /// The file it starts in, if it is one of the repository.
+    /// File that it starts in, if that is part of the repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// The file that says so.
+    /// File that declares it.
     from: String,
 }
 
@@ -213,73 +212,72 @@ fn entry_line(entry: &conductor_repo::entry::EntryPoint) -> EntryLine {
     }
 }
 
-/// A kind as the word it is written as.
+/// Name of an enum value as it is serialized.
 pub(super) fn word(kind: &impl Serialize) -> String {
     let written = serde_json::to_value(kind).unwrap_or_default();
     written.as_str().unwrap_or_default().to_owned()
 }
 
-/// Ask the map: files by path, pattern or words, what a file imports, who imports it, up to some imports
-/// away. All that is said must hold.
+/// Query the repository map. Filter files by path, glob or keywords, or follow imports from or to a file up to
+/// `depth` levels. All filters are combined with AND. Fails if there is no map; call repo_map_update first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoMapQuery {
-    /// The job.
     job_id: JobId,
-    /// A path, a directory, or a pattern with `*`, `**` and `?`.
+    /// Path, directory or glob with `*`, `**` and `?`, for example src/**/*.py.
     path: Option<String>,
-    /// Words that path and description hold together, in any case.
+    /// Keywords that must all occur in path or description, in any case.
     text: Option<String>,
-    /// Only files that import this one.
+    /// Only files that import this path, directly or over up to `depth` levels.
     importers_of: Option<String>,
-    /// Only files that this one imports.
+    /// Only files that this path imports, directly or over up to `depth` levels.
     imports_of: Option<String>,
-    /// How many imports away, 1 to 100, for the two above; 1 if left out.
+    /// Levels of imports to follow, 1 to 100. Default 1.
     #[schemars(range(min = 1, max = 100))]
     depth: Option<u32>,
-    /// Only files behind this path.
+    /// Only files after this path: `after` of the previous page.
     after: Option<String>,
-    /// At most so many, 1 to 200; 50 if left out.
+    /// Maximum number of files, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
 }
 
-/// Files of the map.
+/// A page of files of the map.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MapPage {
-    /// The files, by path.
+    /// Files, sorted by path.
     files: Vec<FileLine>,
-    /// How many there are in all.
+    /// Total number of matching files.
     total: usize,
-    /// What to give as `after` for more, if there are more.
+    /// Value of `after` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<String>,
-    /// Files that came or changed since the map was updated: nobody knows what they import.
+    /// Number of files added or changed since the last update of the map; their imports are not known.
     unread: usize,
 }
 
-/// One file of the map.
+/// A file of the map.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FileLine {
-    /// The file.
+    /// Path of the file.
     path: String,
-    /// What it is for.
+    /// Purpose of the file, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// The part it plays: source, test, manifest, generated, docs, config, script or asset.
+    /// Role of the file: source, test, manifest, generated, docs, config, script or asset.
     role: String,
-    /// What it is written in.
+    /// Programming language.
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
-    /// The package it belongs to, or its first directory.
+    /// Package of the file, or its first directory.
     owner: String,
-    /// Bytes.
+    /// Size in bytes.
     size: u64,
-    /// How many files it imports.
+    /// Number of files that it imports.
     imports: usize,
-    /// How many files import it.
+    /// Number of files that import it.
     imported_by: usize,
-    /// How many imports away from the file that was asked about.
+    /// Levels of imports between it and the file in the query.
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<usize>,
 }
@@ -312,7 +310,7 @@ impl FileLine {
 
 impl Tool for RepoMapQuery {
     const NAME: &'static str = "repo_map_query";
-    const TITLE: &'static str = "Ask the map";
+    const TITLE: &'static str = "Query the map";
     const EFFECT: Effect = Effect::Read;
     type Output = MapPage;
 
@@ -352,7 +350,7 @@ fn unknown(err: QueryError) -> ToolError {
     let QueryError::UnknownFile { path, meant } = err;
     let meant = match meant.as_slice() {
         [] => String::new(),
-        meant => format!("; of that name are {}", meant.join(", ")),
+        meant => format!("; files of that name: {}", meant.join(", ")),
     };
     Reason::NotInMap(format!(
         "{} is not in the map{meant}",

@@ -1,4 +1,4 @@
-//! The map of a job's repository as a document.
+//! Tool that exports the map of a job's repository.
 
 use conductor_repo::map::MarkdownLimits;
 use schemars::JsonSchema;
@@ -12,41 +12,39 @@ use crate::model::JobId;
 use crate::repo::knowledge::Knowledge;
 
 text_enum! {
-    /// How a map is exported.
+    /// Format of an exported map.
     pub(crate) enum MapFormat {
         Md = "md",
         Json = "json",
     }
 }
 
-/// Export the map: `md` to read, as the REPO_MAP.md of the repository, or `json` with every file and what
-/// it imports. A large one comes in parts.
+/// Export the map: `md` to read, for example as REPO_MAP.md, or `json` with every file and its imports. Large
+/// exports are split into parts. Fails if there is no map; call repo_map_update first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoMapExport {
-    /// The job.
     job_id: JobId,
-    /// How; md if left out.
+    /// Export format: md or json. Default md.
     format: Option<MapFormat>,
-    /// Which part, from 1.
+    /// Part to return, from 1 to `parts`. Default 1.
     #[schemars(range(min = 1))]
     part: Option<u32>,
 }
 
-/// A map as a document, or a part of one.
+/// An exported map, or a part of it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MapExported {
-    /// The job.
     job_id: JobId,
-    /// How it is exported.
+    /// Format of the export.
     format: MapFormat,
-    /// Which part this is, from 1.
+    /// Number of this part, from 1.
     part: u32,
-    /// How many parts there are; joined in order they are the whole.
+    /// Number of parts; joined in order they form the whole.
     parts: u32,
-    /// Files that came or changed since the map was updated: nobody knows what they import.
+    /// Number of files added or changed since the last update of the map; their imports are not known.
     unread: usize,
-    /// The document, or a part of it.
+    /// Content of the document, or of this part.
     content: String,
 }
 

@@ -1,4 +1,4 @@
-//! The mistake ledger.
+//! Tools for the mistake ledger.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,30 +11,29 @@ use crate::model::{AttemptId, JobId, StepId};
 use crate::store::mistake::{self, Mistake};
 use crate::store::{attempt, job, short_id};
 
-/// Record a mistake so that it is not made again: later steps with one of its tags are reminded. A
-/// rejected submission comes with a draft of this call.
+/// Record a mistake with its lesson. Prompts of later steps that share a tag show it. A rejected submission
+/// returns a draft of this call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MistakeRecord {
-    /// The job.
     job_id: JobId,
-    /// A short name for it.
+    /// Short name of the mistake.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// What happened.
+    /// Description of what happened.
     what_happened: String,
-    /// Why it happened.
+    /// Cause of the mistake: why it happened.
     why: String,
-    /// What was learned.
+    /// Lesson learned from the mistake.
     lesson: String,
-    /// What to avoid next time.
+    /// Behaviour to avoid next time.
     avoid_next_time: String,
-    /// Tags, such as dependency, tests, architecture, environment, tool-misuse.
+    /// Tags, for example dependency, tests, architecture, environment or tool-misuse.
     #[serde(default)]
     tags: Vec<String>,
-    /// The step it happened in.
+    /// Step in which the mistake happened, for example S1. Default none.
     related_step_id: Option<StepId>,
-    /// The rejected submission of this job that it learns from.
+    /// Rejected submission of this job that the mistake explains. Default none.
     attempt_id: Option<AttemptId>,
 }
 
@@ -87,13 +86,12 @@ impl Tool for MistakeRecord {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MistakeList {
-    /// The job.
     job_id: JobId,
-    /// Only those with this tag.
+    /// Only mistakes with this tag. Default: all tags.
     tag: Option<String>,
-    /// Only those of this step.
+    /// Only mistakes of this step. Default: all steps.
     step_id: Option<StepId>,
-    /// At most so many, 1 to 200; 50 if left out.
+    /// Maximum number of mistakes, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
 }
@@ -101,13 +99,13 @@ pub(crate) struct MistakeList {
 /// Recorded mistakes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Mistakes {
-    /// The mistakes, newest first.
+    /// Mistakes, newest first.
     mistakes: Vec<Mistake>,
-    /// There are more.
+    /// True if there are more.
     truncated: bool,
 }
 
-/// Most mistakes that are looked through.
+/// Maximum number of mistakes searched.
 const SEARCHED: u32 = 200;
 
 impl Tool for MistakeList {

@@ -1,4 +1,4 @@
-//! The tools, by what they are about, and what several of them share.
+//! Tools of the pack, grouped by subject, and the code that several of them share.
 
 pub(crate) mod approval;
 pub(crate) mod archive;
@@ -32,7 +32,7 @@ use crate::state::{Event, Status};
 use crate::store::job::{self, Job};
 use crate::store::step::{self, Step};
 
-/// A job that a call names.
+/// Finds the job that a call names.
 pub(crate) fn find_job(db: &Db<'_>, id: &JobId) -> Result<Job, ToolError> {
     job::get(db, id)?.ok_or_else(|| {
         let mut refusals = Refusals::default();
@@ -42,7 +42,7 @@ pub(crate) fn find_job(db: &Db<'_>, id: &JobId) -> Result<Job, ToolError> {
     })
 }
 
-/// The status of a job after an event, or why not and what to call instead.
+/// Status of a job after an event, or a refusal with the call to make instead.
 fn after(job: &Job, event: Event) -> Result<Status, ToolError> {
     job.status.on(event).map_err(|illegal| {
         let mut refusals = Refusals::default();
@@ -51,7 +51,7 @@ fn after(job: &Job, event: Event) -> Result<Status, ToolError> {
     })
 }
 
-/// The call that brings a job where an event is possible, if one does.
+/// Call that brings a job into a status that allows an event, if there is one.
 fn remedy(job: &Job, event: Event) -> Option<NextCall> {
     let tool = match (job.status, event) {
         (Status::Ready, Event::Prompt | Event::Submit | Event::Pause | Event::Resume) => "job_start",
@@ -64,28 +64,28 @@ fn remedy(job: &Job, event: Event) -> Option<NextCall> {
     Some(job_call(tool, &job.id))
 }
 
-/// A call that needs nothing but the job.
+/// Call whose only argument is the job.
 fn job_call(tool: &str, id: &JobId) -> NextCall {
     NextCall::new(tool, json!({"job_id": id}))
 }
 
-/// Stores a job that was seen in a status. An error if it moved meanwhile.
+/// Stores a job unless its status has changed since it was read. Fails with `CONFLICT` otherwise.
 fn save(cx: &Cx<'_>, db: &Db<'_>, seen: Status, job: &mut Job) -> Result<(), ToolError> {
     job.updated_at = cx.now();
     match job::update(db, seen, job)? {
         true => Ok(()),
-        false => Err(moved_meanwhile(&job.id)),
+        false => Err(conflict(&job.id)),
     }
 }
 
-/// Somebody else moved the job or its step between two looks at it.
-pub(crate) fn moved_meanwhile(id: &JobId) -> ToolError {
-    ToolError::new("CONFLICT", "the job moved while this call looked at it")
-        .remediation("Look at the job again and decide from where it stands.")
+/// Error for a job or step that another call changed in between.
+pub(crate) fn conflict(id: &JobId) -> ToolError {
+    ToolError::new("CONFLICT", "another call changed the job at the same time")
+        .remediation("Read the job again with job_get and decide from its current status.")
         .next_call(job_call("job_get", id))
 }
 
-/// A job that its plan is edited of, with the status that it then has. READY goes back to PLANNING.
+/// Job whose plan is edited, with its status before the edit. A READY job goes back to PLANNING.
 fn editable(db: &Db<'_>, id: &JobId, event: Event) -> Result<(Job, Status), ToolError> {
     let mut job = find_job(db, id)?;
     let seen = job.status;
@@ -93,22 +93,21 @@ fn editable(db: &Db<'_>, id: &JobId, event: Event) -> Result<(Job, Status), Tool
     Ok((job, seen))
 }
 
-/// What an edit of the plan changed.
+/// Result of an edit of the plan.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PlanAck {
-    /// The job.
     job_id: JobId,
-    /// Where it stands now.
+    /// Status of the job after this call.
     status: Status,
-    /// It was READY and is not any more: call job_set_ready again.
+    /// True if the job was READY and is now PLANNING again; call job_set_ready again.
     unreadied: bool,
-    /// How many entries are stored.
+    /// Number of entries stored.
     stored: usize,
-    /// What the job still needs before it can be ready.
+    /// Required answers that are still missing.
     required_open: Vec<&'static str>,
 }
 
-/// Stores an edited plan and says what is still open.
+/// Stores an edited plan and reports what is still open.
 fn acknowledge(cx: &Cx<'_>, mut job: Job, seen: Status, stored: usize) -> Result<PlanAck, ToolError> {
     let mut refusals = Refusals::default();
     job.plan.check_size(&mut refusals);
@@ -124,7 +123,7 @@ fn acknowledge(cx: &Cx<'_>, mut job: Job, seen: Status, stored: usize) -> Result
     })
 }
 
-/// A job as the interview sees it.
+/// Facts about a job for the interview.
 fn standing(job: &Job, steps: usize) -> Standing<'_> {
     Standing {
         goal: &job.goal,
@@ -134,7 +133,7 @@ fn standing(job: &Job, steps: usize) -> Standing<'_> {
     }
 }
 
-/// The first step that is not done, with its place.
+/// First step that is not done, with its index.
 fn current(steps: &[Step]) -> Option<(usize, &Step)> {
     steps
         .iter()
@@ -142,13 +141,13 @@ fn current(steps: &[Step]) -> Option<(usize, &Step)> {
         .find(|(_, step)| step.status != StepStatus::Done)
 }
 
-/// A step that a call names.
+/// Finds the step that a call names.
 fn find_step<'a>(steps: &'a [Step], id: &str) -> Result<&'a Step, ToolError> {
     let found = steps.iter().find(|step| step.step_id.as_str() == id);
     found.ok_or_else(|| Reason::not_found("step", id).into())
 }
 
-/// Wants a step that exists, if one is named.
+/// Refuses a step id that does not exist; accepts none.
 fn known_step(db: &Db<'_>, job: &JobId, id: Option<&crate::model::StepId>) -> Result<(), ToolError> {
     match id {
         Some(id) => find_step(&step::all(db, job)?, id.as_str()).map(|_| ()),
@@ -156,7 +155,7 @@ fn known_step(db: &Db<'_>, job: &JobId, id: Option<&crate::model::StepId>) -> Re
     }
 }
 
-/// A database error for what the code itself got wrong.
+/// Database error for a bug in this code.
 fn internal() -> ToolError {
     DbError::Internal.into()
 }

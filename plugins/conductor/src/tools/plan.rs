@@ -1,4 +1,4 @@
-//! The lists of the plan.
+//! Tools that replace one list of the plan each.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,14 +10,13 @@ use crate::model::JobId;
 use crate::plan::{Plan, Risk};
 use crate::state::Event;
 
-/// A tool that replaces one list of the plan. `some` wants at least one entry.
+/// Declares a tool that replaces one list of the plan. `some` requires at least one entry.
 macro_rules! set_list {
     ($(#[$doc:meta])* $tool:ident, $name:literal, $title:literal, $field:ident: Vec<$entry:ty>, $some:literal, $(#[$field_doc:meta])*) => {
         $(#[$doc])*
         #[derive(Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $tool {
-            /// The job.
             job_id: JobId,
             $(#[$field_doc])*
             $field: Vec<$entry>,
@@ -48,34 +47,35 @@ macro_rules! set_list {
 }
 
 set_list! {
-    /// Replace the deliverables: the files, endpoints, documents that come out. Takes a READY job back to
-    /// PLANNING.
+    /// Replace the deliverables: the files, endpoints and documents that the job produces. Moves a READY job
+    /// back to PLANNING.
     PlanSetDeliverables, "plan_set_deliverables", "Set the deliverables", deliverables: Vec<String>, true,
-    /// One deliverable per entry.
+    /// Deliverables, one per entry, for example docs/api.md.
 }
 set_list! {
-    /// Replace the invariants: what must never be violated. They stand in the prompts. An empty list is
-    /// an answer. Takes a READY job back to PLANNING.
+    /// Replace the invariants: rules that must never be violated. Prompts repeat them. An empty list is a valid
+    /// answer. Moves a READY job back to PLANNING.
     PlanSetInvariants, "plan_set_invariants", "Set the invariants", invariants: Vec<String>, false,
-    /// One invariant per entry.
+    /// Invariants, one per entry; may be empty.
 }
 set_list! {
-    /// Replace the constraints: what has to be followed. Takes a READY job back to PLANNING.
+    /// Replace the constraints: rules that the work must follow. Moves a READY job back to PLANNING.
     PlanSetConstraints, "plan_set_constraints", "Set the constraints", constraints: Vec<String>, false,
-    /// One constraint per entry.
+    /// Constraints, one per entry; may be empty.
 }
 set_list! {
-    /// Replace the assumptions: what is taken for granted. Takes a READY job back to PLANNING.
+    /// Replace the assumptions: facts taken for granted. Moves a READY job back to PLANNING.
     PlanSetAssumptions, "plan_set_assumptions", "Set the assumptions", assumptions: Vec<String>, false,
-    /// One assumption per entry.
+    /// Assumptions, one per entry; may be empty.
 }
 set_list! {
-    /// Replace the definition of done: what has to be true in the end. Takes a READY job back to PLANNING.
+    /// Replace the definition of done: conditions that must hold at the end. Moves a READY job back to
+    /// PLANNING.
     PlanSetDefinitionOfDone, "plan_set_definition_of_done", "Set the definition of done", definition_of_done: Vec<String>, true,
-    /// One condition per entry.
+    /// Conditions, one per entry, each of them checkable.
 }
 set_list! {
-    /// Replace the risks: what can go wrong, and what is done about it. Takes a READY job back to PLANNING.
+    /// Replace the risks, each with its mitigation. Moves a READY job back to PLANNING.
     PlanSetRisks, "plan_set_risks", "Set the risks", risks: Vec<Risk>, false,
-    /// One risk per entry.
+    /// Risks, one per entry; may be empty.
 }

@@ -1,4 +1,4 @@
-//! Snapshots of a job's repository, and what is said of its files.
+//! Tools for snapshots and file descriptions of a job's repository.
 
 use std::collections::BTreeMap;
 
@@ -23,79 +23,77 @@ use crate::store::job::Job;
 use crate::store::part::{self, Kind};
 use crate::store::snapshot::SnapshotRecord;
 
-/// Paths of one kind in one reply.
+/// Maximum number of paths of one kind in one reply.
 const SHOWN: usize = 100;
-/// Descriptions in one call.
+/// Maximum number of descriptions in one call.
 const AT_ONCE: usize = 500;
 
-/// Take a snapshot of the job's repository: every file that .gitignore does not exclude, by its content,
-/// and what changed since the last one. Only files whose size or time changed are read again, and what
-/// they import is noted for the map.
+/// Take a snapshot of the job's repository: every file that .gitignore does not exclude, by content, and the
+/// changes since the last snapshot. Reads only files whose size or time changed, and records their imports for
+/// the map. Then call repo_map_update.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoSnapshot {
-    /// The job.
     job_id: JobId,
-    /// The name of a registered workspace, or a path in one, if the job has none yet.
+    /// Name of a registered workspace, or a path inside one. Only for a job without repo_root.
     #[schemars(length(min = 1, max = PATH))]
     repo_root: Option<String>,
-    /// What to remember about this moment.
+    /// Note stored with the snapshot. Default none.
     #[schemars(length(min = 1, max = ENTRY))]
     notes: Option<String>,
-    /// At most so many files; 50,000 if left out.
+    /// Maximum number of files. Default 50,000.
     #[schemars(range(min = 1, max = 50_000))]
     max_entries: Option<u32>,
-    /// At most so many directories inside each other; 64 if left out.
+    /// Maximum depth of nested directories. Default 64.
     #[schemars(range(min = 1, max = 64))]
     max_depth: Option<u32>,
 }
 
-/// A snapshot that was just taken.
+/// A new snapshot.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SnapshotView {
-    /// The job.
     job_id: JobId,
-    /// The snapshot; the job's first is its baseline.
+    /// Snapshot; the job's first one is its baseline.
     #[serde(flatten)]
     snapshot: SnapshotRecord,
-    /// The paths that changed since the one before; absent for the first.
+    /// Paths changed since the previous snapshot; absent for the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<ChangedPaths>,
-    /// Files that came since the job's first snapshot and have no description, at most 100.
+    /// Files added since the job's first snapshot that have no description, at most 100.
     new_without_description: Vec<String>,
-    /// What could not be seen, at most 100.
+    /// Paths that could not be read, at most 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
-    /// A limit was reached: files are missing.
+    /// True if a limit was reached and files are missing.
     partial: bool,
-    /// What it took.
+    /// Work done by the walk.
     effort: EffortView,
-    /// What else should be known.
+    /// Other warnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// The call that makes or updates the map.
+    /// Call that creates or updates the map.
     next_call: NextCall,
 }
 
-/// Paths that changed between two snapshots, at most 100 of each kind.
+/// Changed paths between two snapshots, at most 100 of each kind.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangedPaths {
-    /// Came.
+    /// Added paths.
     added: Vec<String>,
-    /// Went.
+    /// Removed paths.
     removed: Vec<String>,
-    /// Have other content.
+    /// Paths with other content.
     modified: Vec<String>,
-    /// Moved with their content, as `from -> to`.
+    /// Renamed paths with the same content, as `from -> to`.
     renamed: Vec<String>,
 }
 
-/// What a walk did.
+/// Work done by a walk.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EffortView {
-    /// Entries of directories looked at.
+    /// Directory entries listed.
     listed: u64,
-    /// Entries that .gitignore excluded.
+    /// Entries that .gitignore excludes.
     ignored: u64,
     /// Files read.
     read: u64,
@@ -149,13 +147,13 @@ impl RepoSnapshot {
         refusals.finish()
     }
 
-    /// The job with its repository: its own, or the given one if it has none.
+    /// Job with its own repository, or with the given one if it has none.
     fn rooted(&self, db: &Db<'_>, mut job: Job) -> Result<Job, ToolError> {
         match (&job.repo_root, &self.repo_root) {
             (Some(own), Some(given)) if own != given => Err(Reason::argument(
                 "repo_root",
                 format!(
-                    "is {}, but the job's is {}; conductor_answer changes it",
+                    "is {}, but the job's repo_root is {}; change it with conductor_answer",
                     clip(given),
                     clip(own)
                 ),
@@ -180,13 +178,13 @@ impl RepoSnapshot {
     }
 }
 
-/// The repository of a job, or that it has none.
+/// Repository of a job, or a refusal.
 pub(super) fn root_of(job: &Job) -> Result<&str, ToolError> {
     let root = job.repo_root.as_deref();
     root.ok_or_else(|| Reason::Repository("the job has no repo_root".to_owned()).into())
 }
 
-/// Gives a job without a repository the one that was just looked at.
+/// Stores the repository that was just read, for a job without one.
 fn set_root(cx: &Cx<'_>, db: &Db<'_>, looked_at: &Job) -> Result<(), ToolError> {
     let (mut job, seen) = super::editable(db, &looked_at.id, crate::state::Event::EditPlan)?;
     if job.repo_root.is_some() {
@@ -236,12 +234,12 @@ fn changed(diff: &Diff) -> ChangedPaths {
     }
 }
 
-/// What could not be seen, in words.
+/// Problems of a walk as text.
 pub(super) fn problems(problems: &[Problem]) -> Vec<String> {
     let told = problems.iter().take(SHOWN).map(|problem| {
         let why = match &problem.what {
-            Trouble::TooMany => "the snapshot is full; what comes behind it is missing",
-            Trouble::TooDeep => "lies too deep; what is in it is missing",
+            Trouble::TooMany => "the snapshot is full; paths after it are missing",
+            Trouble::TooDeep => "is nested too deep; its content is missing",
             Trouble::OtherRepository => "is a repository of its own",
             Trouble::NameNotUtf8 => "has a name that is not UTF-8",
             Trouble::Unreadable(why) => why,
@@ -251,34 +249,33 @@ pub(super) fn problems(problems: &[Problem]) -> Vec<String> {
     told.collect()
 }
 
-/// Say in one line each what files of the job's repository are for, or forget it. All are stored, or none.
+/// Describe files of the job's repository in one line each, or remove descriptions. Stores all of them, or
+/// none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoFileDescriptionsUpdate {
-    /// The job.
     job_id: JobId,
-    /// For each path one line of at most 200 characters, for at most 500 paths.
+    /// Description for each path: one line of at most 200 characters; at most 500 paths.
     #[serde(default)]
     descriptions: BTreeMap<String, String>,
-    /// Paths whose description is forgotten.
+    /// Paths whose description to remove. Default none.
     #[serde(default)]
     remove: Vec<String>,
 }
 
-/// What was stored, and what is still missing.
+/// Stored and missing descriptions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Described {
-    /// The job.
     job_id: JobId,
-    /// How many descriptions were stored.
+    /// Number of descriptions stored.
     stored: usize,
-    /// How many were forgotten.
+    /// Number of descriptions removed.
     removed: usize,
-    /// How many files have a description now.
+    /// Number of files with a description.
     described: usize,
-    /// Files that came since the job's first snapshot and have none, at most 100.
+    /// Files added since the job's first snapshot that have no description, at most 100.
     new_without_description: Vec<String>,
-    /// How many other files have none.
+    /// Number of other files without a description.
     others_without_description: usize,
 }
 
@@ -330,14 +327,14 @@ impl RepoFileDescriptionsUpdate {
         {
             refusals.add(Reason::argument(
                 "remove",
-                format!("names {}, which is described too", show(path)),
+                format!("contains {}, which is also in descriptions", show(path)),
             ));
         }
         refusals.finish()?;
         let mut refusals = Refusals::default();
         let access = access::open(cx, job.repo_root.as_deref());
         for fault in describe::check(&known.snapshot, &self.descriptions) {
-            // A file may be younger than the snapshot.
+            // A file may be newer than the snapshot.
             let is_there = match (&fault, &access) {
                 (Fault::UnknownFile { path, .. }, Ok(access)) => {
                     access.stat(path).is_ok_and(|entry| entry.kind == FileKind::File)
@@ -363,9 +360,11 @@ impl RepoFileDescriptionsUpdate {
 fn said(fault: &Fault) -> String {
     match fault {
         Fault::UnknownFile { path, meant } => {
-            let meant = meant.as_ref().map(|meant| format!("; {} is", show(meant)));
+            let meant = meant
+                .as_ref()
+                .map(|meant| format!("; did you mean {}?", show(meant)));
             format!(
-                "{} is no file of the repository{}",
+                "{} is not a file of the repository{}",
                 show(path),
                 meant.unwrap_or_default()
             )

@@ -1,4 +1,4 @@
-//! Proposing and refining the chain of steps.
+//! Tools that propose and refine the chain of steps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,21 +20,20 @@ use crate::store::{attempt, context};
 /// A step in a list.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct StepLine {
-    /// The step.
     pub step_id: StepId,
-    /// Its title.
+    /// Title of the step.
     pub title: String,
-    /// Where it stands.
+    /// Status of the step.
     pub status: StepStatus,
-    /// It is a review step.
+    /// True for a review step.
     pub checkpoint: bool,
-    /// How many acceptance criteria it has.
+    /// Number of acceptance criteria.
     pub criteria: usize,
-    /// How many gates it has.
+    /// Number of gates.
     pub gates: usize,
-    /// Rejected submissions since the job last began or resumed.
+    /// Number of rejected submissions since the job last started or resumed.
     pub rejections: u32,
-    /// Somebody approved it.
+    /// True if a person approved the step.
     pub approved: bool,
 }
 
@@ -53,24 +52,23 @@ impl From<&Step> for StepLine {
     }
 }
 
-/// A chain after it was changed.
+/// A chain of steps after a change.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Chain {
-    /// The job.
     pub job_id: JobId,
-    /// Where it stands now.
+    /// Status of the job after this call.
     pub status: Status,
-    /// It was READY and is not any more.
+    /// True if the job was READY and is now PLANNING again.
     pub unreadied: bool,
-    /// The steps in order, with the checkpoints that were inserted.
+    /// Steps in order, including inserted checkpoints.
     pub steps: Vec<StepLine>,
-    /// What the ready gate will want, and what would make the chain better.
+    /// Gaps that job_set_ready will report, and hints to improve the chain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl Chain {
-    /// What a changed chain looks like.
+    /// Describes a changed chain.
     pub(crate) fn new(job_id: JobId, seen: Status, status: Status, steps: &[Step]) -> Chain {
         Chain {
             job_id,
@@ -95,7 +93,7 @@ fn warnings(steps: &[Step]) -> Vec<String> {
     warnings
 }
 
-/// New steps with ids and checkpoints, if they are not too many with them.
+/// New steps with ids and checkpoints. Fails if there are too many steps with their checkpoints.
 pub(crate) fn number(specs: Vec<StepSpec>, policies: &Policies, plan: &Plan) -> Result<Vec<Step>, ToolError> {
     let specs = specs.into_iter().map(StepSpec::tidied).collect();
     let specs = with_checkpoints(specs, policies.checkpoint_interval_steps, plan);
@@ -108,15 +106,13 @@ pub(crate) fn number(specs: Vec<StepSpec>, policies: &Policies, plan: &Plan) -> 
         .collect())
 }
 
-/// Set the chain of steps, in place of an earlier one. Make each step atomic, verifiable, backed by
-/// evidence, repairable. Checkpoints are inserted as the policies say. Unknown gates are refused. Takes a
-/// READY job back to PLANNING.
+/// Set or replace the chain of steps. Make each step atomic, verifiable, backed by evidence, repairable. Inserts
+/// checkpoints as the policies say. Fails for unknown gates. Moves a READY job back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanProposeSteps {
-    /// The job.
     job_id: JobId,
-    /// The steps in order.
+    /// Steps in order of execution.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<StepSpec>,
 }
@@ -147,15 +143,14 @@ impl Tool for PlanProposeSteps {
     }
 }
 
-/// Edit the chain: update, insert, remove or move steps; all edits or none. While EXECUTING or PAUSED only
-/// steps that are not done may change; a step that is being worked on needs its prompt again. Takes a READY
-/// job back to PLANNING. Inserts no checkpoints.
+/// Edit the chain: update, insert, remove or move steps; all edits or none. While EXECUTING or PAUSED, only
+/// steps that are not done may change; after editing the current step, get its prompt again. Moves a READY job
+/// back to PLANNING. Inserts no checkpoints.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanRefineSteps {
-    /// The job.
     job_id: JobId,
-    /// The edits, in order.
+    /// Edits, applied in this order.
     #[schemars(length(min = 1, max = STEPS))]
     edits: Vec<Edit>,
 }
@@ -174,7 +169,7 @@ impl Tool for PlanRefineSteps {
         let underway = matches!(job.status, Status::Executing | Status::Paused);
         if underway && steps.iter().all(|step| step.status == StepStatus::Done) {
             return Err(
-                Reason::argument("edits", "leave no step to do; end the job by its last step").into(),
+                Reason::argument("edits", "leave no open step; submit the last step to end the job").into(),
             );
         }
         if underway {
@@ -186,7 +181,7 @@ impl Tool for PlanRefineSteps {
     }
 }
 
-/// Steps of a job that runs have to pass the ready gate, because no other gate is left.
+/// Steps of a running job must pass the checks of the ready gate here, because no other gate follows.
 fn ready_still(blocks: &[(String, BlockType)], steps: &[Step]) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     for step in steps.iter().filter(|step| step.status != StepStatus::Done) {
@@ -196,7 +191,7 @@ fn ready_still(blocks: &[(String, BlockType)], steps: &[Step]) -> Result<(), Too
                 code: "CONTEXT_MISSING",
                 field: step.step_id.to_string(),
                 message: format!(
-                    "step {} names the context block {named}, which is not there",
+                    "step {} names the context block {named}, which does not exist",
                     step.step_id
                 ),
             });

@@ -1,4 +1,4 @@
-//! Submitting the result of a step.
+//! Tool that submits the result of a step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Cx, Db, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::execute::attempts_left;
-use super::{after, current, find_job, internal, job_call, moved_meanwhile};
+use super::{after, conflict, current, find_job, internal, job_call};
 use crate::arguments::{ENTRY, EVIDENCE};
 use crate::error::{Reason, Refusals};
 use crate::gate::facts;
@@ -23,78 +23,75 @@ use crate::store::step::{self, Step};
 use crate::store::{attempt, batch, mistake, short_id};
 use crate::submission::{self, Batch, Rejection, Submission, is_hash};
 
-/// Submit the result of the current step with its evidence. Checked in order, all failures of a stage at
-/// once: evidence, devlog and commit, criteria, claim, gates. Gates trust Git, files and commands. A
-/// rejection says what to fix and drafts a mistake entry; acceptance leads to the next step.
+/// Submit the result of the current step with its evidence. Validated in stages (evidence, devlog and commit,
+/// criteria, claim, gates); the first failing stage reports all errors. Gates check Git, files and exit codes,
+/// not claims. A rejection returns the fixes and a draft mistake_record call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobSubmitStepResult {
-    /// The job.
     job_id: JobId,
-    /// The current step.
+    /// Id of the current step. For example S1.
     step_id: StepId,
-    /// MET only if every criterion holds.
+    /// MET only if every criterion holds; otherwise PARTIAL or NOT_MET.
     model_claim: Claim,
-    /// What was done.
+    /// Summary of the work done.
     #[schemars(length(min = 1, max = ENTRY))]
     summary: String,
-    /// The evidence, in the format that the prompt gave.
+    /// Evidence in the format of the prompt.
     #[serde(default)]
     evidence: Map<String, Value>,
-    /// One line for the devlog.
+    /// One line for the devlog. Required unless the policies say otherwise.
     devlog_line: Option<String>,
-    /// The commit of the changes.
+    /// Hash of the commit with the changes, if the prompt asks for one.
     commit_hash: Option<String>,
-    /// In place of a commit: the token from git_commit with defer_reason.
+    /// Token from git_commit with defer_reason, in place of commit_hash.
     batch_commit_token: Option<String>,
 }
 
-/// What became of a submission.
+/// Verdict on a submission.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Submitted {
-    /// Whether the step is done.
+    /// True if the step is done.
     accepted: bool,
-    /// The submission.
     attempt_id: AttemptId,
-    /// The step.
     step_id: StepId,
-    /// Where the job stands now.
+    /// Status of the job after this call.
     status: Status,
-    /// What to read.
+    /// Explanation of the verdict.
     feedback: String,
-    /// What comes next.
+    /// Next action.
     next_action: NextAction,
-    /// Keys and fields that are missing.
+    /// Missing keys and fields.
     missing_fields: Vec<String>,
-    /// Every reason of the stage that stopped it.
+    /// All errors of the stage that rejected the submission.
     rejection_reasons: Vec<String>,
-    /// The stage that stopped it.
+    /// Stage that rejected the submission.
     #[serde(skip_serializing_if = "Option::is_none")]
     stage: Option<submission::Stage>,
-    /// How many submissions of this step are left.
+    /// Number of submissions of this step that are left.
     attempts_left: u32,
-    /// The commands that gates ran, and how they ended.
+    /// Commands that gates ran, with their results.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     commands: BTreeMap<String, String>,
-    /// Worth a word, but no reason to refuse.
+    /// Observations that do not cause a rejection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    /// The call that records what a rejection teaches, ready to run.
+    /// Draft of a mistake_record call for this rejection, ready to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     mistake_draft: Option<NextCall>,
-    /// The call to make next.
+    /// Next call to make.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_call: Option<NextCall>,
 }
 
-/// What is submitted against.
+/// Job and step that a submission is for, with the records that it is checked against.
 struct Standing {
     job: Job,
     policies: Policies,
     step: Step,
     last: bool,
     batch: Option<batch::Batch>,
-    /// Files that have a description, if the policies want one of new files.
+    /// Files that have a description, if the policies require descriptions of new files.
     described: BTreeSet<String>,
 }
 
@@ -114,10 +111,10 @@ impl Tool for JobSubmitStepResult {
             Err(_) => None,
         };
         let settled = cx.transaction(|db| {
-            // Looking things up took time: somebody else may have submitted meanwhile.
+            // Gathering facts took time: another call may have submitted since.
             let now = self.standing(&db)?;
             if now.step != standing.step || now.job.status != standing.job.status {
-                return Err(moved_meanwhile(&self.job_id));
+                return Err(conflict(&self.job_id));
             }
             let outcome = Outcome {
                 job: now.job,
@@ -157,7 +154,7 @@ impl JobSubmitStepResult {
         }
     }
 
-    /// The first stage: the job and its current step. What fails here is no submission.
+    /// First stage: the job and its current step. A failure here does not count as a submission.
     fn standing(&self, db: &Db<'_>) -> Result<Standing, ToolError> {
         let job = find_job(db, &self.job_id)?;
         after(&job, Event::Submit)?;
@@ -192,7 +189,7 @@ impl JobSubmitStepResult {
         })
     }
 
-    /// The other stages. Programs run only when everything before them holds.
+    /// Remaining stages. Programs run only if everything before them holds.
     fn judge(&self, cx: &Cx<'_>, standing: &Standing) -> (Verdict, LookedUp) {
         let mut looked_up = LookedUp::default();
         let Standing {
@@ -223,7 +220,7 @@ impl JobSubmitStepResult {
         }
         if let (Some(hash), None) = (commit, &facts.git) {
             looked_up.notes.push(format!(
-                "commit {hash} was not looked up: Git cannot be asked here"
+                "commit {hash} was not checked: Git is not available here"
             ));
         }
         (verdict, looked_up)
@@ -270,7 +267,7 @@ impl JobSubmitStepResult {
     }
 }
 
-/// Wants a mistake that learns from the last rejection of a step, if there was one.
+/// Refuses a submission while the last rejection of the step has no recorded mistake.
 fn lesson_due(db: &Db<'_>, job: &Job, step: &Step, refusals: &mut Refusals) -> Result<(), DbError> {
     let last = attempt::last(db, &job.id, &step.step_id)?;
     let Some(rejected) = last.filter(|last| !last.accepted) else {
@@ -288,7 +285,7 @@ fn lesson_due(db: &Db<'_>, job: &Job, step: &Step, refusals: &mut Refusals) -> R
     Ok(())
 }
 
-/// The call to make after a submission.
+/// Call to make after a submission.
 fn following(job: &Job, next: NextAction, draft: Option<&NextCall>) -> Option<NextCall> {
     match next {
         NextAction::NextStepAvailable => Some(job_call("job_next_step_prompt", &job.id)),
@@ -300,7 +297,7 @@ fn following(job: &Job, next: NextAction, draft: Option<&NextCall>) -> Option<Ne
     }
 }
 
-/// What a job does when a step was rejected too often.
+/// Action and event for a step that has used up its rejections.
 pub(crate) const fn exhausted(action: Exhausted) -> (NextAction, Event) {
     match action {
         Exhausted::PauseForHuman => (NextAction::PauseForHuman, Event::Pause),

@@ -1,4 +1,4 @@
-//! Templates: listing, applying, saving.
+//! Tools that list, apply and save templates.
 
 use std::collections::BTreeMap;
 
@@ -17,26 +17,26 @@ use crate::store::step;
 use crate::store::template::{self as saved, Saved};
 use crate::template::{BUILTIN, Body, builtin, filled, generalised, is_name, variables};
 
-/// List the templates, built in and saved, with the variables each wants.
+/// List built-in and saved templates with their variables. Apply one with template_apply.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplateList {
-    /// Show the titles of the steps of this one only.
+    /// Show only this template, with the titles of its steps. Default: all templates.
     name: Option<String>,
 }
 
-/// A template.
+/// A template in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TemplateLine {
-    /// Its name.
+    /// Name of the template.
     name: String,
-    /// What it is for.
+    /// Purpose of the template.
     summary: String,
     /// `built-in`, or the job it was saved from.
     source: String,
-    /// The variables that template_apply wants values for.
+    /// Variables that need values in template_apply.
     variables: Vec<String>,
-    /// The titles of its steps.
+    /// Titles of its steps.
     steps: Vec<String>,
 }
 
@@ -52,10 +52,10 @@ impl TemplateLine {
     }
 }
 
-/// Templates.
+/// Available templates.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Templates {
-    /// The templates, built in ones first.
+    /// Templates, built-in ones first.
     templates: Vec<TemplateLine>,
 }
 
@@ -88,7 +88,7 @@ impl Tool for TemplateList {
     }
 }
 
-/// A template of either kind.
+/// Finds a built-in or saved template.
 fn find(db: &Db<'_>, name: &str) -> Result<Option<Body>, DbError> {
     match builtin(name) {
         Some(template) => Ok(Some(template.body())),
@@ -96,17 +96,16 @@ fn find(db: &Db<'_>, name: &str) -> Result<Option<Body>, DbError> {
     }
 }
 
-/// Fill a job's plan from a template: its steps in place of those there, and invariants, definition of
-/// done and policies where the job has none of its own. Every variable needs a value. Takes a READY job
+/// Fill a job's plan from a template. The template's steps replace the job's; its invariants, definition of
+/// done and policies apply only where the job has none. Fails if a variable has no value. Moves a READY job
 /// back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplateApply {
-    /// The job.
     job_id: JobId,
-    /// The template.
+    /// Name of the template, as listed by template_list.
     name: String,
-    /// Values of the template's variables.
+    /// Value of each variable, for example {"feature": "CSV export"}.
     #[serde(default)]
     variables: BTreeMap<String, String>,
 }
@@ -130,7 +129,7 @@ impl Tool for TemplateApply {
             }
         }
         for name in self.variables.keys().filter(|name| !wanted.contains(name)) {
-            let fault = format!("is no variable of {}", self.name);
+            let fault = format!("is not a variable of {}", self.name);
             refusals.add(Reason::argument(format!("variables.{name}"), fault));
         }
         refusals.finish()?;
@@ -154,22 +153,23 @@ impl Tool for TemplateApply {
     }
 }
 
-/// Save the chain of a finished job as a template. Texts that differ from job to job become variables.
+/// Save the steps of a finished job as a template for template_apply. Texts that differ from job to job become
+/// variables.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplateSave {
-    /// The job, which is COMPLETE, or was before it was archived.
+    /// Id of a job that is COMPLETE, or was before it was archived, for example JOB-7F2A.
     job_id: JobId,
-    /// A name in lower case letters, digits and `_`.
+    /// Name of the new template: lower-case letters, digits and `_`.
     #[schemars(length(min = 1, max = 40))]
     name: String,
-    /// What it is for.
+    /// Purpose of the template, in one sentence.
     #[schemars(length(min = 1, max = TITLE))]
     summary: String,
-    /// Variables with the text that each stands for: {"feature": "CSV export"}.
+    /// Variables, each with the text that it replaces, for example {"feature": "CSV export"}.
     #[serde(default)]
     variables: BTreeMap<String, String>,
-    /// Replace a saved template of this name.
+    /// Replace a saved template of the same name. Default false.
     #[serde(default)]
     replace: bool,
 }
@@ -211,7 +211,7 @@ impl Tool for TemplateSave {
         for name in self.variables.keys().filter(|name| !found.contains(name)) {
             refusals.add(Reason::argument(
                 format!("variables.{name}"),
-                "stands for a text that is nowhere in the job's plan",
+                "stands for a text that the job's plan does not contain",
             ));
         }
         refusals.finish()?;
@@ -231,7 +231,7 @@ impl TemplateSave {
         if !is_name(&self.name) {
             refusals.add(Reason::argument(
                 "name",
-                "has to be lower case letters, digits and `_`",
+                "must consist of lower-case letters, digits and `_`",
             ));
         }
         refusals.text("summary", &self.summary, TITLE);
@@ -240,7 +240,7 @@ impl TemplateSave {
             if !is_name(name) {
                 refusals.add(Reason::argument(
                     format!("variables.{name}"),
-                    "is no name of a variable",
+                    "is not a valid name of a variable",
                 ));
             }
             refusals.text(&format!("variables.{name}"), text, ENTRY);
@@ -251,7 +251,7 @@ impl TemplateSave {
         if steps.is_empty() || !done || !matches!(status, Status::Complete | Status::Archived) {
             refusals.add(Reason::argument(
                 "job_id",
-                format!("is a job that is {status}, not finished"),
+                format!("is a job in status {status}, but must be a finished one"),
             ));
         }
         if builtin(&self.name).is_some() {

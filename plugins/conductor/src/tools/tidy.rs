@@ -1,4 +1,4 @@
-//! What may go from a job's repository, and what to do about it.
+//! Tools that find stale files and suggest clean-ups.
 
 use std::fmt::Write as _;
 
@@ -21,20 +21,20 @@ use crate::repo::knowledge::Knowledge;
 use crate::store::part::{self, Kind};
 use crate::store::step::{self, Step};
 
-/// List files that may be stale, each with its reasons: never imported, named like something put aside,
-/// the same as another, described as deprecated, long untouched in Git. They are hints, not proofs.
+/// List files that may be stale, each with reasons: never imported, named like a backup, duplicate of another
+/// file, described as deprecated, long unchanged in Git. Reasons are hints, not proofs. Fails if there is no
+/// map.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoFindStaleCandidates {
-    /// The job.
     job_id: JobId,
-    /// Only from this score, 30 to 100; 30 if left out.
+    /// Minimum score, 30 to 100. Default 30.
     #[schemars(range(min = 30, max = 100))]
     min_score: Option<u32>,
-    /// At most so many, 1 to 200; 50 if left out.
+    /// Maximum number of files, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
-    /// Leave out so many first.
+    /// Number of files to skip: next_offset of the previous page. Default 0.
     #[serde(default)]
     offset: u32,
 }
@@ -42,20 +42,20 @@ pub(crate) struct RepoFindStaleCandidates {
 /// Files that may be stale.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StalePage {
-    /// The files, the highest score first.
+    /// Files, highest score first.
     candidates: Vec<StaleLine>,
-    /// How many there are.
+    /// Total number of files.
     total: usize,
-    /// What to give as offset for more, if there are more.
+    /// Value of `offset` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u32>,
-    /// The commit up to which Git was asked how long files are untouched.
+    /// Commit up to which Git reported the ages of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     ages_at: Option<String>,
-    /// Files that came or changed since the map was updated. While there are any, nothing is called
-    /// never imported.
+    /// Number of files added or changed since the last update of the map. While there are any, no file counts
+    /// as never imported.
     unread: usize,
-    /// What else should be known.
+    /// Other warnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -63,13 +63,13 @@ pub(crate) struct StalePage {
 /// A file that may be stale.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StaleLine {
-    /// The file.
+    /// Path of the file.
     path: String,
-    /// How much speaks for it, to 100.
+    /// Strength of the reasons together, at most 100.
     score: u32,
-    /// What speaks for it, the strongest first.
+    /// Reasons, strongest first.
     reasons: Vec<String>,
-    /// The call that shows who would miss it.
+    /// Call that shows which files import it.
     next_call: NextCall,
 }
 
@@ -109,7 +109,7 @@ impl Tool for RepoFindStaleCandidates {
                 knowledge.ages = Some(ages);
             }
             Ok(None) => {}
-            Err(fault) => warnings.push(format!("how long files are untouched is not known: {fault}")),
+            Err(fault) => warnings.push(format!("the ages of files are not known: {fault}")),
         }
         let stale = knowledge.map().stale;
         let wanted: Vec<&Candidate> = stale.iter().filter(|found| found.score >= least).collect();
@@ -144,7 +144,7 @@ impl RepoFindStaleCandidates {
     }
 }
 
-/// When Git last saw files change, if it knows more than is kept.
+/// Reads from Git when files last changed, if Git knows more than is stored.
 fn ages(cx: &Cx<'_>, root: &str, known: Option<&KeptAges>) -> Result<Option<KeptAges>, GitFault> {
     match Git::open(cx, Some(root)).and_then(|git| git.ages(known, cx.now().as_ms())) {
         Err(GitFault::NoRepository(_)) => Ok(None),
@@ -152,49 +152,48 @@ fn ages(cx: &Cx<'_>, root: &str, known: Option<&KeptAges>) -> Result<Option<Kept
     }
 }
 
-/// Suggest how to tidy the job's repository up: imports to repair, files to delete, merge, move, review or
-/// describe, each with reasons and the call that comes next. Changes nothing.
+/// Suggest clean-ups for the job's repository: imports to repair; files to delete, merge, move, review or
+/// describe. Each suggestion has reasons and the next call. Changes nothing. Fails if there is no map.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepoHygieneSuggest {
-    /// The job.
     job_id: JobId,
-    /// At most so many, 1 to 200; 50 if left out.
+    /// Maximum number of suggestions, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
 }
 
-/// A plan for tidying up.
+/// A clean-up plan.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct HygienePlan {
-    /// What to do, the most pressing first.
+    /// Suggestions, most urgent first.
     suggestions: Vec<SuggestionLine>,
-    /// How many suggestions there are.
+    /// Total number of suggestions.
     total: usize,
-    /// Files that came or changed since the map was updated.
+    /// Number of files added or changed since the last update of the map.
     unread: usize,
-    /// Ready to run: keeps the plan in a context block. Absent if there is nothing to do.
+    /// Call that stores the plan in a context block, ready to run. Absent if there is nothing to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     keep_plan: Option<NextCall>,
-    /// Ready to run while steps may be added: a step that cleans up, with criteria. Absent if nothing is
-    /// to be deleted or merged.
+    /// Call that adds a clean-up step with criteria, ready to run while steps may be added. Absent if there is
+    /// nothing to delete or merge.
     #[serde(skip_serializing_if = "Option::is_none")]
     add_step: Option<NextCall>,
 }
 
-/// One thing to do.
+/// A suggestion.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SuggestionLine {
-    /// repair, delete, merge, move, review, describe or forget.
+    /// Action: repair, delete, merge, move, review, describe or forget.
     action: String,
-    /// With which files.
+    /// Paths of the files.
     paths: Vec<String>,
-    /// Where a file should go, or which one stays.
+    /// New path of the file, or the file to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
-    /// Why.
+    /// Reasons for the suggestion.
     reasons: Vec<String>,
-    /// The call that comes next.
+    /// Next call.
     next_call: NextCall,
 }
 
@@ -246,7 +245,7 @@ impl Tool for RepoHygieneSuggest {
     }
 }
 
-/// The plan as a list.
+/// Plan as a Markdown list.
 fn plan(suggestions: &[Suggestion]) -> String {
     let mut text = String::from("# Clean-up plan\n\n");
     for suggestion in suggestions {
@@ -271,9 +270,9 @@ fn plan(suggestions: &[Suggestion]) -> String {
     text
 }
 
-/// A step that deletes or merges what the plan says, at its end.
+/// Step that deletes or merges the suggested files, at the end of the chain.
 fn cleanup_step(job: &JobId, last: Option<&Step>, suggestions: &[Suggestion]) -> Option<NextCall> {
-    /// Criteria of one step.
+    /// Maximum number of criteria of one step.
     const MOST: usize = 20;
     let goes = suggestions
         .iter()
@@ -287,12 +286,7 @@ fn cleanup_step(job: &JobId, last: Option<&Step>, suggestions: &[Suggestion]) ->
     }
     let mut criteria: Vec<String> = goes
         .iter()
-        .map(|path| {
-            format!(
-                "{} is gone, or its place in the devlog says why it stays",
-                show(path)
-            )
-        })
+        .map(|path| format!("{} is deleted, or a devlog entry says why it stays", show(path)))
         .collect();
     criteria.push("the tests still pass".to_owned());
     let step = json!({
@@ -301,7 +295,7 @@ fn cleanup_step(job: &JobId, last: Option<&Step>, suggestions: &[Suggestion]) ->
             needs it, and say in the devlog why each of the others stays. Change nothing else.",
         "acceptance_criteria": criteria,
         "required_evidence": {"changed_files": "array", "tests_passed": "boolean", "criteria_checklist": "object"},
-        "remediation_prompt": "Bring back what was missed, and keep it.",
+        "remediation_prompt": "Restore the files that are still needed, and keep them.",
         "tags": ["hygiene"],
     });
     let mut edit = json!({"op": "insert", "step": step});

@@ -31,8 +31,8 @@ fn blocks_are_kept_changed_and_deleted() {
     expect![[r#"
         ok content="öü a" next_offset=5 tags=["umlaut"] chars=12
         ok block_type="DECISION" tags=[] chars=12
-        err INVALID_ARGUMENTS: content is missing, and so is everything else to change
-          - INVALID_ARGUMENTS (content): content is missing, and so is everything else to change
+        err INVALID_ARGUMENTS: content is missing; pass block_type, content or tags
+          - INVALID_ARGUMENTS (content): content is missing; pass block_type, content or tags
         err INVALID_ARGUMENTS: max_chars is 0, not within 1 to 200000
           - INVALID_ARGUMENTS (max_chars): max_chars is 0, not within 1 to 200000
         ok deleted="CTX"
@@ -106,5 +106,5 @@ fn a_block_that_a_step_names_stays() {
     let refused = bench
         .call("context_delete_block", json!({"context_id": id}))
         .unwrap_err();
-    expect!["INVALID_ARGUMENTS: context_id is named by step S1"].assert_eq(&refused.to_string());
+    expect!["INVALID_ARGUMENTS: context_id is used by step S1"].assert_eq(&refused.to_string());
 }

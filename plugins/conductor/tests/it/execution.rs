@@ -20,7 +20,7 @@ fn submit(bench: &Bench, changes: Value) -> Value {
     bench.reply("job_submit_step_result", arguments)
 }
 
-/// The stage, what is missing and the reasons.
+/// Stage, missing fields and reasons of a reply.
 fn told(reply: &Value) -> String {
     format!(
         "{} {} {} {}\n",
@@ -121,14 +121,14 @@ fn a_stage_tells_all_its_failures_and_stops_the_ones_after_it() {
     }
     log += &bench.run("job_get {\"attempts\": 20} ? status attempts.0.accepted attempts.8.accepted");
     expect![[r#"
-        "RETRY" "evidence" ["criteria_checklist","notes","tests_passed","tests_run"] ["criteria_checklist is missing","notes is missing","tests_passed is missing","tests_run is missing","summary says nothing: \"done\""]
-        "RETRY" "evidence" [] ["criteria_checklist has to be of type object, not array","tests_passed has to be of type boolean, not string","summary says nothing: \"fixed it\""]
-        "RETRY" "records" ["devlog_line"] ["devlog_line is missing","\"not a hash\" is no commit hash"]
+        "RETRY" "evidence" ["criteria_checklist","notes","tests_passed","tests_run"] ["criteria_checklist is missing","notes is missing","tests_passed is missing","tests_run is missing","summary has no content: \"done\""]
+        "RETRY" "evidence" [] ["criteria_checklist must be of type object, not array","tests_passed must be of type boolean, not string","summary has no content: \"fixed it\""]
+        "RETRY" "records" ["devlog_line"] ["devlog_line is missing","\"not a hash\" is not a commit hash"]
         "RETRY" "records" ["devlog_line","commit_hash"] ["devlog_line is missing","commit_hash is missing"]
-        "RETRY" "checklist" ["criteria_checklist.c1"] ["criteria_checklist.c1 is missing: it works","c2 is false: it is tested","criteria_checklist.c7 is no criterion; there are c1 to c2"]
+        "RETRY" "checklist" ["criteria_checklist.c1"] ["criteria_checklist.c1 is missing: it works","c2 is false: it is tested","criteria_checklist.c7 is not a criterion; use c1 to c2"]
         "RETRY" "claim" [] ["tests_passed is false, so the claim cannot be MET"]
         "RETRY" "claim" [] ["the claim is PARTIAL: fix what is missing and submit again"]
-        "RETRY" "records" [] ["batch_commit_token is not open: its batch was committed, or it never was"]
+        "RETRY" "records" [] ["batch_commit_token is not open: its batch was committed or never opened"]
         "JOB_COMPLETE" null [] []
         ok status="COMPLETE" attempts.0.accepted=false attempts.8.accepted=true
     "#]].assert_eq(&log);
@@ -176,9 +176,9 @@ fn a_step_that_is_rejected_too_often_waits_for_a_person_or_fails_the_job() {
         ok attempts_left=1
         "FAIL_JOB" "FAILED"
         ok status="FAILED"
-        S1 is not accepted; it was stopped at: claim.
+        S1 is not accepted. Failed stage: claim.
         - the claim is NOT_MET: fix what is missing and submit again
-        It was rejected too often: the job has failed.
+        The step was rejected too often: the job has failed.
         c1: it works
         c2: it is tested
         If stuck: Make it smaller.
@@ -206,8 +206,8 @@ fn a_step_in_place_of_one_that_was_tried_is_numbered_anew() {
     );
     expect![[r#"
         ok steps.0.step_id="S1" steps.1=null
-        err CONTEXT_MISSING: step S3 names the context block CTX-GONE, which is not there
-          - CONTEXT_MISSING (S3): step S3 names the context block CTX-GONE, which is not there
+        err CONTEXT_MISSING: step S3 names the context block CTX-GONE, which does not exist
+          - CONTEXT_MISSING (S3): step S3 names the context block CTX-GONE, which does not exist
         ok steps.1.step_id="S3"
     "#]]
     .assert_eq(&log);
@@ -238,10 +238,10 @@ fn a_rejection_drafts_the_mistake_that_later_prompts_remind_of() {
     log += &bench.run("job_next_step_prompt {} ? step_id relevant_mistakes");
     log += &bench.run(r#"mistake_list {"tag": "csv"} ? mistakes.0.lesson truncated"#);
     expect![[r#"
-        {"job_id":"JOB","related_step_id":"S1","attempt_id":"ATT-DBKA","title":"S1 rejected: c2 is false: it is tested","what_happened":"c2 is false: it is tested","why":"Not every acceptance criterion was met.","lesson":"Go through the criteria one by one before submitting.","avoid_next_time":"Taking a criterion for met without checking it.","tags":["rejection","checklist","csv"]}
+        {"job_id":"JOB","related_step_id":"S1","attempt_id":"ATT-DBKA","title":"S1 rejected: c2 is false: it is tested","what_happened":"c2 is false: it is tested","why":"Not every acceptance criterion was met.","lesson":"Go through the criteria one by one before submitting.","avoid_next_time":"Marking a criterion as met without checking it.","tags":["rejection","checklist","csv"]}
         MISTAKE_REQUIRED mistake_record
         "NEXT_STEP_AVAILABLE" null [] []
-        ok step_id="S2" relevant_mistakes=["S1 rejected: c2 is false: it is tested: Taking a criterion for met without checking it."]
+        ok step_id="S2" relevant_mistakes=["S1 rejected: c2 is false: it is tested: Marking a criterion as met without checking it."]
         ok mistakes.0.lesson="Go through the criteria one by one before submitting." truncated=false
     "#]].assert_eq(&log);
 }
@@ -278,7 +278,7 @@ fn a_person_approves_before_the_gate_lets_it_pass() {
     log += &told(&submit(&bench, json!({})));
     log += &bench.run(r#"step_approve {"step_id": "S1", "approved_by": "Ada"}"#);
     expect![[r#"
-        ok warnings=["a person has to approve steps with step_approve"]
+        ok warnings=["a person must approve steps with step_approve"]
         "RETRY" "gates" [] ["gate human_approval: nobody has approved the step"]
         ok approved=true unchanged=false
         ok approved=true unchanged=true
@@ -324,11 +324,11 @@ fn batches_put_commits_off_for_a_few_steps() {
     log += &with("S4", "batch_commit_token", &token);
     log += &bench.run("job_get {} ? open_batch");
     expect![[r#"
-        err INVALID_ARGUMENTS: defer_reason goes without summary and paths
-          - INVALID_ARGUMENTS (defer_reason): defer_reason goes without summary and paths
+        err INVALID_ARGUMENTS: defer_reason cannot be combined with summary or paths
+          - INVALID_ARGUMENTS (defer_reason): defer_reason cannot be combined with summary or paths
         err INVALID_ARGUMENTS: summary is missing; and 1 more reason
           - INVALID_ARGUMENTS (summary): summary is missing
-          - INVALID_ARGUMENTS (paths): paths is empty; name what to commit
+          - INVALID_ARGUMENTS (paths): paths is empty; name the files or directories to commit
         2
         err BATCH_OPEN: the batch that BCT opened has to be committed first
           - BATCH_OPEN: the batch that BCT opened has to be committed first
@@ -336,7 +336,7 @@ fn batches_put_commits_off_for_a_few_steps() {
         "NEXT_STEP_AVAILABLE" null [] []
         "RETRY" "records" [] ["batch_commit_token has expired; commit the batch and send commit_hash"]
         "NEXT_STEP_AVAILABLE" null [] []
-        "RETRY" "records" [] ["batch_commit_token is not open: its batch was committed, or it never was"]
+        "RETRY" "records" [] ["batch_commit_token is not open: its batch was committed or never opened"]
         ok open_batch=null
     "#]]
     .assert_eq(&log);
@@ -355,7 +355,7 @@ fn a_step_with_a_commit_of_its_own_takes_no_token() {
     submission["batch_commit_token"] = token;
     let reply = bench.reply("job_submit_step_result", submission);
     expect![[r#"
-        "RETRY" "records" [] ["this step wants a commit of its own, not a batch_commit_token"]
+        "RETRY" "records" [] ["this step requires a commit of its own, not a batch_commit_token"]
     "#]]
     .assert_eq(&told(&reply));
 }

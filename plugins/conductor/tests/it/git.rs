@@ -17,7 +17,7 @@ fn submit(bench: &Bench, changes: Value) -> String {
     )
 }
 
-/// A job with one step under these gates, its prompt given out, and many tries left.
+/// A job with one step under these gates, its prompt returned, and many tries left.
 fn gated(gates: Value) -> Bench {
     let bench = Bench::with_repository().started(json!([step("one", gates), step("two", json!([]))]));
     bench.run(
@@ -59,8 +59,8 @@ fn gates_on_changes_see_what_git_sees() {
         json!({"commit_hash": commit["commit_hash"], "evidence": {"notes": "n", "changed_files": ["./src/a.py"]}}),
     );
     expect![[r#"
-        false ["gate changed_files_minimum: 0 files changed, at least 1 are wanted","gate diff_min_lines: 0 lines changed, at least 2 are wanted","gate commit_exists: commit_hash is missing"] null null
-        false ["gate changed_files_allowlist: changed outside of src/**: a.txt","gate forbid_paths: these must not change: src/deep/x.lock","gate diff_max_lines: 7 lines changed, at most 5 are allowed","gate no_uncommitted_changes: not committed: a.txt, src/deep/x.lock","gate commit_exists: commit 0123456 is not in the repository","changed_files claims what Git does not show: ghost.py"] ["changed, but not in changed_files: src/deep/x.lock"] null
+        false ["gate changed_files_minimum: 0 files changed, but at least 1 are required","gate diff_min_lines: 0 lines changed, but at least 2 are required","gate commit_exists: commit_hash is missing"] null null
+        false ["gate changed_files_allowlist: changed outside of src/**: a.txt","gate forbid_paths: these must not change: src/deep/x.lock","gate diff_max_lines: 7 lines changed, but at most 5 are allowed","gate no_uncommitted_changes: not committed: a.txt, src/deep/x.lock","gate commit_exists: commit 0123456 is not in the repository","changed_files lists files that Git does not show as changed: ghost.py"] ["changed, but not in changed_files: src/deep/x.lock"] null
         false ["gate no_uncommitted_changes: not committed: src/a.py","gate commit_exists: commit OLD was there before the step began"] null null
         "S1: add a\n" ["src/a.py"]
         true [] null null
@@ -94,7 +94,7 @@ fn gates_on_files_and_commands_look_themselves() {
     );
     expect![[r#"
         false ["gate file_exists: out.json does not exist","gate file_not_exists: a.txt exists","gate json_schema_valid: out.json cannot be read: `out.json` does not exist","gate command_exit_0: `fail`: it ended with exit code 3: 1 failed","gate command_output_contains: `say`: its output does not contain \"13 passed\": 12 passed","gate command_exit_0: `rm -rf x`: it cannot be run: not allowed: the pack may not run `rm` in `main`"] null {"fail":"exit code 3","rm -rf x":"not allowed: the pack may not run `rm` in `main`","say":"exit code 0"}
-        false ["gate file_not_exists: a.txt exists","gate json_schema_valid: out.json does not fit: [] has less than 1 item at /","gate command_exit_0: `fail`: it ended with exit code 3: 1 failed","gate command_output_contains: `say`: its output does not contain \"13 passed\": 12 passed","gate command_exit_0: `rm -rf x`: it cannot be run: not allowed: the pack may not run `rm` in `main`"] null {"fail":"exit code 3","rm -rf x":"not allowed: the pack may not run `rm` in `main`","say":"exit code 0"}
+        false ["gate file_not_exists: a.txt exists","gate json_schema_valid: out.json does not match the schema: [] has less than 1 item at /","gate command_exit_0: `fail`: it ended with exit code 3: 1 failed","gate command_output_contains: `say`: its output does not contain \"13 passed\": 12 passed","gate command_exit_0: `rm -rf x`: it cannot be run: not allowed: the pack may not run `rm` in `main`"] null {"fail":"exit code 3","rm -rf x":"not allowed: the pack may not run `rm` in `main`","say":"exit code 0"}
         true [] null {"pass":"exit code 0","say":"exit code 0"}
     "#]].assert_eq(&log);
 }
@@ -166,7 +166,7 @@ fn what_was_there_before_the_step_is_not_its_change() {
         ok files=[{"path":"new.txt","lines":1,"new":true}] total=1 lines=1
         true [] null null
         ok files=[] total=0
-        false ["gate changed_files_minimum: 0 files changed, at least 1 are wanted"] null null
+        false ["gate changed_files_minimum: 0 files changed, but at least 1 are required"] null null
         ok files=[{"path":"new.txt","lines":2,"new":false}] total=1
         true [] null null
     "#]]
@@ -185,7 +185,7 @@ fn new_files_want_a_description_if_the_policy_says_so() {
         json!({"evidence": {"notes": "n", "file_descriptions": {"x.py": "the exporter"}}}),
     );
     expect![[r#"
-        false ["file_descriptions says nothing about new files, nor does repo_file_descriptions_update: x.py"] null null
+        false ["new files have no description in file_descriptions or from repo_file_descriptions_update: x.py"] null null
         true [] null null
     "#]]
     .assert_eq(&log);
@@ -247,19 +247,19 @@ fn commits_hold_the_named_paths_and_nothing_else() {
         ok commits.0.subject="S1: rename {title}" commits.0.author="Ada"
         ok current="feature/x" created=true branches=["feature/x","main"]
         ok current="main" created=false
-        err INVALID_ARGUMENTS: name is not a name: use letters, digits, `.`, `_`, `-` and `/`
-          - INVALID_ARGUMENTS (name): name is not a name: use letters, digits, `.`, `_`, `-` and `/`
+        err INVALID_ARGUMENTS: name is not a valid name: use letters, digits, `.`, `_`, `-` and `/`
+          - INVALID_ARGUMENTS (name): name is not a valid name: use letters, digits, `.`, `_`, `-` and `/`
         ok tags=["v1"]
         err GIT_FAILED: git tag failed: fatal: tag 'v1' already exists
           - GIT_FAILED: git tag failed: fatal: tag 'v1' already exists
-        err INVALID_ARGUMENTS: name `main` is a branch already: use another name
-          - INVALID_ARGUMENTS (name): name `main` is a branch already: use another name
+        err INVALID_ARGUMENTS: name `main` is already a branch: use another name
+          - INVALID_ARGUMENTS (name): name `main` is already a branch: use another name
         err INVALID_ARGUMENTS: name `HEAD` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
           - INVALID_ARGUMENTS (name): name `HEAD` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
         err INVALID_ARGUMENTS: name `refs/heads/main` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
           - INVALID_ARGUMENTS (name): name `refs/heads/main` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
-        err INVALID_ARGUMENTS: name `v1` is a tag already: use another name
-          - INVALID_ARGUMENTS (name): name `v1` is a tag already: use another name
+        err INVALID_ARGUMENTS: name `v1` is already a tag: use another name
+          - INVALID_ARGUMENTS (name): name `v1` is already a tag: use another name
         err INVALID_ARGUMENTS: name `heads/main` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
           - INVALID_ARGUMENTS (name): name `heads/main` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
         err INVALID_ARGUMENTS: name `deadbeef` means something else to Git: use a name that is not a commit's or `HEAD`, and does not begin with `refs/`, `heads/`, `tags/` or `remotes/`
@@ -348,7 +348,7 @@ fn filters_of_the_repository_itself_do_not_run() {
           - GIT_FILTERS: the repository's own configuration names programs for filters: odd
         err GIT_FILTERS: the repository's own configuration names programs for filters: odd
           - GIT_FILTERS: the repository's own configuration names programs for filters: odd
-        false ["gate changed_files_minimum: Git cannot be asked: the repository's own configuration names programs for filters: odd"] null null
+        false ["gate changed_files_minimum: Git is not available: the repository's own configuration names programs for filters: odd"] null null
         ok total=2
         ran: false
     "#]].assert_eq(&log);
@@ -426,7 +426,7 @@ fn before_the_first_commit_everything_is_new() {
         err NOT_FOUND: there is no commit HEAD
           - NOT_FOUND: there is no commit HEAD
         ok files=[{"path":"a.txt","lines":2,"new":true}]
-        false ["gate changed_files_minimum: 0 files changed, at least 1 are wanted"] null null
+        false ["gate changed_files_minimum: 0 files changed, but at least 1 are required"] null null
         ok files=[{"path":"new.txt","lines":2,"new":true}]
         true [] null null
     "#]]
@@ -456,11 +456,11 @@ fn without_a_grant_gates_fail_closed_and_the_ready_gate_says_so() {
     );
     log += &submit(&bench, json!({"commit_hash": "0123456"}));
     expect![[r#"
-        ok warnings=["step S1: gate changed_files_minimum will fail: there is no workspace `main` for this pack","step S1: gate file_not_exists will fail: there is no workspace `main` for this pack","step S1: gate command_exit_0 will fail: there is no workspace `main` for this pack","commits are required and git_commit cannot make them here: commit outside, or set git = \"write\" for the workspace","no snapshot of the repository was taken; repo_snapshot takes one"]
-        err GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
-          - GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
-        err GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
-          - GIT_UNAVAILABLE: Git cannot be used here: there is no workspace `main` for this pack
-        false ["gate changed_files_minimum: Git cannot be asked: Git cannot be used here: there is no workspace `main` for this pack","gate file_not_exists: x cannot be looked at: there is no workspace `main` for this pack","gate command_exit_0: `pytest`: it cannot be run: there is no workspace `main` for this pack"] null {"pytest":"there is no workspace `main` for this pack"}
+        ok warnings=["step S1: gate changed_files_minimum will fail: workspace `main` does not exist or is not granted to this pack","step S1: gate file_not_exists will fail: workspace `main` does not exist or is not granted to this pack","step S1: gate command_exit_0 will fail: workspace `main` does not exist or is not granted to this pack","commits are required, but git_commit cannot create them here: commit outside, or set git = \"write\" for the workspace","the job has no snapshot of its repository; take one with repo_snapshot"]
+        err GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
+          - GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
+        err GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
+          - GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
+        false ["gate changed_files_minimum: Git is not available: Git cannot be used here: workspace `main` does not exist or is not granted to this pack","gate file_not_exists: x cannot be checked: workspace `main` does not exist or is not granted to this pack","gate command_exit_0: `pytest`: it cannot be run: workspace `main` does not exist or is not granted to this pack"] null {"pytest":"workspace `main` does not exist or is not granted to this pack"}
     "#]].assert_eq(&log);
 }

@@ -22,14 +22,14 @@ fn the_interview_leads_from_phase_to_phase() {
             ok stored=["out_of_scope","deliverables","repo_exists"] interview.phase=2 interview.required_open=["definition_of_done","invariants","steps"]
             ok interview.phase=5 interview.required_open=["steps"]
             ok interview.phase=4 interview.required_open=["repo_root","steps"]
-            ok interview.phase=5 interview.required_open=["steps"] warnings=["there is no workspace `main` for this pack; gates that look at files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
-            err INVALID_ARGUMENTS: answers answers nothing
-              - INVALID_ARGUMENTS (answers): answers answers nothing
+            ok interview.phase=5 interview.required_open=["steps"] warnings=["workspace `main` does not exist or is not granted to this pack; gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+            err INVALID_ARGUMENTS: answers contains no answer
+              - INVALID_ARGUMENTS (answers): answers contains no answer
             err INVALID_ARGUMENTS: answers.invariants[0] is still a placeholder; say what it stands for; and 3 more reasons
               - INVALID_ARGUMENTS (answers.invariants[0]): answers.invariants[0] is still a placeholder; say what it stands for
               - INVALID_ARGUMENTS (answers.risks[0].risk): answers.risks[0].risk is blank
               - INVALID_ARGUMENTS (answers.goal): answers.goal is blank
-              - INVALID_ARGUMENTS (answers.repo_root): answers.repo_root has to be the name of a workspace, or a path inside one without `..`
+              - INVALID_ARGUMENTS (answers.repo_root): answers.repo_root must be the name of a workspace, or a path inside one without `..`
         "#]],
     );
 }
@@ -52,28 +52,28 @@ fn the_ready_gate_lists_every_gap_and_each_call_is_the_one_that_closes_it() {
     log += &bench.run("job_set_ready {}");
     expect![[r#"
         err PLAN_INCOMPLETE: the plan has 4 gaps
-          - DELIVERABLES_MISSING (deliverables): there are no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
-          - DEFINITION_OF_DONE_MISSING (definition_of_done): nothing says what done means -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
-          - INVARIANTS_MISSING (invariants): there are no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
-          - STEPS_MISSING (steps): there are no steps -> plan_propose_steps {"job_id":"JOB","steps":[{"title":"<a short title>"}]}
+          - DELIVERABLES_MISSING (deliverables): the plan has no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
+          - DEFINITION_OF_DONE_MISSING (definition_of_done): the plan has no definition of done -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
+          - INVARIANTS_MISSING (invariants): the plan has no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
+          - STEPS_MISSING (steps): the plan has no steps -> plan_propose_steps {"job_id":"JOB","steps":[{"title":"<a short title>"}]}
         err PLAN_INCOMPLETE: the plan has 8 gaps
-          - DELIVERABLES_MISSING (deliverables): there are no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
-          - DEFINITION_OF_DONE_MISSING (definition_of_done): nothing says what done means -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
-          - INVARIANTS_MISSING (invariants): there are no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
-          - REPO_ROOT_MISSING (repo_root): nothing says where the repository is -> conductor_answer {"job_id":"JOB","answers":{"repo_root":"<name of a workspace>"}}
+          - DELIVERABLES_MISSING (deliverables): the plan has no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
+          - DEFINITION_OF_DONE_MISSING (definition_of_done): the plan has no definition of done -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
+          - INVARIANTS_MISSING (invariants): the plan has no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
+          - REPO_ROOT_MISSING (repo_root): the job has no repo_root -> conductor_answer {"job_id":"JOB","answers":{"repo_root":"<name of a workspace>"}}
           - STEP_INSTRUCTION_MISSING (S1): step S1 has no instruction_prompt -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"instruction_prompt":"<what to do>"}}]}
           - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
           - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}
-          - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which is not there -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
+          - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which does not exist -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
         err PLAN_INCOMPLETE: the plan has 9 gaps
-          - DELIVERABLES_MISSING (deliverables): there are no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
-          - DEFINITION_OF_DONE_MISSING (definition_of_done): nothing says what done means -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
-          - INVARIANTS_MISSING (invariants): there are no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
-          - BASELINE_MISSING (repo_root): the policies want a baseline of the repository and there is none -> repo_snapshot {"job_id":"JOB"}
+          - DELIVERABLES_MISSING (deliverables): the plan has no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
+          - DEFINITION_OF_DONE_MISSING (definition_of_done): the plan has no definition of done -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
+          - INVARIANTS_MISSING (invariants): the plan has no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
+          - BASELINE_MISSING (repo_root): the policies require a snapshot of the repository and there is none -> repo_snapshot {"job_id":"JOB"}
           - STEP_INSTRUCTION_MISSING (S1): step S1 has no instruction_prompt -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"instruction_prompt":"<what to do>"}}]}
           - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
           - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}
-          - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which is not there -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
+          - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which does not exist -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
           - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4189 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8189}}
     "#]].assert_eq(&log);
 }
@@ -115,7 +115,7 @@ fn editing_a_ready_plan_takes_it_back() {
         ok status="READY"
         ok status="PLANNING" unreadied=true stored=1 required_open=[]
         ok status="PLANNING" unreadied=false
-        ok status="READY" warnings=["nothing is said about what is done about: slow"]
+        ok status="READY" warnings=["risk has no mitigation: slow"]
         ok status="PLANNING" unreadied=true
         err INVALID_ARGUMENTS: deliverables is empty
           - INVALID_ARGUMENTS (deliverables): deliverables is empty
@@ -141,9 +141,9 @@ fn steps_are_checked_whole() {
               - INVALID_ARGUMENTS (steps[0].title): steps[0].title is blank
               - INVALID_ARGUMENTS (steps[0].max_attempts): steps[0].max_attempts is 0, not within 1 to 100
               - INVALID_ARGUMENTS (steps[0].required_evidence): steps[0].required_evidence is blank
-              - INVALID_ARGUMENTS (steps[0].required_evidence.tests_passed): steps[0].required_evidence.tests_passed is always of type boolean, not string
-              - UNKNOWN_GATE (gates): steps[0].gates[0]: there is no gate "nope"; there are tests_passed, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval
-              - INVALID_ARGUMENTS (steps[0].gates[1]): steps[0].gates[1] file_exists wants paths
+              - INVALID_ARGUMENTS (steps[0].required_evidence.tests_passed): steps[0].required_evidence.tests_passed must be of type boolean, not string
+              - UNKNOWN_GATE (gates): steps[0].gates[0]: "nope" is not a gate; use one of tests_passed, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval
+              - INVALID_ARGUMENTS (steps[0].gates[1]): steps[0].gates[1] file_exists requires paths
             err INVALID_ARGUMENTS: steps is empty
               - INVALID_ARGUMENTS (steps): steps is empty
             ok steps.0.title="a" steps.1.title="Checkpoint before: b" steps.2.title="b" warnings=["S1 has no instruction_prompt","S1 has no acceptance_criteria","S1 has no required_evidence","S1 has no remediation_prompt for when it fails","S3 has no instruction_prompt","S3 has no acceptance_criteria","S3 has no required_evidence","S3 has no remediation_prompt for when it fails"]
@@ -239,7 +239,7 @@ fn policies_change_until_the_end() {
             err INVALID_ARGUMENTS: policies.batch_commit_max_steps is 0, not within 1 to 20; and 2 more reasons
               - INVALID_ARGUMENTS (policies.batch_commit_max_steps): policies.batch_commit_max_steps is 0, not within 1 to 20
               - INVALID_ARGUMENTS (policies.prompt_max_chars): policies.prompt_max_chars is 3, not within 2000 to 100000
-              - INVALID_ARGUMENTS (policies.commit_message_template): policies.commit_message_template has to contain {summary}
+              - INVALID_ARGUMENTS (policies.commit_message_template): policies.commit_message_template must contain {summary}
             err INVALID_ARGUMENTS: policies changes nothing
               - INVALID_ARGUMENTS (policies): policies changes nothing
             ok from="PLANNING" status="FAILED"
@@ -268,9 +268,9 @@ fn a_job_begins_with_what_can_be_used() {
               - INVALID_ARGUMENTS (title): title is blank
               - INVALID_ARGUMENTS (goal): goal is still a placeholder; say what it stands for
               - INVALID_ARGUMENTS (tags[0]): tags[0] is blank
-              - INVALID_ARGUMENTS (repo_root): repo_root has to be the name of a workspace, or a path inside one without `..`
+              - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path inside one without `..`
               - INVALID_ARGUMENTS (policies.max_retries_per_step): policies.max_retries_per_step is 101, not within 0 to 100
-            ok status="PLANNING" warnings=["there is no workspace `nowhere` for this pack; gates that look at files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+            ok status="PLANNING" warnings=["workspace `nowhere` does not exist or is not granted to this pack; gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
         "#]],
     );
 }

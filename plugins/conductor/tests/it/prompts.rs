@@ -1,4 +1,4 @@
-//! What a step's prompt says.
+//! Content of a step's prompt.
 
 use expect_test::expect_file;
 use serde_json::json;
@@ -155,12 +155,12 @@ fn the_prompts_for_people_say_where_a_job_stands() {
     log += &say("other", json!({}));
     expect_test::expect![[r#"
         Plan this job: Export reports / Call conductor_init with a title, this goal, and repo_root if there is a repository.
-        Go on planning the job JOB (PLANNING): Export reports as CSV / Call conductor_next_questions with it.
+        Continue planning the job JOB (PLANNING): Export reports as CSV / Call conductor_next_questions with it.
         INVALID_ARGUMENTS: goal is blank
         INVALID_ARGUMENTS: the arguments do not fit plan_job: missing field `goal` at line 1 column 2
-        Execute the job JOB, "Export" (0 steps, PLANNING): Export reports as CSV / It is not ready: tell the user, and go no further before job_set_ready accepts it.
+        Execute the job JOB, "Export" (0 steps, PLANNING): Export reports as CSV / The job is not ready: tell the user, and continue only after job_set_ready accepts it.
         Execute the job JOB, "Export" (1 steps, READY): Export reports as CSV / Call job_start, then job_next_step_prompt.
-        Execute the job JOB, "Export" (1 steps, PAUSED): Export reports as CSV / It is paused: tell the user why (job_get), and call job_resume only when they say so.
+        Execute the job JOB, "Export" (1 steps, PAUSED): Export reports as CSV / The job is paused: tell the user why (job_get), and call job_resume only when they say so.
         NOT_FOUND: there is no job JOB-NONE
         UNKNOWN_PROMPT: `other` is not a prompt of conductor
     "#]].assert_eq(&log);

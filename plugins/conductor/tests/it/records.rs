@@ -30,7 +30,7 @@ fn the_log_holds_what_was_said() {
         ok log_type="POSTMORTEM"
         err INVALID_ARGUMENTS: content is blank; and 1 more reason
           - INVALID_ARGUMENTS (content): content is blank
-          - INVALID_ARGUMENTS (commit_hash): commit_hash is no commit hash
+          - INVALID_ARGUMENTS (commit_hash): commit_hash is not a commit hash
         err NOT_FOUND: there is no step S9
           - NOT_FOUND: there is no step S9
         ok

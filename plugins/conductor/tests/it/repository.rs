@@ -11,7 +11,7 @@ use tollgate_sdk::native::{Session, Workspace};
 
 use crate::harness::{Bench, READY, check, result, step};
 
-/// A small project in the repository of a job, committed.
+/// A small committed project in the repository of a job.
 fn shop() -> Bench {
     let bench = Bench::with_repository();
     let files = [
@@ -93,7 +93,7 @@ fn what_git_tracks_counts_although_it_is_ignored() {
     assert!(!paths(&bench).contains(&"build/out.py".to_owned()));
 }
 
-/// Gives files that were just written a time long ago, another one for each `age`, so that it tells whether they
+/// Sets the times of new files to long ago, different for each `age`, so that the times show whether files
 /// change.
 fn settle(directory: &Path, age: u64) {
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
@@ -199,8 +199,8 @@ fn a_map_is_made_asked_and_exported() {
         ok files=8 languages=[{"language":"Python","files":5,"resolved":2,"external":2,"missing":1,"unknown":0}] entry_points=[{"kind":"binary","name":"shop","file":"shop/main.py","from":"pyproject.toml"}] missing_imports=["shop/cart.py:2: shop.gone: x"] stale_candidates=1 without_description=6
         ok {"files":[{"path":"shop/cart.py","description":"What a customer wants to buy","role":"source","language":"Python","owner":"shop","size":52,"imports":1,"imported_by":1,"distance":1},{"path":"shop/main.py","role":"source","language":"Python","owner":"shop","size":32,"imports":1,"imported_by":0,"distance":2}],"total":2,"unread":0}
         ok files.0.path="shop/cart.py" total=1
-        err NOT_IN_MAP: money.py is not in the map; of that name are shop/money.py
-          - NOT_IN_MAP: money.py is not in the map; of that name are shop/money.py
+        err NOT_IN_MAP: money.py is not in the map; files of that name: shop/money.py
+          - NOT_IN_MAP: money.py is not in the map; files of that name: shop/money.py
         err INVALID_ARGUMENTS: limit is 500, not within 1 to 200; and 1 more reason
           - INVALID_ARGUMENTS (limit): limit is 500, not within 1 to 200
           - INVALID_ARGUMENTS (depth): depth is 0, not within 1 to 100
@@ -239,18 +239,18 @@ fn a_map_is_made_asked_and_exported() {
 
         ## Deprecated or stale
 
-        - `shop/old_cart.py` (100): nothing imports it; described as deprecated: Obsolete; see cart.py; named like something put aside (`old`)
+        - `shop/old_cart.py` (100): nothing imports it; described as deprecated: Obsolete; see cart.py; named like a disused file (`old`)
 
         err INVALID_ARGUMENTS: part is 2, not within 1 to 1
           - INVALID_ARGUMENTS (part): part is 2, not within 1 to 1
         err INVALID_ARGUMENTS: min_score is 20, not within 30 to 100
           - INVALID_ARGUMENTS (min_score): min_score is 20, not within 30 to 100
-        ok candidates=[{"path":"shop/old_cart.py","score":100,"reasons":["nothing imports it","described as deprecated: Obsolete; see cart.py","named like something put aside (`old`)"],"next_call":{"tool":"repo_map_query","arguments":{"job_id":"JOB","importers_of":"shop/old_cart.py"}}}] total=1 unread=0 warnings=null
-        ok suggestions=[{"action":"repair","paths":["shop/cart.py"],"reasons":["line 2 imports `shop.gone: x`, which is not there"],"next_call":{"tool":"repo_map_query","arguments":{"imports_of":"shop/cart.py","job_id":"JOB"}}},{"action":"delete","paths":["shop/old_cart.py"],"reasons":["nothing imports it","described as deprecated: Obsolete; see cart.py","named like something put aside (`old`)"],"next_call":{"tool":"repo_map_query","arguments":{"importers_of":"shop/old_cart.py","job_id":"JOB"}}}] total=4
+        ok candidates=[{"path":"shop/old_cart.py","score":100,"reasons":["nothing imports it","described as deprecated: Obsolete; see cart.py","named like a disused file (`old`)"],"next_call":{"tool":"repo_map_query","arguments":{"job_id":"JOB","importers_of":"shop/old_cart.py"}}}] total=1 unread=0 warnings=null
+        ok suggestions=[{"action":"repair","paths":["shop/cart.py"],"reasons":["line 2 imports `shop.gone: x`, which does not exist"],"next_call":{"tool":"repo_map_query","arguments":{"imports_of":"shop/cart.py","job_id":"JOB"}}},{"action":"delete","paths":["shop/old_cart.py"],"reasons":["nothing imports it","described as deprecated: Obsolete; see cart.py","named like a disused file (`old`)"],"next_call":{"tool":"repo_map_query","arguments":{"importers_of":"shop/old_cart.py","job_id":"JOB"}}}] total=4
         # Clean-up plan
 
-        - repair shop/cart.py: line 2 imports `shop.gone: x`, which is not there
-        - delete shop/old_cart.py: nothing imports it; described as deprecated: Obsolete; see cart.py; named like something put aside (`old`)
+        - repair shop/cart.py: line 2 imports `shop.gone: x`, which does not exist
+        - delete shop/old_cart.py: nothing imports it; described as deprecated: Obsolete; see cart.py; named like a disused file (`old`)
 
     "#]].assert_eq(&log);
 }
@@ -303,9 +303,9 @@ fn descriptions_are_kept_whole_or_not_at_all() {
     expect![[r#"
         err INVALID_ARGUMENTS: descriptions and remove are both empty
           - INVALID_ARGUMENTS (descriptions): descriptions and remove are both empty
-        err DESCRIPTION_REFUSED: ../x is no file of the repository; and 3 more reasons
-          - DESCRIPTION_REFUSED (descriptions): ../x is no file of the repository
-          - DESCRIPTION_REFUSED (descriptions): shop/cort.py is no file of the repository
+        err DESCRIPTION_REFUSED: ../x is not a file of the repository; and 3 more reasons
+          - DESCRIPTION_REFUSED (descriptions): ../x is not a file of the repository
+          - DESCRIPTION_REFUSED (descriptions): shop/cort.py is not a file of the repository
           - DESCRIPTION_REFUSED (descriptions): the description of shop/main.py only repeats its name
           - DESCRIPTION_REFUSED (descriptions): the description of shop/money.py is a placeholder
         ok stored=2 described=2 new_without_description=["shop/__init__.py","shop/main.py","shop/old_cart.py"]
@@ -339,12 +339,12 @@ fn what_cannot_be_read_is_said() {
             err INVALID_ARGUMENTS: max_entries is 60000, not within 1 to 50000; and 1 more reason
               - INVALID_ARGUMENTS (max_entries): max_entries is 60000, not within 1 to 50000
               - INVALID_ARGUMENTS (max_depth): max_depth is 0, not within 1 to 64
-            err INVALID_ARGUMENTS: repo_root has to be the name of a workspace, or a path inside one without `..`
-              - INVALID_ARGUMENTS (repo_root): repo_root has to be the name of a workspace, or a path inside one without `..`
-            err REPOSITORY_UNAVAILABLE: the repository cannot be read: there is no workspace `nowhere` for this pack
-              - REPOSITORY_UNAVAILABLE: the repository cannot be read: there is no workspace `nowhere` for this pack
-            err DESCRIPTION_REFUSED: a.py is no file of the repository
-              - DESCRIPTION_REFUSED (descriptions): a.py is no file of the repository
+            err INVALID_ARGUMENTS: repo_root must be the name of a workspace, or a path inside one without `..`
+              - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path inside one without `..`
+            err REPOSITORY_UNAVAILABLE: the repository cannot be read: workspace `nowhere` does not exist or is not granted to this pack
+              - REPOSITORY_UNAVAILABLE: the repository cannot be read: workspace `nowhere` does not exist or is not granted to this pack
+            err DESCRIPTION_REFUSED: a.py is not a file of the repository
+              - DESCRIPTION_REFUSED (descriptions): a.py is not a file of the repository
             err MAP_MISSING: there is no map of the repository yet
               - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
             err MAP_MISSING: there is no map of the repository yet
@@ -383,8 +383,8 @@ fn a_root_can_be_given_with_the_first_snapshot() {
     expect![[r#"
         ok sequence=1 files=5 repo_root="main/shop"
         ok repo_root="main/shop"
-        err INVALID_ARGUMENTS: repo_root is main, but the job's is main/shop; conductor_answer changes it
-          - INVALID_ARGUMENTS (repo_root): repo_root is main, but the job's is main/shop; conductor_answer changes it
+        err INVALID_ARGUMENTS: repo_root is main, but the job's repo_root is main/shop; change it with conductor_answer
+          - INVALID_ARGUMENTS (repo_root): repo_root is main, but the job's repo_root is main/shop; change it with conductor_answer
         ok files=5 languages.0={"language":"Python","files":5,"resolved":0,"external":5,"missing":0,"unknown":0}
     "#]].assert_eq(&log);
 }
@@ -403,7 +403,7 @@ fn a_baseline_is_asked_for_where_the_policies_do() {
     );
     expect![[r#"
         err PLAN_INCOMPLETE: the plan has 1 gap
-          - BASELINE_MISSING (repo_root): the policies want a baseline of the repository and there is none -> repo_snapshot {"job_id":"JOB"}
+          - BASELINE_MISSING (repo_root): the policies require a snapshot of the repository and there is none -> repo_snapshot {"job_id":"JOB"}
     "#]].assert_eq(&log);
     let bench = shop();
     bench.run(READY);

@@ -54,10 +54,10 @@ fn variables_are_checked_all_at_once() {
         err INVALID_ARGUMENTS: variables.audience is blank; and 2 more reasons
           - INVALID_ARGUMENTS (variables.audience): variables.audience is blank
           - VARIABLE_MISSING (variables): the variable topic has no value
-          - INVALID_ARGUMENTS (variables.topc): variables.topc is no variable of docs
+          - INVALID_ARGUMENTS (variables.topc): variables.topc is not a variable of docs
         err NOT_FOUND: there is no template none
           - NOT_FOUND: there is no template none
-        ok templates.0.variables=["behaviour"] templates.0.steps=["Red: a failing test for {{behaviour}}","Green: the least code for {{behaviour}}","Refactor"] templates.0.source="built-in"
+        ok templates.0.variables=["behaviour"] templates.0.steps=["Red: a failing test for {{behaviour}}","Green: minimal code for {{behaviour}}","Refactor"] templates.0.source="built-in"
         err NOT_FOUND: there is no template none
           - NOT_FOUND: there is no template none
     "#]].assert_eq(&log);
@@ -83,15 +83,15 @@ fn a_finished_job_becomes_a_template() {
     let chain = bench.reply("template_apply", applied);
     log += &format!("{} {}\n", chain["steps"][0]["title"], chain["status"]);
     expect![[r#"
-        err INVALID_ARGUMENTS: name has to be lower case letters, digits and `_`; and 3 more reasons
-          - INVALID_ARGUMENTS (name): name has to be lower case letters, digits and `_`
+        err INVALID_ARGUMENTS: name must consist of lower-case letters, digits and `_`; and 3 more reasons
+          - INVALID_ARGUMENTS (name): name must consist of lower-case letters, digits and `_`
           - INVALID_ARGUMENTS (summary): summary is blank
-          - INVALID_ARGUMENTS (variables.X): variables.X is no name of a variable
-          - INVALID_ARGUMENTS (job_id): job_id is a job that is EXECUTING, not finished
+          - INVALID_ARGUMENTS (variables.X): variables.X is not a valid name of a variable
+          - INVALID_ARGUMENTS (job_id): job_id is a job in status EXECUTING, but must be a finished one
         err TEMPLATE_EXISTS: there is a template docs already, which is built in
           - TEMPLATE_EXISTS (name): there is a template docs already, which is built in
-        err INVALID_ARGUMENTS: variables.none stands for a text that is nowhere in the job's plan
-          - INVALID_ARGUMENTS (variables.none): variables.none stands for a text that is nowhere in the job's plan
+        err INVALID_ARGUMENTS: variables.none stands for a text that the job's plan does not contain
+          - INVALID_ARGUMENTS (variables.none): variables.none stands for a text that the job's plan does not contain
         ok variables=["how","what"] steps=["Export {{what}} as {{how}}"]
         err TEMPLATE_EXISTS: there is a template export already
           - TEMPLATE_EXISTS (name): there is a template export already

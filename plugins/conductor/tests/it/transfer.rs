@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::harness::{Bench, result, step};
 
-/// A job with something of everything, halfway.
+/// A half-finished job with records of every kind.
 fn halfway() -> Bench {
     let bench = Bench::new().started(json!([
         step("one", json!([])),
@@ -171,13 +171,13 @@ fn a_file_that_holds_no_bundle_is_refused() {
         log += &format!("{arguments}: {err}\n");
     }
     expect![[r#"
-        {}: INVALID_ARGUMENTS: bundle is missing; give it or `path`
-        {"bundle":{},"path":"main/part.json"}: INVALID_ARGUMENTS: path stands in place of `bundle`
-        {"path":"main"}: INVALID_ARGUMENTS: path "main" is no path in a workspace
-        {"path":"main/../part.json"}: INVALID_ARGUMENTS: path "main/../part.json" is no path in a workspace
-        {"path":"elsewhere/part.json"}: WORKSPACE_UNKNOWN: there is no workspace `elsewhere` for this pack
+        {}: INVALID_ARGUMENTS: bundle is missing; pass it or `path`
+        {"bundle":{},"path":"main/part.json"}: INVALID_ARGUMENTS: path cannot be combined with `bundle`
+        {"path":"main"}: INVALID_ARGUMENTS: path "main" is not a path in a workspace
+        {"path":"main/../part.json"}: INVALID_ARGUMENTS: path "main/../part.json" is not a path in a workspace
+        {"path":"elsewhere/part.json"}: WORKSPACE_UNKNOWN: workspace `elsewhere` does not exist or is not granted to this pack
         {"path":"main/none.json"}: FILE_NOT_FOUND: `none.json` does not exist
-        {"path":"main/part.json"}: BUNDLE_INVALID: the bundle does not fit: EOF while parsing a string at line 1 column 42
+        {"path":"main/part.json"}: BUNDLE_INVALID: the bundle is invalid: EOF while parsing a string at line 1 column 42
         {"path":"main/more.json"}: BUNDLE_INVALID: the bundle's format is missing, not tollgate-conductor-job
         {"path":"main/other.json"}: BUNDLE_INVALID: the bundle's version is 2; this pack reads version 1
         {"path":"main/large.json"}: INVALID_ARGUMENTS: path is a file of more than 16777216 bytes

@@ -228,7 +228,7 @@ fn what_is_no_repository_or_not_allowed_is_refused() {
     expect![[r#"
         NOT_A_REPOSITORY: workspace default is no work tree of a Git repository
         GIT_NOT_ALLOWED: git may not be used in workspace default
-        WORKSPACE_UNKNOWN: there is no workspace `other` for this pack
+        WORKSPACE_UNKNOWN: workspace `other` does not exist or is not granted to this pack
         NOT_A_REPOSITORY: workspace default is no work tree of a Git repository
     "#]]
     .assert_eq(&log);

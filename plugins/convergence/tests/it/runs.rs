@@ -211,8 +211,8 @@ fn what_cannot_be_run_is_refused() {
         TEST_NOT_REGISTERED: workspace default has no test command `default` {"workspace":"default","registered":["gone","unit"]}
         TEST_NOT_REGISTERED: workspace default has no test command `integration` {"workspace":"default","registered":["gone","unit"]}
         PROCESS_NOT_STARTED: not started: `no-such-program-here`: No such file or directory (os error 2) {}
-        WORKSPACE_UNKNOWN: there is no workspace `other` for this pack {}
-        WORKSPACE_UNKNOWN: there is no workspace `../default` for this pack {}
+        WORKSPACE_UNKNOWN: workspace `other` does not exist or is not granted to this pack {}
+        WORKSPACE_UNKNOWN: workspace `../default` does not exist or is not granted to this pack {}
     "#]].assert_eq(&log);
 }
 

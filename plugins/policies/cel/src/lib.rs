@@ -1,8 +1,8 @@
-//! The policy `cel`: what an operator says in one CEL expression.
+//! The policy `cel`: a rule in one CEL expression.
 //!
-//! CEL is the Common Expression Language. The expression sees the call and is true for the calls it
-//! is about: `tool.startsWith("task_") && !("actor" in arguments)`. One that fails, for instance by
-//! reading an argument that is not there, denies the call.
+//! CEL is the Common Expression Language. The expression sees the call and is true for the calls that the rule
+//! applies to: `tool.startsWith("task_") && !("actor" in arguments)`. An expression that fails, for example by
+//! reading an absent argument, denies the call.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +15,32 @@ use tollgate_sdk::policy::{
 };
 use tollgate_sdk::{Effect, export_policy};
 
-/// Judges by an expression.
+/// Applies a rule written as an expression.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cel {
-    /// A CEL expression that is true or false. It sees `tool`, `pack`, `effect` ("read", "write",
-    /// "run"), `arguments`, `actor`, `identity`, `client`, `envelope_id`, `connection`, `notes`, and
-    /// `at` in milliseconds since 1970 UTC. What is not known is null.
+    /// CEL expression that is true or false. Variables: `tool`, `pack`, `effect` ("read", "write", "run"),
+    /// `arguments`, `actor`, `identity`, `client`, `envelope_id`, `connection`, `notes`, and `at` in
+    /// milliseconds since 1970 UTC. Unknown values are null.
     when: String,
-    /// What becomes of a call for which it is true.
+    /// Action for calls with a true expression: deny or ask. Default deny.
     #[serde(default)]
     then: Then,
-    /// The refusal's code, UPPER_SNAKE.
+    /// Error code of the denial in UPPER_SNAKE_CASE. Default DENIED_BY_RULE.
     #[serde(default = "code")]
     code: String,
-    /// The refusal's sentence, or the question's.
+    /// Reason in the denial, or the text of the question.
     message: String,
-    /// What the caller can do.
+    /// Remediation in the denial: what the caller can do. Default none.
     #[serde(default)]
     remediation: String,
 }
 
-/// What becomes of a call.
+/// Action for a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Then {
-    /// It is denied.
+    /// The call is denied.
     #[default]
     Deny,
     /// The client's user is asked.
@@ -51,7 +51,7 @@ fn code() -> String {
     "DENIED_BY_RULE".to_owned()
 }
 
-/// What an expression sees.
+/// Variables of an expression.
 #[derive(Serialize)]
 struct Seen<'a> {
     tool: &'a str,
@@ -67,7 +67,7 @@ struct Seen<'a> {
     at: i64,
 }
 
-/// The names in [`Seen`].
+/// Names of the variables in [`Seen`].
 const NAMES: &[&str] = &[
     "tool",
     "pack",
@@ -84,7 +84,7 @@ const NAMES: &[&str] = &[
 
 impl Policy for Cel {
     const NAME: &'static str = "cel";
-    const SUMMARY: &'static str = "What an operator says in one CEL expression.";
+    const SUMMARY: &'static str = "Denies calls, or asks the user, by one CEL expression.";
     const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
@@ -93,14 +93,14 @@ impl Policy for Cel {
             Err(err) => problems.push(Problem::new("when", err.to_string())),
             Ok(program) => problems.extend(unknown_names(&program).into_iter().map(|name| {
                 let all = NAMES.join(", ");
-                Problem::new("when", format!("there is no `{name}`; an expression sees {all}"))
+                Problem::new("when", format!("`{name}` is not a variable; use one of {all}"))
             })),
         }
         let is_code = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
         if self.code.is_empty() || !self.code.chars().all(is_code) {
             problems.push(Problem::new(
                 "code",
-                format!("`{}` is not UPPER_SNAKE", self.code),
+                format!("`{}` is not in UPPER_SNAKE_CASE", self.code),
             ));
         }
         problems
@@ -128,7 +128,7 @@ impl Cel {
         let seen = cel::to_value(seen(request))?;
         let mut context = Context::default();
         let Value::Map(fields) = seen else {
-            return Err(CannotJudge("the call is no map".to_owned()));
+            return Err(CannotJudge("the call is not a map".to_owned()));
         };
         for &name in NAMES {
             let value = fields
@@ -147,7 +147,7 @@ impl Cel {
     }
 }
 
-/// Names that an expression uses and nobody gives it.
+/// Variables that an expression uses and that do not exist.
 fn unknown_names(program: &Program) -> Vec<String> {
     let mut known = NAMES.to_vec();
     add_bound(program.expression(), &mut known);
@@ -158,7 +158,7 @@ fn unknown_names(program: &Program) -> Vec<String> {
     unknown.into_iter().map(str::to_owned).collect()
 }
 
-/// Adds the names that `exists`, `map` and the like bind.
+/// Adds the names bound by `exists`, `map` and similar macros.
 fn add_bound<'a>(expression: &'a IdedExpr, names: &mut Vec<&'a str>) {
     match &expression.expr {
         Expr::Comprehension(loops) => {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "cannot judge")]
+    #[should_panic(expected = "cannot evaluate")]
     fn an_expression_that_fails_does_not_pass() {
         denied("arguments.missing == 1", &Request::of("task_get", "{}"));
     }

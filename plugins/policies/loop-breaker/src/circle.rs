@@ -1,16 +1,17 @@
-//! Circles in a sequence of calls. Pure.
+//! Loops in a sequence of calls. Pure.
 
 use tollgate_sdk::policy::Request;
 
 use crate::LoopBreaker;
 
-/// What is compared of a past call.
+/// Compared fields of a past call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen<'a> {
     pub(crate) tool: &'a str,
     pub(crate) args_hash: &'a str,
     pub(crate) outcome: &'a str,
-    /// The outcome is the call's own, and not that of a call that it is inside, or not known yet.
+    /// True if the outcome belongs to the call itself, and is known. The outcome of a call inside another is
+    /// that of the outer call.
     pub(crate) is_own: bool,
 }
 
@@ -23,30 +24,30 @@ impl Seen<'_> {
         self.tool == request.tool && self.args_hash == request.args_hash
     }
 
-    /// The same call with the same outcome.
+    /// Checks for the same call with the same outcome.
     fn repeats(&self, other: &Seen<'_>) -> bool {
         self.is_same_call(other) && self.outcome == other.outcome
     }
 
-    /// The same outcome of the same tool, whatever it was asked.
+    /// Checks for the same outcome of the same tool, whatever the arguments.
     fn answers_as(&self, other: &Seen<'_>) -> bool {
         self.repeats(other)
             || (self.is_own && other.is_own && self.tool == other.tool && self.outcome == other.outcome)
     }
 }
 
-/// What a call goes on with.
+/// Kind of loop that a call continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Circle {
-    /// The same call with the same outcome so often.
+    /// Number of times that the same call had the same outcome in a row.
     Repeats(usize),
-    /// The call takes turns with others.
+    /// Turns of the call and others, each with the same outcome.
     Turns { times: u32, others: Vec<String> },
-    /// The tool had the same outcome so often, whatever the arguments.
+    /// Number of times that the tool had the same outcome, whatever the arguments.
     Results(u32),
-    /// A few outcomes of a few tools so often, whatever the arguments.
+    /// Number of calls with few different outcomes, whatever the arguments.
     FewResults { calls: usize, results: usize },
-    /// The caller was told so often that nothing else of its failures can be seen.
+    /// So many denials that other failures of the caller are out of sight.
     Flood,
 }
 
@@ -55,25 +56,23 @@ impl Circle {
         match self {
             Circle::Repeats(times) => format!("this call had the same outcome {times} times in a row"),
             Circle::Turns { times, others } => format!(
-                "this call and {} took turns {times} times, each with the same outcome",
+                "this call and {} alternated {times} times, each with the same outcome",
                 others.join(" and ")
             ),
             Circle::Results(times) => {
-                format!("this tool had the same outcome {times} times in a row, whatever its arguments were")
+                format!("this tool had the same outcome {times} times in a row, with any arguments")
             }
             Circle::FewResults { calls, results } => {
-                format!(
-                    "the last {calls} calls had no more than {results} different outcomes, whatever their arguments were"
-                )
+                format!("the last {calls} calls had at most {results} different outcomes, with any arguments")
             }
             Circle::Flood => {
-                "this call was denied as a loop again and again, and nothing else came between".to_owned()
+                "this call was repeatedly denied as a loop, without another call in between".to_owned()
             }
         }
     }
 }
 
-/// The circle that a call goes on with, if it does. `past` begins with the newest.
+/// Loop that a call continues, if any. `past` begins with the newest call.
 pub(crate) fn find(policy: &LoopBreaker, past: &[Seen<'_>], request: &Request) -> Option<Circle> {
     let newest = past.first()?;
     let repeats = past.iter().take_while(|seen| seen.repeats(newest)).count();
@@ -86,7 +85,7 @@ pub(crate) fn find(policy: &LoopBreaker, past: &[Seen<'_>], request: &Request) -
     })
 }
 
-/// The call and at most so many others, each with one outcome, in whatever order.
+/// Checks for the call and a limited number of others, each with one outcome, in any order.
 fn turns(policy: &LoopBreaker, past: &[Seen<'_>], request: &Request, calls: u32) -> Option<Circle> {
     if policy.turns == 0 || calls < 2 {
         return None;
@@ -102,7 +101,7 @@ fn turns(policy: &LoopBreaker, past: &[Seen<'_>], request: &Request, calls: u32)
     })
 }
 
-/// At most so many outcomes, one of which is of the call's tool.
+/// Checks for a limited number of outcomes, one of which is of the call's tool.
 fn results(policy: &LoopBreaker, past: &[Seen<'_>], request: &Request, calls: u32) -> Option<Circle> {
     let times = policy.results();
     if times == 0 {
@@ -120,7 +119,7 @@ fn results(policy: &LoopBreaker, past: &[Seen<'_>], request: &Request, calls: u3
     }
 }
 
-/// The different calls among the newest `calls * times`, if those are at most `calls`.
+/// Different calls among the newest `calls * times`, if there are at most `calls`.
 fn distinct<'a, 'b>(
     past: &'b [Seen<'a>],
     calls: u32,

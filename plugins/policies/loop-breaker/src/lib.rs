@@ -1,12 +1,13 @@
-//! The policy `loop-breaker`: a caller that goes round in circles is stopped.
+//! The policy `loop-breaker`: denies calls that repeat without progress.
 //!
-//! Three circles are seen (`circle`): the same call with the same outcome again and again, a few calls that take turns and
-//! bring nothing new, and one tool whose answer stays the same whatever it is asked. The past is read twice (`past`):
-//! that of the envelope, or of the connection without one, and that of the caller over all envelopes and connections.
-//! Calls at the same moment have no outcome yet, so that equal ones take one of `repeats` slots.
+//! Three kinds of loops are detected (`circle`): the same call with the same outcome, a few calls that
+//! alternate with the same outcomes, and a tool with the same outcome for any arguments. Past calls are read in
+//! two scopes (`past`): those of the envelope, or of the connection without one, and those of the caller over
+//! all envelopes and connections. Simultaneous calls have no outcome yet, so equal ones share `repeats` slots.
 //!
-//! A call that runs others is looked for as a whole, and those inside it among all others; their outcome is that of the
-//! whole. Those of the request that is judged have none yet, and count as the same call did before.
+//! A call that runs others is checked as a whole, and the calls inside it among all others; their outcome is
+//! that of the whole. The calls of the current request have no outcome yet, and count like the same call
+//! before.
 
 mod circle;
 mod past;
@@ -19,29 +20,31 @@ use tollgate_sdk::{Effect, LedgerError, OperationFilter, Slot, Want, export_poli
 use circle::Circle;
 use past::{Past, Scope};
 
-/// The code of its denials.
+/// Error code of its denials.
 const CODE: &str = "LOOP_DETECTED";
-/// Most repetitions that can be waited for.
+/// Maximum number of repetitions.
 const MOST: u32 = 50;
-/// Most calls that can take turns.
+/// Maximum number of alternating calls.
 const MOST_CALLS: u32 = 8;
-/// How long a call counts as simultaneous with others, in seconds: those that read, and others.
+/// Time for which a call counts as simultaneous with others, in seconds: for reads, and for others.
 const SIMULTANEOUS: (u32, u32) = (5, 60);
 
-/// Breaks loops.
+/// Denies calls that repeat without progress.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoopBreaker {
-    /// The same call with the same outcome so often in a row, or so often at once: the next is denied. 0 looks for none.
+    /// Number of times in a row, or at once, that the same call may have the same outcome; the next is denied.
+    /// 0 disables this check. Default 3.
     repeats: u32,
-    /// A few calls by turns, each with the same outcome so often: the next is denied. 0 looks for none.
+    /// Number of times that a few calls may alternate with the same outcomes; the next is denied. 0 disables
+    /// this check. Default 3.
     turns: u32,
-    /// At most so many calls take turns, 2 to 8.
+    /// Maximum number of alternating calls, 2 to 8. Default 4.
     rotation: u32,
-    /// A tool with the same outcome so often in a row, whatever its arguments: its next call is denied. 0 looks for
-    /// none. By default twice `repeats`.
+    /// Number of times in a row that a tool may have the same outcome, whatever the arguments; its next call is
+    /// denied. 0 disables this check. Default twice `repeats`.
     results: Option<u32>,
-    /// What is older, in seconds, is over.
+    /// Age in seconds after which past calls no longer count. Default 600.
     seconds: u32,
 }
 
@@ -59,7 +62,7 @@ impl Default for LoopBreaker {
 
 impl Policy for LoopBreaker {
     const NAME: &'static str = "loop-breaker";
-    const SUMMARY: &'static str = "A caller that goes round in circles is stopped.";
+    const SUMMARY: &'static str = "Denies calls that repeat without progress.";
     const PHASE: Phase = Phase::Request;
     const WANTS: &'static [Want] = &[Want::LedgerQuery];
 
@@ -78,7 +81,7 @@ impl Policy for LoopBreaker {
         if self.repeats == 0 && self.turns == 0 && self.results() == 0 {
             problems.push(Problem::new(
                 "repeats",
-                "and `turns` are 0, so nothing is looked for",
+                "and `turns` are 0, so the policy has no effect",
             ));
         }
         if !(2..=MOST_CALLS).contains(&self.rotation) {
@@ -114,7 +117,7 @@ impl LoopBreaker {
         self.results.unwrap_or(2 * self.repeats)
     }
 
-    /// How many calls of the past are looked at.
+    /// Number of past calls to read.
     fn depth(&self) -> u32 {
         let turns = self.rotation * self.turns.max(self.results());
         turns.max(self.repeats)
@@ -129,7 +132,7 @@ impl LoopBreaker {
         scope.past(self.since_ms(request), self.depth(), query)
     }
 
-    /// The circle that a call goes on with in the past of a scope, if it does.
+    /// Loop that a call continues in the past of a scope, if any.
     fn circle_in(
         &self,
         cx: &PolicyCx<'_>,
@@ -150,7 +153,7 @@ impl LoopBreaker {
         Ok(circle::find(self, &past.wholes(), request))
     }
 
-    /// Lets at most `repeats` equal calls through before the first of them is in the ledger.
+    /// Permits at most `repeats` equal calls before the first of them is in the ledger.
     fn simultaneous(
         &self,
         cx: &PolicyCx<'_>,
@@ -158,7 +161,7 @@ impl LoopBreaker {
         scope: &Scope,
         past: &Past,
     ) -> Result<Verdict, CannotJudge> {
-        // The calls inside a call are simultaneous with nothing but what their whole is, too.
+        // Calls inside a call are simultaneous only if the outer calls are.
         if self.repeats == 0 || past.is_of_member() {
             return Ok(Verdict::Pass);
         }
@@ -197,7 +200,7 @@ impl LoopBreaker {
 
 fn denial(reason: String) -> Denial {
     Denial::new(CODE, reason)
-        .remediation("Nothing new came of it: do something else, change the arguments, or ask your owner.")
+        .remediation("The call makes no progress: do something else, change the arguments, or ask the user.")
 }
 
 #[cfg(test)]

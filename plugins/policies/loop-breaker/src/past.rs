@@ -1,4 +1,4 @@
-//! What was called before, as the ledger tells it.
+//! Past calls in the ledger.
 
 use tollgate_sdk::policy::Request;
 use tollgate_sdk::{Effect, LedgerError, Operation, OperationFilter};
@@ -6,27 +6,27 @@ use tollgate_sdk::{Effect, LedgerError, Operation, OperationFilter};
 use crate::CODE;
 use crate::circle::Seen;
 
-/// Most operations of one answer of the ledger.
+/// Maximum number of operations in one result of the ledger.
 const MOST: u32 = 200;
-/// Leads the names of actors that nobody proved.
+/// Prefix of unproven actors.
 const CLAIMED: &str = "claimed:";
-/// Refusals that ask the caller to make the same call again.
+/// Codes of refusals that ask the caller to repeat the call.
 const INVITATIONS: [&str; 2] = ["RATE_LIMITED", "PERMIT_USED"];
-/// The code of a call whose caller gave it up.
+/// Code of a call that the caller cancelled.
 const CANCELLED: &str = "CANCELLED";
-/// The place of calls inside the one that is judged, which is not in the ledger yet.
+/// Sequence number of calls in the current request, which are not in the ledger yet.
 const JUDGED_NOW: u64 = 0;
 
-/// Whose calls are looked at.
+/// Callers and calls in scope.
 pub(crate) struct Scope {
     filter: OperationFilter,
-    /// Calls of those who prove to be somebody are not.
+    /// True if calls with a proven identity are excluded.
     is_unproven: bool,
     key: String,
 }
 
 impl Scope {
-    /// The envelope's, or the connection's without one.
+    /// Scope of the envelope, or of the connection without one.
     pub(crate) fn near(request: &Request) -> Scope {
         let envelope_id = request.envelope_id.clone();
         Scope {
@@ -40,7 +40,7 @@ impl Scope {
         }
     }
 
-    /// The caller's, over all envelopes and connections. All callers that prove nothing are one.
+    /// Scope of the caller, over all envelopes and connections. All callers without a proven identity are one.
     pub(crate) fn of_caller(request: &Request) -> Scope {
         let identity = request.identity.as_ref();
         Scope {
@@ -56,13 +56,13 @@ impl Scope {
         }
     }
 
-    /// Its caller, among all callers.
+    /// Key of the caller among all callers.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// Its newest calls, at least `depth` of them if there are. Those that say nothing are left out, so that they hide
-    /// nothing.
+    /// Newest calls in scope, at least `depth` of them if they exist. Calls without information are skipped, so
+    /// that they hide no others.
     pub(crate) fn past(
         &self,
         since_ms: i64,
@@ -81,7 +81,7 @@ impl Scope {
         if is_all || left_out == 0 {
             return Ok(Past::of(self.only(found), None));
         }
-        // Calls that succeeded are asked for by themselves, and no denial comes between those.
+        // Successful calls are queried separately, and no denial is among them.
         let ended = |success: bool| {
             query(&OperationFilter {
                 success: Some(success),
@@ -99,7 +99,7 @@ impl Scope {
         let denials = (is_hidden && !came_between).then(|| failed.clone());
         let mut all = self.only(succeeded);
         all.extend(self.only(failed));
-        // What is judged now is the newest, and of one row the order stays.
+        // Calls of the current request are the newest, and calls of one row keep their order.
         all.sort_by_key(|operation| std::cmp::Reverse(operation.seq.wrapping_sub(1)));
         Ok(Past::of(all, denials))
     }
@@ -120,18 +120,18 @@ impl Scope {
     }
 }
 
-/// Whether a call says nothing about its caller: this policy denied it, another asked to make it again later, or the
-/// caller gave it up without a result.
+/// Checks whether a call says nothing about its caller: this policy denied it, another policy asked to repeat
+/// it later, or the caller cancelled it.
 fn is_passed_over(operation: &Operation) -> bool {
     let code = operation.error_code.as_deref().unwrap_or_default();
     let is_given_up = code == CANCELLED && operation.effect == Some(Effect::Read);
     code == CODE || INVITATIONS.contains(&code) || is_given_up
 }
 
-/// Past calls, the newest first, without this policy's own denials.
+/// Past calls, newest first, without this policy's own denials.
 pub(crate) struct Past {
     operations: Vec<Operation>,
-    /// This policy's own denials, if they are all that can be seen of failed calls and nothing came after them.
+    /// This policy's own denials, if all visible failures are denials and no other call followed.
     denials: Vec<Operation>,
 }
 
@@ -143,24 +143,24 @@ impl Past {
         }
     }
 
-    /// Whether a call was denied so often that what it did before is out of sight.
+    /// Checks whether a call was denied so often that its earlier calls are out of sight.
     pub(crate) fn is_flooded_by(&self, request: &Request) -> bool {
         let mut denials = self.denials.iter();
         denials.any(|denied| denied.tool == request.tool && denied.args_hash == request.args_hash)
     }
 
-    /// Whether the call that is judged is inside another.
+    /// Checks whether the current call is inside another.
     pub(crate) fn is_of_member(&self) -> bool {
         self.operations
             .first()
             .is_some_and(|newest| newest.seq == JUDGED_NOW)
     }
 
-    /// The calls by themselves, without those that others are inside, and whether there are such.
+    /// Single calls, without those that contain others, and whether there are such.
     pub(crate) fn calls(&self) -> (Vec<Seen<'_>>, bool) {
         let mut calls = Vec::new();
         let mut has_wholes = false;
-        // The newest are first, so a whole comes after what is in it.
+        // The newest are first, so an outer call comes after the calls inside it.
         for row in self
             .operations
             .chunk_by(|next, operation| operation.is_of_same_row(next))
@@ -176,14 +176,14 @@ impl Past {
         (seen(&calls), has_wholes)
     }
 
-    /// Rows alone.
+    /// Outer calls only.
     pub(crate) fn wholes(&self) -> Vec<Seen<'_>> {
         let all: Vec<(&Operation, bool)> = self.operations.iter().map(|one| (one, true)).collect();
         seen(&all)
     }
 
-    /// The place in the ledger of the newest row that is no repetition of the call, with the outcome that it had last.
-    /// Calls that were judged before the first of them ended have the same place.
+    /// Sequence number of the newest row that is not a repetition of the call, with the call's last outcome.
+    /// Calls that were evaluated before the first of them ended have the same number.
     pub(crate) fn before_repeats(&self, request: &Request) -> u64 {
         let is_call = |operation: &Operation| {
             operation.tool == request.tool && operation.args_hash == request.args_hash
@@ -195,7 +195,7 @@ impl Past {
     }
 }
 
-/// What is compared of past calls, the newest first.
+/// Compared fields of past calls, newest first.
 fn seen<'a>(past: &[(&'a Operation, bool)]) -> Vec<Seen<'a>> {
     let mut seen: Vec<Seen<'a>> = Vec::new();
     for (operation, is_own) in past.iter().rev() {
@@ -216,7 +216,7 @@ fn seen<'a>(past: &[(&'a Operation, bool)]) -> Vec<Seen<'a>> {
     seen
 }
 
-/// What was changed, else what was answered, else the error's code.
+/// Fingerprint of the change, else hash of the result, else code of the error.
 fn outcome(operation: &Operation) -> &str {
     let changed = operation.mutation_fingerprint.as_deref();
     changed

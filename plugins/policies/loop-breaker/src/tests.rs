@@ -3,9 +3,9 @@ use tollgate_sdk::native::Judge;
 
 use super::*;
 
-/// `a1` is a call `a` with outcome `1`, `a!` one that was denied as a loop; the newest is the last. `a1+` is inside the
-/// call before it, and `a?` of the request that is judged. `a~` is one that another policy wants later, and `a/` a read that
-/// its caller gave up.
+/// Past calls in a notation: `a1` is a call `a` with outcome `1`, `a!` one that was denied as a loop; the
+/// newest is the last. `a1+` is inside the call before it, and `a?` belongs to the current request. `a~` is one
+/// that another policy wants repeated later, and `a/` a read that its caller cancelled.
 fn past(words: &str) -> Vec<Operation> {
     let connection = Request::of("task_get", "{}").connection;
     let mut seq = 0;
@@ -37,7 +37,7 @@ fn past(words: &str) -> Vec<Operation> {
     words.split_whitespace().map(operation).collect()
 }
 
-/// As the SDK's native backend has it.
+/// Hash of the arguments, as in the SDK's native backend.
 fn hash(call: &str) -> String {
     Request::of("task_get", &format!(r#"{{"id": "{call}"}}"#)).args_hash
 }
@@ -65,10 +65,10 @@ fn circles_are_closed_and_progress_goes_on() {
         ("a1 a1 a1", "b", false),
         ("a1 a1 a2", "a", false),
         ("a1 b1 a1 a1", "a", false),
-        // A denial changes nothing about the circle.
+        // A denial changes nothing about the loop.
         ("a1 a1 a1 a!", "a", true),
         ("a1 a1 a1 a! b1", "a", false),
-        // Whoever makes a call again because it was told to, or has no result of it, goes round in no circle.
+        // A call that is repeated on request, or without a result so far, is not a loop.
         ("a~ a~ a~ a~", "a", false),
         ("a/ a/ a/ a/", "a", false),
         ("a1 a1 a~ a/", "a", false),
@@ -78,16 +78,16 @@ fn circles_are_closed_and_progress_goes_on() {
         ("a1 b2 a1 b2 a1 b2", "c", false),
         ("a1 b2 a1 b2 a1 b3", "a", false),
         ("a1 b2 a1 b2 a1 b2 a! a!", "a", true),
-        // What is inside others counts by itself, and the whole as well.
+        // Calls inside others count separately, and so do the outer calls.
         ("B1 a1+ B1 a1+ B1 a1+", "a", true),
         ("B1 a1+ B1 a1+ B1 a1+", "B", true),
         ("B1 a1+ C1 a1+ a1", "a", true),
         ("B1 a1+ c1+ B1 a1+ c1+ B1 a1+ c1+", "a", true),
         ("B1 a1+ c1+ d1+ B1 a1+ c1+ d1+ B1 a1+ c1+ d1+", "a", true),
         ("B1 a1+ c1+ d1+ B1 a1+ c1+ d1+ B1 a1+ c1+ d1+", "B", true),
-        // Other calls in batches that answer alike are other calls.
+        // Different calls in batches with equal results are different calls.
         ("B1 a1+ b1+ c1+ d1+ e1+ f1+ g1+", "h", false),
-        // Nobody knows yet what becomes of those that are judged.
+        // Calls of the current request have no outcome yet.
         ("B? a?+ a?+", "a", false),
         ("B? a?+ a?+ a?+", "a", true),
         ("a1 a1 a1 B?", "a", true),
@@ -126,7 +126,7 @@ fn an_argument_that_changes_nothing_hides_no_loop() {
     assert!(!denied("{}", "a1 b1 c1 d1 e1 f2", "g"));
     assert!(denied(r#"{"results": 3}"#, "a1 b1 c1", "d"));
     assert!(!denied(r#"{"results": 0}"#, "a1 b1 c1 d1 e1 f1", "g"));
-    // Two forms of an answer, by turns or not.
+    // Two forms of a result, alternating or not.
     let two = "a1 b2 c1 d2 e1 f2 g1 h2 i1 j2 k1 l2";
     assert!(denied("{}", two, "m"));
     let mut other = request("m");
@@ -166,7 +166,7 @@ fn denials_hide_no_circle_however_many_there_are() {
     assert!(denied("{}", &format!("a1 a1 a1 {}", many("a!")), "a"));
     assert!(denied("{}", &format!("a1 b2 a1 b2 a1 b2 {}", many("a! b!")), "a"));
     assert!(!denied("{}", &format!("a1 a1 a1 {} b1", many("a!")), "a"));
-    // Failures are out of sight then, and the call stays denied until another came between.
+    // The failures are out of sight then, and the call is denied until another one comes in between.
     let mut failed = past(&format!("a1 a1 a1 {}", many("a!")));
     for operation in failed.iter_mut().take(3) {
         operation.success = Some(false);
@@ -188,7 +188,7 @@ fn equal_calls_at_once_count_before_any_of_them_ended() {
     }
     assert!(judge.before(&request("a")).is_denied());
     assert!(!judge.before(&request("c")).is_denied());
-    // With the same outcome in the ledger they are the same repetitions, and with another they are progress.
+    // With the same outcome in the ledger they are repetitions; with another they are progress.
     judge.session().set_operations(past("b1 a1 a1"));
     assert!(judge.before(&request("a")).is_denied());
     judge.session().set_operations(past("b1 a1 a2"));

@@ -1,8 +1,8 @@
-//! The policy `path-guard`: arguments that name files stay where the operator wants them.
+//! The policy `path-guard`: limits the paths in arguments.
 //!
-//! Looks at every string under the argument names in `fields`, at any depth. A path is read as the
-//! workspace reads it: relative, with `/`; one that climbs out with `..` or is absolute is denied
-//! whatever the globs say.
+//! Checks every string under the argument names in `fields`, at any depth. A path is read like a path of a
+//! workspace: relative, with `/`. Absolute paths and paths that leave the workspace with `..` are always
+//! denied.
 
 use fast_glob::glob_match;
 use schemars::JsonSchema;
@@ -11,21 +11,21 @@ use serde_json::Value;
 use tollgate_sdk::export_policy;
 use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
 
-/// Most paths that a denial names.
+/// Maximum number of paths in a denial.
 const NAMED: usize = 20;
 
-/// Guards paths in arguments.
+/// Limits the paths in arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathGuard {
-    /// Globs of paths that may be named; empty allows all that `deny` does not match. `*` stays
-    /// within a folder, `**` does not.
+    /// Globs of permitted paths; empty permits all that `deny` does not match. `*` stays within a folder, `**`
+    /// does not.
     #[serde(default)]
     allow: Vec<String>,
-    /// Globs of paths that must not be named, whatever `allow` says.
+    /// Globs of denied paths, which take precedence over `allow`.
     #[serde(default)]
     deny: Vec<String>,
-    /// Names of arguments that hold paths.
+    /// Names of arguments that hold paths, for example file, files or path.
     #[serde(default = "path_fields")]
     fields: Vec<String>,
 }
@@ -47,7 +47,7 @@ fn path_fields() -> Vec<String> {
 
 impl Policy for PathGuard {
     const NAME: &'static str = "path-guard";
-    const SUMMARY: &'static str = "Arguments that name files stay where the operator wants them.";
+    const SUMMARY: &'static str = "Limits the paths in arguments to the operator's globs.";
     const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
@@ -60,7 +60,7 @@ impl Policy for PathGuard {
             );
         }
         if self.allow.is_empty() && self.deny.is_empty() {
-            problems.push(Problem::new("deny", "neither `allow` nor `deny` has a glob"));
+            problems.push(Problem::new("deny", "`allow` and `deny` are both empty"));
         }
         problems
     }
@@ -79,7 +79,7 @@ impl Policy for PathGuard {
         if refused.is_empty() {
             return Ok(Verdict::Pass);
         }
-        let reason = format!("these paths are out of bounds: {}", refused.join(", "));
+        let reason = format!("these paths are not permitted: {}", refused.join(", "));
         Ok(Denial::new("PATH_DENIED", reason)
             .remediation(self.bounds())
             .into())
@@ -96,7 +96,7 @@ impl PathGuard {
         !one_of(&self.deny) && (self.allow.is_empty() || one_of(&self.allow))
     }
 
-    /// Every string at or below a key that holds paths.
+    /// Collects every string at or below a key that holds paths.
     fn collect<'a>(&self, key: &str, value: &'a Value, paths: &mut Vec<&'a str>) {
         match value {
             Value::String(path) if self.fields.iter().any(|field| field == key) => paths.push(path),
@@ -120,7 +120,7 @@ impl PathGuard {
     }
 }
 
-/// A path without `.` and doubled slashes, or nothing if it leaves the workspace.
+/// Normalises a path: no `.` or double slashes. `None` if the path leaves the workspace.
 fn inside(path: &str) -> Option<String> {
     if path.starts_with(['/', '\\', '~']) || path.contains('\0') {
         return None;
@@ -136,7 +136,7 @@ fn inside(path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// What is wrong with a glob: matching treats a broken one as one that matches nothing.
+/// Error in a glob: matching treats a broken glob as one that matches nothing.
 fn mistake(glob: &str) -> Option<String> {
     let mut open = Vec::new();
     let mut chars = glob.chars();
@@ -147,12 +147,12 @@ fn mistake(glob: &str) -> Option<String> {
                 open.pop();
             }
             ('[' | '{', last) if last != Some(&'[') => open.push(c),
-            ('}', None) => return Some(format!("`{glob}` closes what it never opened")),
+            ('}', None) => return Some(format!("`{glob}` has a closing bracket without an opening one")),
             _ => {}
         }
     }
     open.last()
-        .map(|open| format!("`{glob}` never closes its `{open}`"))
+        .map(|open| format!("`{glob}` does not close `{open}`"))
 }
 
 #[cfg(test)]

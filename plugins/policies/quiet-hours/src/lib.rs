@@ -1,4 +1,4 @@
-//! The policy `quiet-hours`: nothing is changed at certain hours of the day.
+//! The policy `quiet-hours`: denies changes during certain hours of the day.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,21 +8,21 @@ use tollgate_sdk::{Effect, export_policy};
 const MINUTE_MS: i64 = 60_000;
 const DAY_MINUTES: i64 = 24 * 60;
 
-/// Keeps certain hours quiet.
+/// Denies changes during certain hours.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuietHours {
-    /// When the quiet begins, `HH:MM`.
+    /// Start of the quiet hours, `HH:MM`, for example 22:00.
     from: String,
-    /// When it ends, `HH:MM`; earlier than `from` means the next day.
+    /// End of the quiet hours, `HH:MM`. A time before `from` means the next day.
     to: String,
-    /// The place's distance from UTC in minutes, such as 120 or -300.
+    /// Offset of the local time from UTC in minutes, for example 120 or -300. Default 0.
     #[serde(default)]
     utc_offset_minutes: i64,
-    /// Days on which a quiet time begins, such as `["sat", "sun"]`; empty means every day.
+    /// Days on which quiet hours begin, for example `["sat", "sun"]`. Default: every day.
     #[serde(default)]
     days: Vec<Day>,
-    /// Effects of the tools that are quiet.
+    /// Effects of the tools that are denied. Default: write and run.
     #[serde(default = "changes")]
     effects: Vec<Effect>,
 }
@@ -40,7 +40,7 @@ enum Day {
     Sun,
 }
 
-/// From Thursday, which 1970 began with.
+/// Days from Thursday, the day of 1970-01-01.
 const WEEK: [Day; 7] = [
     Day::Thu,
     Day::Fri,
@@ -57,7 +57,7 @@ fn changes() -> Vec<Effect> {
 
 impl Policy for QuietHours {
     const NAME: &'static str = "quiet-hours";
-    const SUMMARY: &'static str = "Nothing is changed at certain hours.";
+    const SUMMARY: &'static str = "Denies changes during certain hours.";
     const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
@@ -66,14 +66,14 @@ impl Policy for QuietHours {
             if minutes(text).is_none() {
                 problems.push(Problem::new(
                     key,
-                    format!("`{text}` is no time of day; write HH:MM"),
+                    format!("`{text}` is not a time of day; use HH:MM"),
                 ));
             }
         }
         if minutes(&self.from) == minutes(&self.to) {
             problems.push(Problem::new(
                 "to",
-                "is the same as `from`, so no time would be quiet",
+                "is the same as `from`, so there are no quiet hours",
             ));
         }
         if self.utc_offset_minutes.abs() > 18 * 60 {
@@ -86,10 +86,10 @@ impl Policy for QuietHours {
         if !self.effects.contains(&request.effect) || !self.is_quiet(request.at) {
             return Ok(Verdict::Pass);
         }
-        let reason = format!("nothing is changed between {} and {} here", self.from, self.to);
+        let reason = format!("changes are denied between {} and {}", self.from, self.to);
         Ok(Denial::new("QUIET_HOURS", reason)
             .remediation(format!(
-                "Call again after {}; reading is possible meanwhile.",
+                "Call again after {}. Read calls are permitted at any time.",
                 self.to
             ))
             .into())
@@ -119,7 +119,7 @@ impl QuietHours {
     }
 }
 
-/// Minutes since midnight of `HH:MM`.
+/// Parses `HH:MM` to minutes since midnight.
 fn minutes(text: &str) -> Option<i64> {
     let (hours, minutes) = text.split_once(':')?;
     let two_digits = |text: &str| (text.len() == 2).then(|| text.parse::<u8>().ok()).flatten();
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// 2026-01-01 was a Thursday.
+    /// Thursday, 2026-01-01.
     const THURSDAY: i64 = tollgate_sdk::native::EPOCH_MS;
     const HOUR: i64 = 60 * MINUTE_MS;
 

@@ -1,24 +1,24 @@
-//! Calls that count together. Pure.
+//! Groups of calls that are counted together. Pure.
 
 use tollgate_sdk::Operation;
 use tollgate_sdk::policy::Request;
 
 use crate::Whose;
 
-/// Calls that are counted together.
+/// A group of calls that are counted together.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Group<'a> {
     Everybody,
     Connection(&'a str),
     Identity(&'a str),
-    /// Calls that claim no actor and prove none.
+    /// Calls without a claimed or proven actor.
     NoActor,
     Envelope(&'a str),
     NoEnvelope,
 }
 
 impl<'a> Group<'a> {
-    /// The groups that a call is in. A name that nobody proves is whatever the caller says, so it makes no group.
+    /// Groups that a call belongs to. An unproven name makes no group, because the caller chooses it.
     pub(crate) fn of(whose: Whose, request: &'a Request) -> Vec<Group<'a>> {
         match (whose, &request.identity, &request.envelope_id) {
             (Whose::Everybody, ..) => vec![Group::Everybody],
@@ -36,7 +36,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Its name among all groups, the part that callers choose at the end.
+    /// Name among all groups, with the part chosen by callers at the end.
     pub(crate) fn key(&self) -> String {
         match self {
             Group::Everybody => "everybody".to_owned(),
@@ -48,19 +48,20 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Who may make so many calls.
+    /// Callers in the group, for a message.
     pub(crate) fn title(&self) -> &'static str {
         match self {
             Group::Everybody => "all callers together",
             Group::Connection(_) => "each connection",
             Group::Identity(_) => "each actor",
-            Group::NoActor => "all callers that name no actor together",
+            Group::NoActor => "all callers without an actor together",
             Group::Envelope(_) => "each envelope",
-            Group::NoEnvelope => "all calls in no envelope together",
+            Group::NoEnvelope => "all calls without an envelope together",
         }
     }
 
-    /// Whether an operation that the filter finds is in it. No filter finds what has no actor or no envelope.
+    /// Checks whether an operation found by the filter is in the group. Filters cannot find missing actors or
+    /// envelopes.
     pub(crate) fn has(&self, operation: &Operation) -> bool {
         match self {
             Group::NoActor => operation.actor.is_none(),

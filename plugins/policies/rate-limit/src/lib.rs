@@ -1,10 +1,11 @@
-//! The policy `rate-limit`: so many calls in so much time.
+//! The policy `rate-limit`: a maximum number of calls per time.
 //!
-//! Each call that passes takes one of `calls` slots for `seconds`, in the commit that admits it. However many requests
-//! arrive at once, over whatever connections and hosts, no more calls of one key hold slots at any time, so no window of
-//! that length has more, wherever it begins. Calls that fail give their slots back.
+//! Each permitted call takes one of `calls` slots for `seconds`, in the commit that admits it. At no time do
+//! more calls of one key hold slots, however many requests arrive at once over any connections and hosts. So no
+//! window of that length has more calls, wherever it begins. Failed calls release their slots.
 //!
-//! The ledger is asked as well: it has the calls of tools that this policy does not judge, and those from before it did.
+//! The ledger is checked as well: it has the calls of tools that this policy does not evaluate, and calls from
+//! before it did.
 
 mod group;
 
@@ -15,41 +16,41 @@ use tollgate_sdk::{Effect, OperationFilter, Slot, Want, export_policy};
 
 use group::Group;
 
-/// Most calls that one look at the ledger shows.
+/// Maximum number of calls in one query of the ledger.
 const MOST: u32 = 200;
 
-/// Limits how often is called.
+/// Limits the number of calls per time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimit {
-    /// So many calls, at most 200.
+    /// Maximum number of calls in the time, 1 to 200.
     calls: u32,
-    /// In so many seconds.
+    /// Length of the time in seconds, for example 60.
     seconds: u32,
-    /// Whose calls are counted together.
+    /// Calls that are counted together: everybody, connection, actor or envelope. Default everybody.
     #[serde(default)]
     of: Whose,
-    /// Each tool has a count of its own.
+    /// Count the calls of each tool separately. Default false.
     #[serde(default)]
     each_tool: bool,
-    /// Effects of the tools that are limited; calls of others are neither refused nor counted.
+    /// Effects of the tools that are limited; others are neither denied nor counted. Default: write and run.
     #[serde(default = "changes")]
     effects: Vec<Effect>,
 }
 
-/// Whose calls are counted together.
+/// Calls that are counted together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Whose {
-    /// Everybody's.
+    /// Calls of everybody.
     #[default]
     Everybody,
-    /// Those over one connection.
+    /// Calls over one connection.
     Connection,
-    /// Those by one proven identity. Where nothing is proven, those over one connection, whatever actors they claim; and
-    /// those that claim none count together over all connections, too.
+    /// Calls of one proven identity. Without one, calls over one connection, whatever actors they claim. Calls
+    /// without a claimed actor also count together over all connections.
     Actor,
-    /// Those in one envelope; calls in none count together.
+    /// Calls in one envelope; calls without an envelope count together.
     Envelope,
 }
 
@@ -59,7 +60,7 @@ fn changes() -> Vec<Effect> {
 
 impl Policy for RateLimit {
     const NAME: &'static str = "rate-limit";
-    const SUMMARY: &'static str = "So many calls in so much time.";
+    const SUMMARY: &'static str = "Limits the number of calls per time.";
     const PHASE: Phase = Phase::Request;
     const WANTS: &'static [Want] = &[Want::LedgerQuery];
 
@@ -72,7 +73,7 @@ impl Policy for RateLimit {
             problems.push(Problem::new("seconds", "must be at least 1"));
         }
         if self.effects.is_empty() {
-            problems.push(Problem::new("effects", "names no effect, so nothing is limited"));
+            problems.push(Problem::new("effects", "is empty, so nothing is limited"));
         }
         problems
     }
@@ -82,7 +83,7 @@ impl Policy for RateLimit {
             return Ok(Verdict::Pass);
         }
         for group in Group::of(self.of, request) {
-            // Both are asked, so that who comes back when told has not to wait again.
+            // Both are checked, so that a caller who waits as told does not have to wait again.
             let by_ledger = self.wait_by_ledger(cx, request, &group)?;
             let wait_ms = by_ledger.max(self.wait_by_slots(cx, request, &group)?);
             if let Some(wait_ms) = wait_ms {
@@ -101,7 +102,7 @@ impl RateLimit {
         i64::from(self.seconds) * 1_000
     }
 
-    /// How long the calls in the ledger are too many, if they are.
+    /// Time for which the calls in the ledger exceed the limit, if they do.
     fn wait_by_ledger(
         &self,
         cx: &PolicyCx<'_>,
@@ -138,7 +139,7 @@ impl RateLimit {
             .map(|oldest| oldest + self.window_ms() - request.at))
     }
 
-    /// Takes a slot. How long none is free, if that is so.
+    /// Takes a slot. Returns the time until one is free, if none is.
     fn wait_by_slots(
         &self,
         cx: &PolicyCx<'_>,
@@ -161,7 +162,7 @@ impl RateLimit {
         Ok(wait_ms.map(|wait_ms| i64::try_from(wait_ms).unwrap_or(i64::MAX)))
     }
 
-    /// The denial, without when to call again.
+    /// Denial without the time to wait.
     fn denial(&self, request: &Request, group: &Group<'_>) -> Denial {
         let what = if self.each_tool {
             request.tool.as_str()

@@ -1,4 +1,4 @@
-//! The policy `read-only-roles`: some roles and identities look and change nothing.
+//! The policy `read-only-roles`: denies changes by some roles and identities.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,20 +6,20 @@ use serde_json::Value;
 use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
 use tollgate_sdk::{Effect, export_policy};
 
-/// Lets some only look.
+/// Denies changes by some roles and identities.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadOnlyRoles {
-    /// Roles, as the arguments in `fields` name them.
+    /// Roles that may only read, as given in the arguments in `fields`.
     #[serde(default)]
     roles: Vec<String>,
-    /// Identities that the transport proved.
+    /// Identities that may only read, as proven by the transport.
     #[serde(default)]
     identities: Vec<String>,
-    /// Names of arguments that hold a role.
+    /// Names of arguments that hold a role. Default: actor_role and role.
     #[serde(default = "role_fields")]
     fields: Vec<String>,
-    /// Tools that change something and are allowed all the same.
+    /// Tools with a write or run effect that are permitted nevertheless.
     #[serde(default)]
     except: Vec<String>,
 }
@@ -30,12 +30,12 @@ fn role_fields() -> Vec<String> {
 
 impl Policy for ReadOnlyRoles {
     const NAME: &'static str = "read-only-roles";
-    const SUMMARY: &'static str = "Some roles look and change nothing.";
+    const SUMMARY: &'static str = "Denies changes by some roles and identities.";
     const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
         if self.roles.is_empty() && self.identities.is_empty() {
-            return vec![Problem::new("roles", "names no role, and `identities` nobody")];
+            return vec![Problem::new("roles", "and `identities` are both empty")];
         }
         Vec::new()
     }
@@ -46,8 +46,8 @@ impl Policy for ReadOnlyRoles {
         }
         Ok(match self.reader(request) {
             None => Verdict::Pass,
-            Some(who) => Denial::new("READ_ONLY_ROLE", format!("{who} may look, not change"))
-                .remediation("Hand what should be changed to somebody whose role may do it.")
+            Some(who) => Denial::new("READ_ONLY_ROLE", format!("{who} may only read"))
+                .remediation("Hand the change over to an actor whose role permits it.")
                 .into(),
         })
     }
@@ -55,7 +55,7 @@ impl Policy for ReadOnlyRoles {
 export_policy!(ReadOnlyRoles);
 
 impl ReadOnlyRoles {
-    /// Who of the listed ones calls. Names are compared without regard to case and spaces around.
+    /// Listed role or identity of the caller. Names are compared without case and surrounding spaces.
     fn reader(&self, request: &Request) -> Option<String> {
         let listed = |list: &[String], name: &str| {
             let name = name.trim();

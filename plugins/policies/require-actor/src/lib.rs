@@ -1,22 +1,22 @@
-//! The policy `require-actor`: a call that changes something says who makes it.
+//! The policy `require-actor`: denies changes without an actor.
 //!
-//! The actor is the identity that the transport proved, else what the arguments `actor` or
-//! `actor_name` claim.
+//! The actor is the identity that the transport proved, else the claim in the arguments `actor` or
+//! `actor_name`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
 use tollgate_sdk::{Effect, export_policy};
 
-/// Wants to know who calls.
+/// Denies calls without an actor.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RequireActor {
-    /// Effects of the tools that want an actor.
+    /// Effects of the tools that require an actor. Default: write and run.
     effects: Vec<Effect>,
-    /// Only a proven identity counts, not what an argument claims.
+    /// Accept only a proven identity, not a claimed actor. Default false.
     proven: bool,
-    /// The only actors there are; empty lets every name pass.
+    /// Permitted actors. Default: every actor.
     known: Vec<String>,
 }
 
@@ -32,15 +32,12 @@ impl Default for RequireActor {
 
 impl Policy for RequireActor {
     const NAME: &'static str = "require-actor";
-    const SUMMARY: &'static str = "A call that changes something says who makes it.";
+    const SUMMARY: &'static str = "Denies changes without an actor.";
     const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
         if self.effects.is_empty() {
-            return vec![Problem::new(
-                "effects",
-                "names no effect, so the policy does nothing",
-            )];
+            return vec![Problem::new("effects", "is empty, so the policy has no effect")];
         }
         Vec::new()
     }
@@ -55,16 +52,14 @@ impl Policy for RequireActor {
             request.actor()
         };
         Ok(match actor {
-            None if self.proven => Denial::new("ACTOR_REQUIRED", "only a proven identity may do this")
-                .remediation("Connect over HTTP with a token that names you.")
+            None if self.proven => Denial::new("ACTOR_REQUIRED", "this call requires a proven identity")
+                .remediation("Connect over HTTP with a token of your own.")
                 .into(),
-            None => Denial::new("ACTOR_REQUIRED", "the call does not say who makes it")
-                .remediation(
-                    "Say who you are in the argument `actor`, or `actor_name` where the tool has that.",
-                )
+            None => Denial::new("ACTOR_REQUIRED", "the call has no actor")
+                .remediation("Pass your name in the argument `actor`, or `actor_name` if the tool has that.")
                 .into(),
             Some(actor) if !self.known.is_empty() && !self.known.iter().any(|known| known == actor) => {
-                Denial::new("ACTOR_UNKNOWN", format!("nobody here is called `{actor}`"))
+                Denial::new("ACTOR_UNKNOWN", format!("`{actor}` is not a known actor"))
                     .remediation(format!("Known actors: {}.", self.known.join(", ")))
                     .into()
             }

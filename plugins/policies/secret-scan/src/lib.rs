@@ -1,8 +1,8 @@
-//! The policy `secret-scan`: secrets stay out of arguments and results.
+//! The policy `secret-scan`: keeps secrets out of arguments and results.
 //!
-//! In arguments a secret is denied, or cut out with `arguments = "redact"`. A result that holds one
-//! does not leave, wherever in it: structured part, texts, embedded resources, questions, lines of the log, files.
-//! What the call changed is undone. No message ever repeats a secret.
+//! A secret in arguments is denied, or replaced with `arguments = "redact"`. A result with a secret is
+//! withheld, wherever the secret is: structured part, texts, embedded resources, questions, log lines, files.
+//! The changes of the call are rolled back. No message ever repeats a secret.
 
 use std::borrow::Cow;
 
@@ -69,19 +69,19 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// Looks for secrets.
+/// Keeps secrets out of arguments and results.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretScan {
-    /// What happens to a secret in arguments.
+    /// Action for a secret in arguments: deny or redact. Default deny.
     arguments: OnArguments,
-    /// Results are looked at too.
+    /// Check results as well. Default true.
     results: bool,
-    /// More secrets: regular expressions that match the secret alone.
+    /// Further secrets: regular expressions that match the secret only.
     patterns: Vec<String>,
 }
 
-/// What happens to a secret in arguments.
+/// Action for a secret in arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum OnArguments {
@@ -103,7 +103,7 @@ impl Default for SecretScan {
 
 impl Policy for SecretScan {
     const NAME: &'static str = "secret-scan";
-    const SUMMARY: &'static str = "Secrets stay out of arguments and results.";
+    const SUMMARY: &'static str = "Keeps secrets out of arguments and results.";
     const PHASE: Phase = Phase::Both;
 
     fn problems(&self) -> Vec<Problem> {
@@ -123,9 +123,9 @@ impl Policy for SecretScan {
             (OnArguments::Redact, Value::Object(arguments)) => Verdict::Amend(arguments),
             _ => Denial::new(
                 "SECRET_IN_ARGUMENTS",
-                format!("the arguments hold {}", found.join(", ")),
+                format!("the arguments contain {}", found.join(", ")),
             )
-            .remediation("Refer to the secret by name, or leave it out.")
+            .remediation("Refer to the secret by name, or omit it.")
             .into(),
         })
     }
@@ -143,16 +143,16 @@ impl Policy for SecretScan {
         let mut found = Vec::new();
         scan(&mut outcome.body.clone(), "", &secrets, &mut found);
         if let Some((kind, _)) = outcome.text.as_deref().and_then(|text| redacted(text, &secrets)) {
-            found.push(format!("a {kind} in what leaves beside its structured part"));
+            found.push(format!("a {kind} outside of its structured part"));
         }
         if found.is_empty() {
             return Ok(Review::Pass);
         }
         Ok(Denial::new(
             "SECRET_IN_RESULT",
-            format!("the result holds {}", found.join(", ")),
+            format!("the result contains {}", found.join(", ")),
         )
-        .remediation("Remove the secret where it is stored, or ask for less.")
+        .remediation("Remove the secret where it is stored, or request less.")
         .into())
     }
 }
@@ -305,7 +305,7 @@ mod tests {
         };
         assert_eq!(
             denial.reason,
-            "the arguments hold a GitHub token at `/notes/0/text`"
+            "the arguments contain a GitHub token at `/notes/0/text`"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Whether another answers than who asked.
+//! Check that the approver is not the requester.
 
 use serde_json::Value;
 use tollgate_sdk::policy::{CannotJudge, Denial, PolicyCx, Request};
@@ -6,24 +6,24 @@ use tollgate_sdk::policy::{CannotJudge, Denial, PolicyCx, Request};
 use crate::REQUEST;
 use crate::store;
 
-/// Somebody, by the name that was given and by what the transport proved.
+/// A person, by the given name and by the identity that the transport proved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Person {
     pub(crate) name: String,
     pub(crate) identity: Option<String>,
 }
 
-/// What speaks against somebody answering.
+/// Objection to an approver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Objection {
-    /// They asked.
+    /// The approver is the requester.
     Asked,
-    /// Nobody can say whether they asked.
+    /// The requester is unknown.
     Unknown,
 }
 
-/// A name is a claim and an identity is not, so where both have one, that is what counts; where it has to be
-/// proven, nothing else does.
+/// Compares identities if both have one, because a name is only a claim. If identities are required, names do
+/// not count.
 fn objection(asked: &Person, answers: &Person, proven: bool) -> Option<Objection> {
     match (&asked.identity, &answers.identity) {
         (Some(asked), Some(answers)) if asked == answers => Some(Objection::Asked),
@@ -33,7 +33,7 @@ fn objection(asked: &Person, answers: &Person, proven: bool) -> Option<Objection
     }
 }
 
-/// Remembers who asked first.
+/// Stores the first requester.
 pub(crate) fn note(cx: &PolicyCx<'_>, request: &Request, body: &Value) -> Result<(), CannotJudge> {
     if let (Some(id), Some(name)) = (text(body, "id"), text(body, "requested_by")) {
         let asked = Person {
@@ -45,7 +45,7 @@ pub(crate) fn note(cx: &PolicyCx<'_>, request: &Request, body: &Value) -> Result
     Ok(())
 }
 
-/// A refusal of an answer by who asked, or by somebody who may have.
+/// Refuses an answer by the requester, or by a person who may be the requester.
 pub(crate) fn check(
     cx: &PolicyCx<'_>,
     request: &Request,
@@ -68,18 +68,18 @@ pub(crate) fn check(
         None => Ok(()),
         Some(Objection::Asked) => Err(Denial::new(
             "APPROVER_ASKED",
-            format!("`{}` asked for this and may not answer it", answers.name),
+            format!("`{}` requested this and may not answer it", answers.name),
         )
-        .remediation("Let somebody else answer.")),
+        .remediation("Let another person answer.")),
         Some(Objection::Unknown) => Err(
-            Denial::new("ASKER_UNKNOWN", "nobody can prove who asked for this").remediation(format!(
-                "Ask and answer over connections that prove who calls, and let the policy judge {REQUEST}."
+            Denial::new("ASKER_UNKNOWN", "the requester is not proven").remediation(format!(
+                "Request and answer over connections with a proven identity, and apply the policy to {REQUEST}."
             )),
         ),
     })
 }
 
-/// A text of the approval in a result.
+/// Text field of the approval in a result.
 fn text(body: &Value, name: &str) -> Option<String> {
     Some(body.get("approval")?.get(name)?.as_str()?.to_owned())
 }

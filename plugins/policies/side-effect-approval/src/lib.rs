@@ -1,8 +1,8 @@
-//! The policy `side-effect-approval`: a side effect waits until somebody allows it.
+//! The policy `side-effect-approval`: a side effect needs an approval.
 //!
-//! It judges the tools that the operator names, and `task_resolve_approval` beside them, whose answers it
-//! remembers in the transaction that gives them. An approval is for one tool with the very same arguments. Where
-//! the client can ask its user, that is a way to say yes as well, unless another than who asked has to say it.
+//! The policy evaluates the tools that the operator lists, and `task_resolve_approval`, whose answers it stores
+//! in the transaction of the answer. An approval is for one tool with exactly the same arguments. If the client
+//! can ask its user, the user can approve as well, unless `by_another` is set.
 
 mod another;
 mod store;
@@ -17,30 +17,31 @@ use tollgate_sdk::{Migration, NextCall, OperationFilter, Want, export_policy};
 
 use crate::store::Answer;
 
-/// Asks for an approval.
+/// Tool that requests an approval.
 const REQUEST: &str = "task_request_approval";
-/// Answers it.
+/// Tool that answers a request.
 const RESOLVE: &str = "task_resolve_approval";
-/// Hex digits of the arguments' hash in an approval's key.
+/// Number of hex digits of the arguments' hash in an approval's key.
 const KEY_DIGITS: usize = 32;
 
 const DAY_MS: i64 = 24 * 60 * 60_000;
 
-/// Lets side effects wait for approval.
+/// Requires an approval for side effects.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SideEffectApproval {
-    /// Where the client can ask its user, that is done first.
+    /// Ask the client's user first, if the client supports questions. Default true.
     ask: bool,
-    /// The only ones whose answers count; empty lets everybody answer whom task-store lets.
+    /// Persons whose answers count. Default: everyone that task-store permits to answer.
     approvers: Vec<String>,
-    /// Only an answer over a connection that proves who calls counts.
+    /// Count only answers over a connection with a proven identity. Default false.
     proven: bool,
-    /// Only another than who asked may answer: two pairs of eyes. The client's own user is not asked then.
+    /// Require that the approver is not the requester (four-eyes principle). The client's own user is not asked
+    /// then. Default false.
     by_another: bool,
-    /// How long an approval holds, in minutes.
+    /// Validity of an approval in minutes. Default 1440, one day.
     minutes: u32,
-    /// An approval is used up by the first call that succeeds.
+    /// Use up an approval with the first successful call. Default true.
     once: bool,
 }
 
@@ -59,7 +60,7 @@ impl Default for SideEffectApproval {
 
 impl Policy for SideEffectApproval {
     const NAME: &'static str = "side-effect-approval";
-    const SUMMARY: &'static str = "A side effect waits until somebody allows it.";
+    const SUMMARY: &'static str = "Requires an approval for side effects.";
     const PHASE: Phase = Phase::Both;
     const WANTS: &'static [Want] = &[Want::LedgerQuery];
     const MIGRATIONS: &'static [Migration] = &[
@@ -125,7 +126,7 @@ impl Policy for SideEffectApproval {
 export_policy!(SideEffectApproval);
 
 impl SideEffectApproval {
-    /// Takes note of an answer if it counts.
+    /// Stores an answer that counts.
     fn judge(&self, cx: &PolicyCx<'_>, request: &Request, body: &Value) -> Result<Review, CannotJudge> {
         let Some((kind, answer)) = self.answer(request, body) else {
             return Ok(Review::Pass);
@@ -138,9 +139,12 @@ impl SideEffectApproval {
         let counts =
             who.is_some_and(|who| self.approvers.is_empty() || self.approvers.iter().any(|one| one == who));
         if !counts {
-            let reason = format!("`{}` may not answer this", who.unwrap_or("somebody unknown"));
+            let reason = format!(
+                "`{}` is not a permitted approver",
+                who.unwrap_or("somebody unknown")
+            );
             return Ok(Denial::new("APPROVER_UNKNOWN", reason)
-                .remediation("Let somebody answer whom the operator named.")
+                .remediation("Let one of the operator's `approvers` answer.")
                 .into());
         }
         if self.by_another
@@ -152,7 +156,7 @@ impl SideEffectApproval {
         Ok(Review::Pass)
     }
 
-    /// When an answer's time is over.
+    /// End of an answer's validity.
     fn end(&self, answer: &Answer) -> i64 {
         answer.answered_at + i64::from(self.minutes) * 60_000
     }
@@ -161,17 +165,17 @@ impl SideEffectApproval {
         request.at >= self.end(answer)
     }
 
-    /// Whether an approval is still there to be used, and this call's then if it counts once.
+    /// Checks whether an approval is still valid, and takes it for this call if it counts once.
     fn counts(&self, cx: &PolicyCx<'_>, request: &Request, answer: &Answer) -> Result<bool, CannotJudge> {
         if !self.once {
             return Ok(true);
         }
         let key = format!("{} {}", request.tool, key(&answer.args_hash, answer.round));
-        // A clock that is set back brings none to life again.
+        // A clock that is set back does not renew approvals.
         if !cx.ledger().take_once(&key, self.end(answer) + DAY_MS)? {
             return Ok(false);
         }
-        // What was used before approvals were taken, or by a call that was allowed in another way.
+        // Approvals used before keys were taken, or by a call that was permitted in another way.
         let used = cx.ledger().query(&OperationFilter {
             tool: Some(request.tool.clone()),
             args_hash: Some(request.args_hash.clone()),
@@ -184,7 +188,7 @@ impl SideEffectApproval {
         Ok(used.is_empty())
     }
 
-    /// What task_resolve_approval answered, if it is about a call like those that this policy judges.
+    /// Answer of task_resolve_approval, if its subject is a call of this policy's kind.
     fn answer(&self, request: &Request, body: &Value) -> Option<(String, Answer)> {
         let text = |name: &str| Some(body.get("approval")?.get(name)?.as_str()?.to_owned());
         let (args_hash, round) = read_key(&text("idempotency_key")?)?;
@@ -201,27 +205,24 @@ impl SideEffectApproval {
 
 fn required(request: &Request, key: &str) -> Denial {
     let tool = &request.tool;
-    let denial = Denial::new(
-        "APPROVAL_REQUIRED",
-        format!("{tool} waits until somebody allows it"),
-    );
+    let denial = Denial::new("APPROVAL_REQUIRED", format!("{tool} needs an approval"));
     let wanted = json!({
         "requested_action": format!("Run {tool}"), "side_effect_kind": tool, "idempotency_key": key,
     });
     let Some(arguments) = ready(request, wanted) else {
         return denial.remediation(format!(
-            "Call {REQUEST} with side_effect_kind `{tool}` and idempotency_key `{key}`, wait for the answer by \
+            "Call {REQUEST} with side_effect_kind `{tool}` and idempotency_key `{key}`, wait for the answer from \
              {RESOLVE}, and call again with the same arguments."
         ));
     };
     denial
         .next_call(NextCall::new(REQUEST, arguments))
         .remediation(format!(
-            "Make next_call, wait for the answer by {RESOLVE}, and call again with the same arguments."
+            "Make next_call, wait for the answer from {RESOLVE}, and call again with the same arguments."
         ))
 }
 
-/// The arguments of a request for approval, if the call names all that it wants.
+/// Arguments of a request for approval, if the call contains all that are needed.
 fn ready(request: &Request, wanted: Value) -> Option<Value> {
     let Value::Object(mut arguments) = wanted else {
         return None;
@@ -238,15 +239,16 @@ fn rejected(request: &Request, answer: &Answer) -> Denial {
         "{} said {} to {}",
         answer.resolved_by, answer.status, request.tool
     );
-    Denial::new("APPROVAL_REJECTED", reason)
-        .remediation("Do without it, or change what was objected to; other arguments want another approval.")
+    Denial::new("APPROVAL_REJECTED", reason).remediation(
+        "Do without the call, or change what was rejected. Other arguments need another approval.",
+    )
 }
 
 fn key_of(args_hash: &str) -> &str {
     args_hash.get(..KEY_DIGITS).unwrap_or(args_hash)
 }
 
-/// The key of an approval: what is to be run, and which time it is asked.
+/// Key of an approval: the call, and the number of the request.
 fn key(args_hash: &str, round: i64) -> String {
     format!("{args_hash}-{round}")
 }

@@ -1,25 +1,25 @@
-//! The answers that were given, and who asked.
+//! Stored answers and requesters.
 
 use tollgate_sdk::{Db, DbError, params};
 
 use crate::another::Person;
 
-/// An answer to a request for approval.
+/// Answer to a request for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// The first digits of the arguments' hash.
+    /// First digits of the arguments' hash.
     pub(crate) args_hash: String,
-    /// Which time it was asked.
+    /// Number of the request for these arguments.
     pub(crate) round: i64,
-    /// `approved`, or how it was not.
+    /// Status: `approved`, or how it was rejected.
     pub(crate) status: String,
-    /// Who answered.
+    /// Name of the approver.
     pub(crate) resolved_by: String,
-    /// Milliseconds since 1970 UTC.
+    /// Time of the answer in milliseconds since 1970 UTC.
     pub(crate) answered_at: i64,
 }
 
-/// The last answer for a tool with these arguments.
+/// Last answer for a tool with these arguments.
 pub(crate) fn last(db: &Db<'_>, kind: &str, args_hash: &str) -> Result<Option<Answer>, DbError> {
     let rows = db.query(
         "SELECT round, status, resolved_by, answered_at FROM policy_side_effect_approval_answers
@@ -39,7 +39,7 @@ pub(crate) fn last(db: &Db<'_>, kind: &str, args_hash: &str) -> Result<Option<An
         .transpose()
 }
 
-/// Remembers an answer. The same one again changes nothing.
+/// Stores an answer. Repeating the same one changes nothing.
 pub(crate) fn remember(db: &Db<'_>, kind: &str, answer: &Answer) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO policy_side_effect_approval_answers (kind, args_hash, round, status, resolved_by, answered_at)
@@ -49,7 +49,7 @@ pub(crate) fn remember(db: &Db<'_>, kind: &str, answer: &Answer) -> Result<(), D
     .map(drop)
 }
 
-/// Remembers who asked. Whoever asks for the same again asked nothing.
+/// Stores the requester of an approval. A repeated request does not change the requester.
 pub(crate) fn note(db: &Db<'_>, approval: &str, asked: &Person) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO policy_side_effect_approval_requests (approval_id, name, identity)
@@ -59,7 +59,7 @@ pub(crate) fn note(db: &Db<'_>, approval: &str, asked: &Person) -> Result<(), Db
     .map(drop)
 }
 
-/// Who asked, if this policy judged it.
+/// Requester, if this policy evaluated the request.
 pub(crate) fn asked(db: &Db<'_>, approval: &str) -> Result<Option<Person>, DbError> {
     let rows = db.query(
         "SELECT name, identity FROM policy_side_effect_approval_requests WHERE approval_id = ?1",

@@ -1,12 +1,12 @@
-//! Configuration that came with a repository: settings that name programs, or files elsewhere, are refused.
+//! Checks of a repository's own configuration: settings that name programs, or files elsewhere, are refused.
 //!
-//! Of sections that git knows, the settings that may be there are listed; other tools' sections mean
-//! nothing to git. The file is read as git reads it, and a file that git would refuse is refused.
+//! For sections known to git, permitted settings are listed; sections of other tools have no effect on git. The
+//! file is parsed as git does, and a file that git would refuse is refused.
 
 use std::fmt;
 
-/// Sections of git in which no setting names a program that a permitted command starts, nor a file that
-/// one reads or writes.
+/// Sections of git in which no setting names a program that a permitted command starts, or a file that one
+/// reads or writes.
 #[cfg(test)]
 const SECTIONS: &[&str] = &[
     "add",
@@ -91,8 +91,8 @@ const SECTIONS: &[&str] = &[
     "worktree",
 ];
 
-/// Settings of other sections of git that may be there, `*` standing for any name in the middle. What
-/// some of them would start is switched off by the environment, or by options that git always gets.
+/// Permitted settings of other sections of git; `*` matches any name in the middle. Programs that some of them
+/// would start are disabled by the environment, or by options that git always gets.
 const SETTINGS: &[&str] = &[
     "blame.blankboundary blame.coloring blame.date blame.markignoredlines blame.markunblamablelines blame.showemail \
      blame.showroot commit.cleanup commit.gpgsign commit.status commit.verbose",
@@ -130,7 +130,7 @@ const SETTINGS: &[&str] = &[
      trailer.*.ifexists trailer.*.ifmissing trailer.*.key trailer.*.where",
 ];
 
-/// Sections of git in which a setting has to be listed above.
+/// Sections of git whose settings must be listed above.
 const LISTED: &[&str] = &[
     "blame",
     "browser",
@@ -153,12 +153,12 @@ const LISTED: &[&str] = &[
     "trailer",
 ];
 
-/// Settings that may be there with some values only.
+/// Checks settings that are permitted with some values only.
 fn value_fits(key: &str, value: &str) -> bool {
     match key {
         VERSION => matches!(value, "0" | "1"),
         "extensions.refstorage" => matches!(value, "files" | "reftable"),
-        // `remerge` merges anew, for which drivers may be programs.
+        // `remerge` repeats merges, and merge drivers may be programs.
         "log.diffmerges" => !value.trim_start().starts_with('r'),
         _ if key.starts_with("submodule.") && key.ends_with(".ignore") => matches!(value, "all" | "dirty"),
         _ => true,
@@ -166,7 +166,7 @@ fn value_fits(key: &str, value: &str) -> bool {
 }
 
 const VERSION: &str = "core.repositoryformatversion";
-/// Extensions that only version 1 has.
+/// Extensions that exist only in version 1.
 const VERSION_1: &[&str] = &[
     "extensions.compatobjectformat",
     "extensions.objectformat",
@@ -174,25 +174,26 @@ const VERSION_1: &[&str] = &[
     "extensions.relativeworktrees",
 ];
 
-/// Settings that only one subcommand heeds.
+/// Settings that affect one subcommand only.
 const ONLY_FOR: &[(&str, &str)] = &[("blame.ignorerevsfile", "blame"), ("commit.template", "commit")];
 
-/// Parts of the configuration that a command may depend on.
+/// Circumstances that the check of a configuration depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope<'a> {
-    /// The subcommand that is to run.
+    /// Subcommand to run.
     pub(crate) subcommand: &'a str,
     /// Settings that the operator accepts, as patterns.
     pub(crate) accepted: &'a [String],
-    /// The operator named the repository, so its work tree may be set.
+    /// True if the operator named the repository, so that its work tree may be set.
     pub(crate) named: bool,
 }
 
-/// Names of the settings in a configuration that may not be there, sorted.
+/// Names of the settings that are not permitted, sorted.
 pub(crate) fn check(content: &[u8], scope: Scope<'_>) -> Result<Vec<String>, Malformed> {
     let mut refused = Vec::new();
     let settings: Vec<Setting> = read(content)?.into_iter().collect();
-    // Git takes no repository of version 0 with extensions of version 1, and compares plain files then.
+    // Git does not accept a repository of version 0 with extensions of version 1, and compares plain files
+    // then.
     let mut versions = settings.iter().filter(|setting| setting.key == VERSION);
     if versions.next_back().is_none_or(|setting| setting.value != "1") {
         let newer = settings.iter().map(|setting| setting.key.as_str());
@@ -219,7 +220,7 @@ impl Scope<'_> {
         {
             return true;
         }
-        // These look at names alone, and start nothing.
+        // These commands read only names, and start nothing.
         if matches!(self.subcommand, "rev-parse" | "config" | "version") && !includes {
             return true;
         }
@@ -237,7 +238,7 @@ impl Scope<'_> {
     }
 }
 
-/// Whether a pattern with at most one `*` in it covers a key. `filter.lfs.*` covers all of a section.
+/// Checks whether a pattern with at most one `*` matches a key. `filter.lfs.*` matches all of a section.
 fn matches(pattern: &str, key: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == key,
@@ -247,7 +248,7 @@ fn matches(pattern: &str, key: &str) -> bool {
     }
 }
 
-/// Whether a configuration of the operator's own names filters, which git may start then.
+/// Checks whether the operator's own configuration has filters, which git may then start.
 #[must_use]
 pub fn names_filters(content: &[u8]) -> bool {
     let Ok(settings) = read(content) else {
@@ -262,7 +263,7 @@ pub fn names_filters(content: &[u8]) -> bool {
     })
 }
 
-/// A setting, its section and name in lower case.
+/// A setting, with section and name in lower case.
 #[derive(Debug, PartialEq, Eq)]
 struct Setting {
     key: String,
@@ -277,11 +278,11 @@ pub(crate) struct Malformed {
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {} is not one that git reads", self.line)
+        write!(f, "line {} cannot be parsed by git", self.line)
     }
 }
 
-/// Reads a configuration as git does.
+/// Parses a configuration as git does.
 fn read(content: &[u8]) -> Result<Vec<Setting>, Malformed> {
     let mut reader = Reader {
         rest: content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content),
@@ -304,7 +305,7 @@ fn read(content: &[u8]) -> Result<Vec<Setting>, Malformed> {
     Ok(settings)
 }
 
-/// What C's `isspace` means to git.
+/// Checks for white space as git's use of C's `isspace` does.
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -315,7 +316,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next byte; a line's end is one byte.
+    /// Returns the next byte; a line ending counts as one byte.
     fn next(&mut self) -> Option<u8> {
         let (mut byte, mut rest) = self.rest.split_first()?;
         if *byte == b'\r' && rest.first() == Some(&b'\n') {
@@ -330,7 +331,7 @@ impl Reader<'_> {
         while self.next().is_some_and(|byte| byte != b'\n') {}
     }
 
-    /// What stands between brackets, with a dot between section and subsection.
+    /// Parses the text between brackets, with a dot between section and subsection.
     fn section(&mut self) -> Option<String> {
         let mut name = String::new();
         loop {
@@ -525,7 +526,7 @@ mod tests {
         );
         assert_eq!(refused("log", &[], "[blame]ignoreRevsFile=x"), "");
         assert_eq!(refused("log", &[], "[log]diffMerges=remerge"), "log.diffmerges");
-        assert_eq!(refused("log", &[], "[x"), "line 1 is not one that git reads");
+        assert_eq!(refused("log", &[], "[x"), "line 1 cannot be parsed by git");
     }
 
     #[test]
@@ -553,7 +554,7 @@ mod tests {
         {
             let section = key.split('.').next().unwrap().to_ascii_lowercase();
             let decided = SECTIONS.contains(&section.as_str()) || LISTED.contains(&section.as_str());
-            assert!(decided, "nobody looked at {key}");
+            assert!(decided, "{key} is not classified");
         }
     }
 }

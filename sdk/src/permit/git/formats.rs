@@ -1,8 +1,8 @@
-//! Formats that git may print with: placeholders that only print what is in the repository.
+//! Permitted output formats of git: placeholders that only print data of the repository.
 //!
-//! Others check signatures, for which git starts a program, or start git itself.
+//! Other placeholders check signatures, for which git starts a program, or start git itself.
 
-/// Formats of `log` that have names. Names from configuration could mean anything.
+/// Named formats of `log`. Names from the configuration could mean anything.
 const NAMED: &[&str] = &[
     "oneline",
     "short",
@@ -59,7 +59,7 @@ const FIELDS: &[&str] = &[
     "end",
 ];
 
-/// Why a format of `log` may not be used.
+/// Refuses a format of `log` that is not permitted.
 pub(super) fn pretty(format: &str) -> Result<(), String> {
     let custom = format
         .strip_prefix("format:")
@@ -91,7 +91,7 @@ pub(super) fn pretty(format: &str) -> Result<(), String> {
         if !is_known {
             let shown: String = bare.chars().take(20).collect();
             return Err(format!(
-                "the placeholder `%{shown}` of a format may start a program; those that may be used begin with one of \
+                "the placeholder `%{shown}` may start a program; permitted placeholders begin with one of \
                  {PLACEHOLDERS} or (decorate"
             ));
         }
@@ -101,7 +101,7 @@ pub(super) fn pretty(format: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Why a format of `for-each-ref` may not be used.
+/// Refuses a format of `for-each-ref` that is not permitted.
 pub(super) fn fields(format: &str) -> Result<(), String> {
     let mut rest = format;
     while let Some((_, after)) = rest.split_once('%') {
@@ -116,7 +116,7 @@ pub(super) fn fields(format: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Why references may not be sorted by a field.
+/// Refuses a sort field that is not permitted.
 pub(super) fn sort(key: &str) -> Result<(), String> {
     let key = key.strip_prefix('-').unwrap_or(key);
     let key = ["version:", "v:"]
@@ -131,7 +131,7 @@ fn field(name: &str) -> Result<(), String> {
     match FIELDS.contains(&bare) {
         true => Ok(()),
         false => Err(format!(
-            "the field `{name}` is not among those that packs may print: {}",
+            "the field `{name}` is not one of the fields that packs may print: {}",
             FIELDS.join(", ")
         )),
     }

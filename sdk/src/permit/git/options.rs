@@ -1,25 +1,25 @@
-//! Subcommands of git that packs may run, and the options of each that may be used.
+//! Subcommands of git that packs may run, and the permitted options of each.
 //!
-//! A word is `--name` or `-n` (no value), `--name=KIND` (a value, given with `=`, or behind a single
+//! A word is `--name` or `-n` (no value), `--name=KIND` (a value, given with `=`, or attached to a single
 //! letter), `--name:KIND` (the same, where git also takes the value as the next word), `--name[=KIND]`
-//! (the value may be left out), or `-NUMBER`. [`Kind`] lists what values may be.
+//! (optional value), or `-NUMBER`. [`Kind`] lists the kinds of values.
 
-/// Values of an option.
+/// Kind of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
     /// Digits, `,` and `%`.
     Number,
     /// Any text: git only compares or prints it.
     Text,
-    /// Names a commit, a tree, a blob, or a range.
+    /// Name of a commit, a tree, a blob, or a range.
     Revision,
-    /// Names a branch or a tag that is made.
+    /// Name of a branch or a tag to create.
     Name,
-    /// A format of `log`.
+    /// Format of `log`.
     Pretty,
-    /// A format of `for-each-ref`.
+    /// Format of `for-each-ref`.
     Fields,
-    /// A field that references are sorted by.
+    /// Field to sort references by.
     Sort,
     /// Only `-`: standard input.
     Stdin,
@@ -43,39 +43,39 @@ impl Kind<'_> {
     }
 }
 
-/// Values of an option, and how they are given.
+/// Value of an option, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value<'a> {
     None,
     Optional(Kind<'a>),
     Attached(Kind<'a>),
-    /// Attached, or the next word.
+    /// Required value, attached or as the next word.
     Wanted(Kind<'a>),
 }
 
-/// Arguments that are no options.
+/// Arguments that are not options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Positional {
-    /// There are none.
+    /// No arguments.
     Nothing,
     /// Revisions before `--`, paths after it.
     RevisionsAndPaths,
-    /// The same, but without `--` the last is a path.
+    /// The same, but without `--` the last argument is a path.
     RevisionsAndPath,
     /// Revisions, and names or patterns of references. Git gets no `--`.
     Revisions,
-    /// Paths, before `--` too.
+    /// Paths, also before `--`.
     Paths,
 }
 
-/// What a subcommand does beside reading the repository.
+/// Effect of a subcommand besides reading the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing.
+    /// No effect.
     Read,
     /// Writes objects, the index and references.
     Repository,
-    /// Writes files of the work tree too, depending on how it is called.
+    /// Also writes files of the work tree, depending on its arguments.
     Tree,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Subcommand {
 }
 
 impl Subcommand {
-    /// How an option may be given, if it may.
+    /// Value of an option, if the option is permitted.
     pub(super) fn option(&self, name: &str) -> Option<Value<'static>> {
         self.words().find_map(|word| {
             let end = word.find(['=', ':', '[']).unwrap_or(word.len());
@@ -105,19 +105,19 @@ impl Subcommand {
         })
     }
 
-    /// All options as the table writes them.
+    /// Options in the notation of the table.
     pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
         self.options.iter().flat_map(|words| words.split_whitespace())
     }
 }
 
-/// One subcommand, if packs may run it.
+/// Finds a subcommand that packs may run.
 pub(super) fn find(name: &str) -> Option<&'static Subcommand> {
     SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name)
 }
 
-/// What differences look like. Nothing here writes a file, reads one outside of the repository, or starts
-/// a program; `--submodule`, `-O`, `--output`, `--ext-diff`, `--textconv` and `--no-index` would.
+/// Options of differences. None of them writes a file, reads one outside of the repository, or starts a
+/// program. Excluded: `--submodule`, `-O`, `--output`, `--ext-diff`, `--textconv` and `--no-index`.
 const DIFF: &str = "-p -u --patch -s --no-patch -U=NUMBER --unified=NUMBER --raw -z --numstat --shortstat --stat[=NUMBER] \
     --compact-summary --summary --patch-with-raw --patch-with-stat --dirstat[=TEXT] --cumulative --name-only --name-status \
     --color[=always|never|auto] --no-color --color-moved[=TEXT] --no-color-moved --word-diff[=color|plain|porcelain|none] \
@@ -132,7 +132,7 @@ const DIFF: &str = "-p -u --patch -s --no-patch -U=NUMBER --unified=NUMBER --raw
     --ignore-submodules[=all|dirty] --no-ext-diff --no-textconv --full-index --exit-code --quiet --check --cc -c -m \
     --ita-invisible-in-index";
 
-/// Which commits are shown. `--stdin`, `--show-signature`, `--remerge-diff` and `-L` are left out.
+/// Options that select commits. Excluded: `--stdin`, `--show-signature`, `--remerge-diff` and `-L`.
 const HISTORY: &str = "-NUMBER -n:NUMBER --max-count=NUMBER --skip=NUMBER --since=TEXT --after=TEXT --until=TEXT --before=TEXT \
     --author=TEXT --committer=TEXT --grep=TEXT --all-match --invert-grep -i --regexp-ignore-case -E --extended-regexp -F \
     --fixed-strings -P --perl-regexp --merges --no-merges --min-parents=NUMBER --max-parents=NUMBER --first-parent --all \
@@ -142,22 +142,23 @@ const HISTORY: &str = "-NUMBER -n:NUMBER --max-count=NUMBER --skip=NUMBER --sinc
     --follow --root --graph --no-graph --oneline --abbrev-commit --no-abbrev-commit --format=PRETTY --pretty[=PRETTY] \
     --date=TEXT --relative-date --ignore-missing --walk-reflogs -g --diff-merges=off|none|first-parent|1|separate|combined|c|dense-combined|cc";
 
-/// What `log` and `show` add to that.
+/// Additional options of `log` and `show`.
 const SHOWN: &str = "--decorate[=short|full|auto|no] --no-decorate --decorate-refs=TEXT --decorate-refs-exclude=TEXT --source \
     --use-mailmap --mailmap --no-use-mailmap --no-mailmap --no-notes --encoding=TEXT --expand-tabs[=NUMBER] --no-expand-tabs -t -r";
 
-/// Lists of references.
+/// Options of lists of references.
 const REFS: &str = "--sort=SORT --format=FIELDS --points-at=REV --contains[=REV] --no-contains[=REV] --merged[=REV] \
     --no-merged[=REV] --ignore-case --color[=always|never|auto] --no-color";
 
-/// Who commits, and with which message. Left out: `--template`, `--gpg-sign`, `--trailer`, `--verbose`, and questions.
+/// Options for the author and the message. Excluded: `--template`, `--gpg-sign`, `--trailer`, `--verbose`, and
+/// interactive ones.
 const COMMIT: &str = "-a --all -m:TEXT --message=TEXT -F:- --file:- -C:REV --reuse-message=REV --amend --no-edit --reset-author \
     --author=TEXT --date=TEXT --allow-empty --allow-empty-message -q --quiet -s --signoff --no-signoff --only -o --include -i \
     --cleanup=strip|whitespace|verbatim|scissors|default --no-verify -n --no-post-rewrite --no-gpg-sign --fixup=TEXT \
     --squash=REV";
 
 const NO_PROGRAMS: &[&str] = &["--no-ext-diff", "--no-textconv"];
-/// Another repository in the work tree is not entered: its configuration is its own.
+/// Nested repositories in the work tree are not entered, because they have their own configuration.
 const NO_NESTED: &[&str] = &["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
 
 const fn reads(name: &'static str, positional: Positional, options: &'static [&'static str]) -> Subcommand {
@@ -193,7 +194,7 @@ const fn writes(
     }
 }
 
-/// All of them.
+/// Permitted subcommands.
 pub(super) const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         added: &["--no-textconv"],

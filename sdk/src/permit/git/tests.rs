@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What becomes of commands when git may be read, and when it may be written.
+/// Verdicts on commands with read access and with write access to git.
 fn decided(lines: &str) -> String {
     let mut log = String::new();
     for line in lines.lines().map(str::trim) {
@@ -71,71 +71,71 @@ fn options_that_are_not_listed_are_refused() {
         log --not main --all
           git log --no-ext-diff --no-textconv --not main --all -- Nothing
         log --format=%G?
-          no: the placeholder `%G?` of a format may start a program; those that may be us
+          no: the placeholder `%G?` may start a program; permitted placeholders begin wit
         log --pretty=mine
           no: the format `mine` is not one of git's own: oneline, short, medium, full, fu
         log --remerge-diff
-          no: `--remerge-diff` is not among the options of `git log` that packs may use: 
+          no: `--remerge-diff` is not one of the options of `git log` that packs may use:
         ls-files -z --others --exclude-standard
           git ls-files -z --others --exclude-standard -- Nothing
         hash-object -w a
-          no: `-w` is not among the options of `git hash-object` that packs may use: -t:b
+          no: `-w` is not one of the options of `git hash-object` that packs may use: -t:
         config --list --show-scope --name-only -z
           git config --list --show-scope --name-only -z Nothing
         config --list
           no: `git config` may only list names: --list --name-only [--show-scope] [-z]
         config core.pager sh
-          no: `git config` takes no arguments but options
+          no: `git config` accepts only options
         diff --output=x
-          no: `--output` is not among the options of `git diff` that packs may use: -p -u
+          no: `--output` is not one of the options of `git diff` that packs may use: -p -
         diff --outp x
-          no: `--outp` is not among the options of `git diff` that packs may use: -p -u -
+          no: `--outp` is not one of the options of `git diff` that packs may use: -p -u 
         diff --submodule=diff
-          no: `--submodule` is not among the options of `git diff` that packs may use: -p
+          no: `--submodule` is not one of the options of `git diff` that packs may use: -
         diff -O order
-          no: `-O` is not among the options of `git diff` that packs may use: -p -u --pat
+          no: `-O` is not one of the options of `git diff` that packs may use: -p -u --pa
         diff --no-index a b
-          no: `--no-index` is not among the options of `git diff` that packs may use: -p 
+          no: `--no-index` is not one of the options of `git diff` that packs may use: -p
         diff -- --output=x
           git diff --no-ext-diff --no-textconv --ignore-submodules=dirty -- --output=x Nothing
         diff -- /etc/passwd a
-          no: `/etc/passwd` may lead out of the workspace; paths are relative, without `.
+          no: `/etc/passwd` may leave the workspace; use a relative path without `..`
         diff -- ../x a
-          no: `../x` may lead out of the workspace; paths are relative, without `..`
+          no: `../x` may leave the workspace; use a relative path without `..`
         diff -- sub/.GIT/config
-          no: `sub/.GIT/config` belongs to git; name files of the work tree
+          no: `sub/.GIT/config` belongs to git; pass files of the work tree
         blame a.txt
           git blame --no-textconv -- a.txt Nothing
         blame HEAD a.txt
           git blame --no-textconv HEAD -- a.txt Nothing
         blame --contents=x a.txt
-          no: `--contents` is not among the options of `git blame` that packs may use: -b
+          no: `--contents` is not one of the options of `git blame` that packs may use: -
         status -v
-          no: `-v` is not among the options of `git status` that packs may use: --porcela
+          no: `-v` is not one of the options of `git status` that packs may use: --porcel
         status --help
-          no: `--help` is not among the options of `git status` that packs may use: --por
+          no: `--help` is not one of the options of `git status` that packs may use: --po
         status -sb
           git status --ignore-submodules=dirty -s -b -- Nothing
         status --ignore-submodules=none
-          no: `--ignore-submodules` may not have the value `none`; it has to be all|dirty
+          no: `--ignore-submodules` cannot have the value `none`; it must be all|dirty
         rev-parse --git-path hooks
-          no: `--git-path` is not among the options of `git rev-parse` that packs may use
+          no: `--git-path` is not one of the options of `git rev-parse` that packs may us
         rev-parse --verify --quiet --end-of-options HEAD^{commit}
           git rev-parse --verify --quiet --end-of-options HEAD^{commit} Nothing
         for-each-ref --sort=signature
-          no: the field `signature` is not among those that packs may print: refname, obj
+          no: the field `signature` is not one of the fields that packs may print: refnam
         for-each-ref --format=%(refname)%(signature)
-          no: the field `signature` is not among those that packs may print: refname, obj
+          no: the field `signature` is not one of the fields that packs may print: refnam
         -C /tmp status
-          no: `git -C` is not among the options that packs may use: --no-pager, --no-opti
+          no: `git -C` is not one of the options that packs may use: --no-pager, --no-opt
         --git-dir=x status
-          no: `git --git-dir=x` is not among the options that packs may use: --no-pager, 
+          no: `git --git-dir=x` is not one of the options that packs may use: --no-pager,
         push
-          no: `git push` is not among the subcommands that packs may run: blame, cat-file
+          no: `git push` is not one of the subcommands that packs may run: blame, cat-fil
         archive HEAD
-          no: `git archive` is not among the subcommands that packs may run: blame, cat-f
+          no: `git archive` is not one of the subcommands that packs may run: blame, cat-
 
-          no: git wants a subcommand
+          no: git needs a subcommand, for example status
         version
           git version Nothing
     "#]].assert_eq(&decided(lines));
@@ -172,83 +172,83 @@ fn what_is_written_is_told() {
         branch -D side";
     expect_test::expect![[r#"
         add -- a b
-          no: `git add` writes, and git may only read here; set `git = "write"` in [works
+          no: `git add` writes, but git may only read here; set `git = "write"` in [works
           when writing: git add -- a b Nothing
         add -vp
-          no: `git add` writes, and git may only read here; set `git = "write"` in [works
-          when writing: no: `-p` is not among the options of `git add` that packs may use: -A --all --n
+          no: `git add` writes, but git may only read here; set `git = "write"` in [works
+          when writing: no: `-p` is not one of the options of `git add` that packs may use: -A --all --
         commit -F - -- a
-          no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
+          no: `git commit` writes, but git may only read here; set `git = "write"` in [wo
           when writing: git commit -F- -- a Nothing
         commit -F../secret
-          no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
-          when writing: no: `-F` may not have the value `../secret`; it has to be `-`, which is standar
+          no: `git commit` writes, but git may only read here; set `git = "write"` in [wo
+          when writing: no: `-F` cannot have the value `../secret`; it must be `-`, which is standard i
         commit -qam text
-          no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
+          no: `git commit` writes, but git may only read here; set `git = "write"` in [wo
           when writing: git commit -q -a -mtext -- Nothing
         commit -S
-          no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
-          when writing: no: `-S` is not among the options of `git commit` that packs may use: -a --all 
+          no: `git commit` writes, but git may only read here; set `git = "write"` in [wo
+          when writing: no: `-S` is not one of the options of `git commit` that packs may use: -a --all
         commit -t x
-          no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
-          when writing: no: `-t` is not among the options of `git commit` that packs may use: -a --all 
+          no: `git commit` writes, but git may only read here; set `git = "write"` in [wo
+          when writing: no: `-t` is not one of the options of `git commit` that packs may use: -a --all
         commit --trailer=a:b -m x
-          no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
-          when writing: no: `--trailer` is not among the options of `git commit` that packs may use: -a
+          no: `git commit` writes, but git may only read here; set `git = "write"` in [wo
+          when writing: no: `--trailer` is not one of the options of `git commit` that packs may use: -
         commit -v -m x
-          no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
-          when writing: no: `-v` is not among the options of `git commit` that packs may use: -a --all 
+          no: `git commit` writes, but git may only read here; set `git = "write"` in [wo
+          when writing: no: `-v` is not one of the options of `git commit` that packs may use: -a --all
         tag -s v1
-          no: `git tag` writes, and git may only read here; set `git = "write"` in [works
-          when writing: no: `-s` is not among the options of `git tag` that packs may use: --sort=SORT 
+          no: `git tag` writes, but git may only read here; set `git = "write"` in [works
+          when writing: no: `-s` is not one of the options of `git tag` that packs may use: --sort=SORT
         tag -am text v1
-          no: `git tag` writes, and git may only read here; set `git = "write"` in [works
+          no: `git tag` writes, but git may only read here; set `git = "write"` in [works
           when writing: git tag -a -mtext v1 Nothing
         tag -F link v1
-          no: `git tag` writes, and git may only read here; set `git = "write"` in [works
-          when writing: no: `-F` may not have the value `link`; it has to be `-`, which is standard inp
+          no: `git tag` writes, but git may only read here; set `git = "write"` in [works
+          when writing: no: `-F` cannot have the value `link`; it must be `-`, which is standard input
         mv a b
-          no: `git mv` is not among the subcommands that packs may run; write the file el
+          no: `git mv` is not one of the subcommands that packs may run; write the file e
         stash
-          no: `git stash` is not among the subcommands that packs may run; commit to a br
+          no: `git stash` is not one of the subcommands that packs may run; commit to a b
         restore -- docs/a.md
-          no: `git restore` writes, and git may only read here; set `git = "write"` in [w
+          no: `git restore` writes, but git may only read here; set `git = "write"` in [w
           when writing: git --literal-pathspecs restore -- docs/a.md Below(["docs/a.md"])
         restore --staged -- a
-          no: `git restore` writes, and git may only read here; set `git = "write"` in [w
+          no: `git restore` writes, but git may only read here; set `git = "write"` in [w
           when writing: git restore --staged -- a Nothing
         reset --hard
-          no: `git reset` writes, and git may only read here; set `git = "write"` in [wor
+          no: `git reset` writes, but git may only read here; set `git = "write"` in [wor
           when writing: git --literal-pathspecs reset --hard -- Anything
         reset -q HEAD~1
-          no: `git reset` writes, and git may only read here; set `git = "write"` in [wor
+          no: `git reset` writes, but git may only read here; set `git = "write"` in [wor
           when writing: git reset -q HEAD~1 -- Nothing
         switch --quiet --create side
-          no: `git switch` writes, and git may only read here; set `git = "write"` in [wo
+          no: `git switch` writes, but git may only read here; set `git = "write"` in [wo
           when writing: git switch --quiet --quiet --create=side Nothing
         switch -
-          no: `git switch` writes, and git may only read here; set `git = "write"` in [wo
-          when writing: no: `-` looks like an option and stands where a revision has to be
+          no: `git switch` writes, but git may only read here; set `git = "write"` in [wo
+          when writing: no: `-` looks like an option in the place of a revision
         switch main
-          no: `git switch` writes, and git may only read here; set `git = "write"` in [wo
+          no: `git switch` writes, but git may only read here; set `git = "write"` in [wo
           when writing: git --literal-pathspecs switch --quiet main To("main")
         switch --orphan x
-          no: `git switch` writes, and git may only read here; set `git = "write"` in [wo
+          no: `git switch` writes, but git may only read here; set `git = "write"` in [wo
           when writing: git --literal-pathspecs switch --quiet --orphan=x Anything
         rm --cached -- a
-          no: `git rm` writes, and git may only read here; set `git = "write"` in [worksp
+          no: `git rm` writes, but git may only read here; set `git = "write"` in [worksp
           when writing: git rm --cached -- a Nothing
         rm -r docs
-          no: `git rm` writes, and git may only read here; set `git = "write"` in [worksp
+          no: `git rm` writes, but git may only read here; set `git = "write"` in [worksp
           when writing: git --literal-pathspecs rm -r -- docs Below(["docs"])
         add --pathspec-from-file=x
-          no: `git add` writes, and git may only read here; set `git = "write"` in [works
-          when writing: no: `--pathspec-from-file` may not have the value `x`; it has to be `-`, which 
+          no: `git add` writes, but git may only read here; set `git = "write"` in [works
+          when writing: no: `--pathspec-from-file` cannot have the value `x`; it must be `-`, which is 
         commit --interactive
-          no: `git commit` writes, and git may only read here; set `git = "write"` in [wo
-          when writing: no: `--interactive` is not among the options of `git commit` that packs may use
+          no: `git commit` writes, but git may only read here; set `git = "write"` in [wo
+          when writing: no: `--interactive` is not one of the options of `git commit` that packs may us
         branch -D side
-          no: `git branch` writes, and git may only read here; set `git = "write"` in [wo
+          no: `git branch` writes, but git may only read here; set `git = "write"` in [wo
           when writing: git branch -D side Nothing
     "#]]
     .assert_eq(&decided(lines));

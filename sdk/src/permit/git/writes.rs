@@ -1,8 +1,8 @@
-//! Files of the work tree that a command of git writes, held to the prefixes that the operator offers.
+//! Files of the work tree that a git command writes, limited to the operator's prefixes.
 //!
-//! A prefix is a place, and git could make another one of it: a link or a submodule in a commit takes the
-//! place of a directory. So git is asked for the names and kinds of what it would write, and the prefixes
-//! themselves are looked at without following links, before a command and after it.
+//! Git could turn a prefix into another place: a link or a submodule in a commit can replace a directory. So
+//! git is asked for the names and kinds of the files it would write, and the prefixes themselves are checked
+//! without following links, before a command and after it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -28,27 +28,27 @@ pub enum TreeWrites {
     Anything,
 }
 
-/// Bounds of what git may write in one workspace.
+/// Limits of git's writes in one workspace.
 #[derive(Clone, Copy)]
 pub struct Bounds<'a> {
-    /// The workspace's directory.
+    /// Directory of the workspace.
     pub tree: &'a Dir,
-    /// The workspace below the top of the work tree: empty, or with a slash at its end.
+    /// Path of the workspace below the top of the work tree: empty, or with a trailing slash.
     pub top: &'a str,
-    /// Prefixes below which the operator lets packs write.
+    /// Prefixes below which the operator permits writes by packs.
     pub prefixes: &'a [String],
 }
 
-/// Runs git with arguments that this module made, to be told something.
+/// Runs git with arguments from this module, to read information.
 pub type Ask<'a> = &'a mut dyn FnMut(&[String]) -> Result<Outcome, ProcessError>;
 
-/// Kinds of entries that lead elsewhere: links and submodules.
+/// Kinds of entries that point elsewhere: links and submodules.
 const LEADING: &[&[u8]] = &[b"120000", b"160000"];
-/// Kind of a directory's entry.
+/// Kind of a directory entry.
 const DIRECTORY: &[u8] = b"040000";
 
 impl GitCommand {
-    /// Refuses a command that would write what is not below the prefixes, or make a prefix another place.
+    /// Refuses a command that would write outside of the prefixes, or replace a prefix by a link.
     pub fn keep_within(&self, bounds: Bounds<'_>, ask: Ask<'_>) -> Result<(), ProcessError> {
         if let (TreeWrites::Below(paths), "rm") = (&self.writes, self.name) {
             self.removes(paths, bounds, ask)?;
@@ -66,7 +66,7 @@ impl GitCommand {
                              --ignore-submodules=none HEAD";
                 let printed = self.told(ask, words, &[&commit], &[], bounds)?;
                 if printed.stdout.is_cut() {
-                    return Err(self.outside("more files than can be looked at", bounds));
+                    return Err(self.outside("more files than can be checked", bounds));
                 }
                 let mut fields = printed.stdout.bytes.split(|byte| *byte == 0);
                 while let (Some(kinds), Some(name)) = (fields.next(), fields.next()) {
@@ -78,7 +78,7 @@ impl GitCommand {
         }
     }
 
-    /// Looks at the prefixes again, after the command.
+    /// Checks the prefixes again, after the command.
     pub fn kept_within(&self, bounds: Bounds<'_>) -> Result<(), ProcessError> {
         match self.is_free(bounds) {
             true => Ok(()),
@@ -86,18 +86,18 @@ impl GitCommand {
         }
     }
 
-    /// True if there is nothing to look at.
+    /// Checks whether there is nothing to check.
     fn is_free(&self, bounds: Bounds<'_>) -> bool {
         let all = bounds.prefixes.iter().any(|prefix| covers(prefix, "any/path"));
         self.writes == TreeWrites::Nothing || (all && bounds.top.is_empty())
     }
 
-    /// Refuses to remove what is behind a link: `git rm` follows links in the middle of a path.
+    /// Refuses to remove files behind a link: `git rm` follows links in the middle of a path.
     fn removes(&self, paths: &[String], bounds: Bounds<'_>, ask: Ask<'_>) -> Result<(), ProcessError> {
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let listed = self.told(ask, "ls-files -z --full-name", &[], &paths, bounds)?;
         if listed.stdout.is_cut() {
-            return Err(self.outside("more files than can be looked at: name fewer paths; it", bounds));
+            return Err(self.outside("more files than can be checked: pass fewer paths; it", bounds));
         }
         let names = listed.stdout.bytes.split(|byte| *byte == 0);
         let mut directories: Vec<&[u8]> = names
@@ -108,7 +108,7 @@ impl GitCommand {
         for directory in directories {
             if let Some(at) = link_in(bounds.tree, directory) {
                 return Err(ProcessError::Denied(format!(
-                    "`git {}` would remove what is behind the link `{}`; `git rm --cached` takes paths out of the index alone",
+                    "`git {}` would remove files behind the link `{}`; `git rm --cached` removes paths from the index only",
                     self.name,
                     at.escape_debug()
                 )));
@@ -117,13 +117,13 @@ impl GitCommand {
         Ok(())
     }
 
-    /// Files at paths, in the index and in the revision that they come from.
+    /// Checks the files at paths, in the index and in the source revision.
     fn restores(&self, paths: &[String], bounds: Bounds<'_>, ask: Ask<'_>) -> Result<(), ProcessError> {
         let paths: Vec<String> = paths.iter().map(|path| plain(path)).collect();
         if let Some(path) = paths.iter().find(|path| !is_below(path, bounds.prefixes)) {
             return Err(self.outside(path, bounds));
         }
-        // What is below a prefix stays below it, whatever it is. A path that is a prefix itself may be anything.
+        // Any entry below a prefix stays below it. A path that is a prefix itself may be of any kind.
         let strictly = |path: &&String| {
             let mut prefixes = bounds.prefixes.iter();
             let is_directory = |prefix: &str| prefix.ends_with('/') || covers(prefix, "any/path");
@@ -138,7 +138,7 @@ impl GitCommand {
             }
             let listed = self.told(ask, "ls-files -s -z --full-name", &[], &[path], bounds)?;
             let printed = &listed.stdout.bytes;
-            // An entry of exactly this path comes before those below it, so a beginning tells.
+            // An entry of exactly this path comes before those below it, so the first entries suffice.
             let end = match listed.stdout.is_cut() {
                 true => printed.iter().position(|byte| *byte == 0).unwrap_or(0),
                 false => printed.len(),
@@ -148,7 +148,7 @@ impl GitCommand {
         Ok(())
     }
 
-    /// Lines of a kind, more, a tab, and a name.
+    /// Checks lines with a kind, more fields, a tab, and a name.
     fn look_at_list(&self, printed: &[u8], bounds: Bounds<'_>) -> Result<(), ProcessError> {
         let lines = printed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
         for line in lines {
@@ -160,7 +160,7 @@ impl GitCommand {
         Ok(())
     }
 
-    /// One file that git would write: its kind, and its name from the top of the work tree.
+    /// Checks one file that git would write: its kind, and its name from the top of the work tree.
     fn look_at(&self, kind: &[u8], name: &[u8], bounds: Bounds<'_>) -> Result<(), ProcessError> {
         let shown = String::from_utf8_lossy(name);
         let inside = std::str::from_utf8(name)
@@ -177,8 +177,8 @@ impl GitCommand {
         let is_prefix = bounds.prefixes.iter().any(|prefix| plain(prefix) == inside);
         if is_prefix && LEADING.contains(&kind) {
             return Err(ProcessError::Denied(format!(
-                "`git {}` would put a link or a submodule at {}, which the workspace's `write` names: what is written \
-                 there would go elsewhere; name a revision in which it is a file or a directory",
+                "`git {}` would create a link or a submodule at {}, a path in the workspace's `write`: files written \
+                 there would go elsewhere; use a revision in which it is a file or a directory",
                 self.name,
                 shown.escape_debug()
             )));
@@ -186,7 +186,7 @@ impl GitCommand {
         Ok(())
     }
 
-    /// The hash of what git takes a name for: a branch of exactly that name comes before anything else.
+    /// Resolves a name to a hash as git does: a branch of exactly that name takes precedence.
     fn resolved(
         &self,
         name: &str,
@@ -194,10 +194,10 @@ impl GitCommand {
         bounds: Bounds<'_>,
         ask: Ask<'_>,
     ) -> Result<String, ProcessError> {
-        // Git makes a branch's name of these first, and then looks for that.
+        // Git expands these to a branch name first, and then searches for that.
         if name == "@" || name.contains("@{") {
             return Err(ProcessError::Denied(format!(
-                "`{}` may mean a branch or a tag of another name; where `write` allows only some files, name the branch \
+                "`{}` may refer to a branch or a tag of another name; where `write` allows only some files, pass the branch \
                  or the commit itself",
                 name.escape_debug()
             )));
@@ -215,14 +215,14 @@ impl GitCommand {
         match found.succeeded() {
             true => Ok(found.stdout.text().trim().to_owned()),
             false => Err(ProcessError::Denied(format!(
-                "`git {}` names `{}`, and there is no {kind} of that name; name a branch, a tag or a commit",
+                "`git {}` uses `{}`, but there is no {kind} of that name; pass a branch, a tag or a commit",
                 self.name,
                 name.escape_debug()
             ))),
         }
     }
 
-    /// What git says to a question that has an answer.
+    /// Output of git for a query.
     fn told(
         &self,
         ask: Ask<'_>,
@@ -238,7 +238,7 @@ impl GitCommand {
         }
     }
 
-    /// Arguments of git for a question. Options that change what names mean are those of the command.
+    /// Arguments of git for a query. Options that affect the meaning of names are those of the command.
     fn question(&self, words: &str, revisions: &[&str], paths: Option<&[&str]>) -> Vec<String> {
         let before = self.arguments.iter().take_while(|word| *word != self.name);
         let before = before.filter(|word| *word == "--no-replace-objects").cloned();
@@ -258,8 +258,8 @@ impl GitCommand {
             let stands = stands(bounds.tree, prefix);
             stands.map_err(|at| {
                 ProcessError::Denied(format!(
-                    "`git {}` may not write below `{prefix}` of the workspace's `write`: `{}` is a link or no directory, so \
-                     what is written would go elsewhere; put a directory in its place",
+                    "`git {}` may not write below `{prefix}` of the workspace's `write`: `{}` is a link or not a directory, so \
+                     files would be written elsewhere; replace it by a directory",
                     self.name,
                     at.escape_debug()
                 ))
@@ -269,7 +269,7 @@ impl GitCommand {
     }
 
     fn untold(&self, outcome: &Outcome, bounds: Bounds<'_>) -> ProcessError {
-        let told = self.denial("files that cannot be told", bounds);
+        let told = self.denial("files that cannot be determined", bounds);
         ProcessError::Denied(format!("{told}: {}", outcome.stderr.text().trim()))
     }
 
@@ -290,19 +290,19 @@ impl GitCommand {
             false => "`write = [\".\"]` allows everything",
         };
         format!(
-            "`git {}` would write {} in the work tree, and the workspace's `write` allows {may}; {more}",
+            "`git {}` would write {} in the work tree, but the workspace's `write` allows {may}; {more}",
             self.name,
             path.escape_debug()
         )
     }
 }
 
-/// The kind after a change, of `:before after hash hash letter`.
+/// Kind after a change, of `:before after hash hash letter`.
 fn after(kinds: &[u8]) -> &[u8] {
     kinds.split(|byte| *byte == b' ').nth(1).unwrap_or_default()
 }
 
-/// A path without `.` and doubled slashes; empty for the workspace itself.
+/// A path without `.` and double slashes; empty for the workspace itself.
 fn plain(path: &str) -> String {
     let names: Vec<&str> = path
         .split('/')
@@ -311,7 +311,7 @@ fn plain(path: &str) -> String {
     names.join("/")
 }
 
-/// True if everything at a path, or below it, is below a prefix.
+/// Checks whether all entries at a path, or below it, are below a prefix.
 fn is_below(path: &str, prefixes: &[String]) -> bool {
     let inside = format!("{path}/any");
     let all = prefixes.iter().any(|prefix| covers(prefix, "any/path"));
@@ -319,7 +319,7 @@ fn is_below(path: &str, prefixes: &[String]) -> bool {
     all || !path.is_empty() && prefixes.any(|prefix| covers(prefix, path) || covers(prefix, &inside))
 }
 
-/// The first link on the way to a directory, and into it.
+/// First link on the way to a directory, including the directory.
 fn link_in(tree: &Dir, directory: &[u8]) -> Option<String> {
     let mut dir = tree.try_clone().ok()?;
     for (place, byte) in directory.iter().chain(b"/").enumerate() {
@@ -334,13 +334,13 @@ fn link_in(tree: &Dir, directory: &[u8]) -> Option<String> {
         if dir.symlink_metadata(name).ok()?.is_symlink() {
             return Some(String::from_utf8_lossy(&directory[..place]).into_owned());
         }
-        // What is no directory holds nothing that could be removed.
+        // A path that is not a directory contains nothing to remove.
         dir = dir.open_dir_nofollow(name).ok()?;
     }
     None
 }
 
-/// Whether a prefix is where its name says, as far as it exists. The error is the path that is not.
+/// Checks that a prefix is a real directory, as far as it exists. The error is the offending path.
 fn stands(tree: &Dir, prefix: &str) -> Result<(), String> {
     let plain = plain(prefix);
     let names: Vec<&str> = plain.split('/').filter(|name| !name.is_empty()).collect();
@@ -348,7 +348,7 @@ fn stands(tree: &Dir, prefix: &str) -> Result<(), String> {
     for (place, name) in names.iter().enumerate() {
         let at = || names[..=place].join("/");
         let Ok(found) = dir.symlink_metadata(Path::new(name)) else {
-            // What is not there is made as directories and files.
+            // Missing parts are created as directories and files.
             return Ok(());
         };
         let is_file = place + 1 == names.len() && !prefix.ends_with('/');

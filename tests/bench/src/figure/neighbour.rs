@@ -15,7 +15,11 @@ use crate::workload::{self, CONFIG_FILE, Kind, Request};
 /// How much later a neighbour's read may be at the 99th percentile, in milliseconds.
 const LIMIT: f64 = 5.0;
 /// Ways to stall: in the guest, in a statement of its, and outside any transaction.
-const STALLS: [&str; 3] = ["spinner_spin", "spinner_spin_in_sql", "spinner_spin_running"];
+const STALLS: [&str; 3] = [
+    "call_limits_spin",
+    "call_limits_spin_in_sql",
+    "call_limits_spin_running",
+];
 
 /// Measures reads of a session beside none and beside each kind of stalled guest.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
@@ -25,11 +29,11 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     };
     let mut config = NamedTempFile::with_suffix_in(".toml", &setup.place)?;
     config.write_all(CONFIG_FILE.as_bytes())?;
-    let spinner = guests.join("spinner.wasm");
+    let call_limits = guests.join("call_limits.wasm");
     // They stall until their host is killed.
     writeln!(
         config,
-        "[packs.spinner]\nsource = {spinner:?}\nlimits = {{ read_ms = 600000, run_ms = 600000 }}"
+        "[packs.call-limits]\nsource = {call_limits:?}\nlimits = {{ read_ms = 600000, run_ms = 600000 }}"
     )?;
     let dir = setup.fresh_dir()?;
     let mut alone = None;
@@ -37,7 +41,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     for stall in std::iter::once(None).chain(STALLS.map(Some)) {
         let data = dir.path().join(stall.unwrap_or("alone"));
         let p99 = Quantity(reads(setup, config.path(), &data, stall)?, Unit::Milliseconds);
-        report.text(&format!("  beside {:<22} {p99}", stall.unwrap_or("nobody")));
+        report.text(&format!("  beside {:<26} {p99}", stall.unwrap_or("nobody")));
         let Some(stall) = stall else {
             alone = Some(p99);
             continue;

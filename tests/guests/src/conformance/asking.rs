@@ -7,24 +7,24 @@ use tollgate_sdk::{Action, Answer, Cx, Effect, Question, Tier, Tool, ToolError};
 
 use super::Said;
 
-/// A person's name.
+/// Form for a person's name.
 #[derive(Deserialize, JsonSchema)]
 struct Name {
-    /// What the user is called.
+    /// Name of the user, for example Ada.
     name: String,
 }
 
-/// A yes or no.
+/// Form for a yes or no.
 #[derive(Deserialize, JsonSchema)]
 struct Ok_ {
-    /// Whether it is all right.
+    /// True if the user agrees.
     ok: bool,
 }
 
-/// A colour.
+/// Form for a colour.
 #[derive(Deserialize, JsonSchema)]
 struct Colour {
-    /// Which.
+    /// Colour that the user chooses.
     color: String,
 }
 
@@ -36,7 +36,7 @@ fn needs(question: Question) -> ToolError {
     .ask(question)
 }
 
-/// The form of an answer, or the refusal that asks for it.
+/// Returns the form of an answer, or the error that asks for it.
 pub(super) fn form<T: serde::de::DeserializeOwned + JsonSchema>(
     cx: &Cx<'_>,
     key: &str,
@@ -48,22 +48,22 @@ pub(super) fn form<T: serde::de::DeserializeOwned + JsonSchema>(
 }
 
 tool!(
-    /// Greet the user by a name that is asked for.
+    /// Ask for the user's name and return a greeting.
     AskName, "test_input_required_result_elicitation", Read, |cx| {
         let name: Name = form(cx, "user_name", "What is your name?")?;
         Ok(Said::new(format!("Hello, {}!", name.name)))
     }
 );
 tool!(
-    /// Ask, and remember that it did.
+    /// Ask a question and store a state with it.
     AskState, "test_input_required_result_request_state", Read, |cx| confirm(cx)
 );
 tool!(
-    /// Ask, and notice if somebody changes what it remembers.
+    /// Ask a question and detect a changed state.
     AskTampered, "test_tampered_state" = "test_input_required_result_tampered_state", Read, |cx| confirm(cx)
 );
 tool!(
-    /// Ask twice, the second time knowing the first answer.
+    /// Ask two questions, the second one after the first answer.
     AskRounds, "test_input_required_result_multi_round", Write, |cx| {
         let name = match (cx.answer("step1").and_then(Answer::form::<Name>), cx.remembered()) {
             (Some(name), _) => name.name,
@@ -104,7 +104,7 @@ tool!(
     }
 );
 tool!(
-    /// Ask the user or the model, whoever is there.
+    /// Ask the user or the model, depending on the client's capabilities.
     AskAnybody, "test_input_required_result_capabilities", Read, |cx| {
         match (form::<Name>(cx, "user_name", "What is your name?"), model(cx, "name", "Make up a name.", 20)) {
             (Ok(name), _) => Ok(Said::new(name.name)),
@@ -114,13 +114,13 @@ tool!(
     }
 );
 tool!(
-    /// Do what only a client with a model can.
+    /// Require a client with a model.
     MissingCapability, "test_missing_capability", Read, |cx| {
         Ok(Said::new(model(cx, "more", "Go on.", 20)?))
     }
 );
 tool!(
-    /// Tell how far it is, then ask.
+    /// Report progress, then ask.
     StreamingElicitation, "test_streaming_elicitation", Run, |cx| {
         cx.progress(1, Some(2), "about to ask");
         let name: Name = form(cx, "user_name", "What is your name?")?;
@@ -140,7 +140,7 @@ fn roots(cx: &Cx<'_>) -> Result<String, ToolError> {
     }
 }
 
-/// All questions of several refusals in one.
+/// Combines the questions of several errors into one.
 fn all<const N: usize>(refusals: [Option<ToolError>; N]) -> ToolError {
     let asked = refusals
         .into_iter()
@@ -159,11 +159,11 @@ fn confirm(cx: &Cx<'_>) -> Result<Said, ToolError> {
     }
 }
 
-/// Ask the user something.
+/// Ask the user a question.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Elicitation {
-    /// What to ask.
+    /// Text of the question to the user.
     message: String,
 }
 
@@ -190,11 +190,11 @@ impl Tool for Elicitation {
     }
 }
 
-/// Ask the client's model something.
+/// Ask the client's model a question.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sampling {
-    /// What to ask.
+    /// Text of the question to the model.
     prompt: String,
 }
 

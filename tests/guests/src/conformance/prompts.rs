@@ -7,7 +7,7 @@ use tollgate_sdk::{Content, Cx, Prompt, ToolError};
 use super::asking::form;
 use super::{image, resource};
 
-/// A prompt that is always the same.
+/// A prompt with a fixed text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SimplePrompt {}
@@ -21,7 +21,7 @@ impl Prompt for SimplePrompt {
     }
 }
 
-/// A prompt that is there now and then.
+/// A prompt that is absent at times.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PromptNowAndThen {}
@@ -39,9 +39,9 @@ impl Prompt for PromptNowAndThen {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PromptWithArguments {
-    /// First test argument.
+    /// First argument of the test prompt.
     arg1: String,
-    /// Second test argument.
+    /// Second argument of the test prompt.
     arg2: String,
 }
 
@@ -57,11 +57,11 @@ impl Prompt for PromptWithArguments {
     }
 }
 
-/// A prompt that embeds what has an address.
+/// A prompt with an embedded resource.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PromptWithResource {
-    /// The address.
+    /// URI of the embedded resource.
     #[serde(rename = "resourceUri")]
     resource_uri: String,
 }
@@ -83,7 +83,7 @@ impl Prompt for PromptWithResource {
     }
 }
 
-/// A prompt with a picture.
+/// A prompt with an image.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PromptWithImage {}
@@ -101,10 +101,10 @@ impl Prompt for PromptWithImage {
     }
 }
 
-/// Where a prompt is used.
+/// Form for the context of a prompt.
 #[derive(Deserialize, JsonSchema)]
 struct Context {
-    /// The context.
+    /// Context in which the prompt is used.
     context: String,
 }
 

@@ -1,4 +1,4 @@
-//! Tools whose replies have addresses.
+//! Tools whose replies are resources.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
 use super::Said;
 
-/// Read the text that is always the same.
+/// Return a fixed text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = [{"path": "test://static-text", "name": "static-text",
@@ -28,7 +28,7 @@ impl Tool for StaticText {
     }
 }
 
-/// Read the text that people watch.
+/// Return a text that clients can subscribe to.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = [{"path": "test://watched-resource", "name": "watched-resource",
@@ -50,16 +50,16 @@ impl Tool for Watched {
     }
 }
 
-/// Bytes as text.
+/// Bytes encoded as text.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Bytes {
-    /// base64.
+    /// Encoding, base64.
     encoding: String,
-    /// The bytes.
+    /// Encoded bytes.
     content: String,
 }
 
-/// Read the picture that is always the same.
+/// Return a fixed image.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = [{"path": "test://static-binary", "name": "static-binary", "title": "Static picture",
@@ -86,22 +86,22 @@ impl Tool for StaticBinary {
 /// Data about an id.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Data {
-    /// The id.
+    /// Requested id.
     id: String,
-    /// That it came from a template.
+    /// True for a resource made from a template.
     #[serde(rename = "templateTest")]
     template_test: bool,
-    /// The data.
+    /// Data about the id.
     data: String,
 }
 
-/// Read data about an id.
+/// Return data about an id.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = [{"path": "test://template/{id}/data", "name": "template-data",
     "title": "Data about an id", "description": "Data for testing.", "mime_type": "application/json"}]))]
 pub(crate) struct TemplateData {
-    /// Which.
+    /// Id of the data, from test_ids.
     #[schemars(extend("x-values" = {"tool": "test_ids", "items": "ids", "value": "id"}))]
     id: String,
 }
@@ -121,21 +121,21 @@ impl Tool for TemplateData {
     }
 }
 
-/// Ids that there is data about.
+/// Ids with data.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Ids {
-    /// Each of them.
+    /// All ids.
     ids: Vec<Id>,
 }
 
-/// One id.
+/// An id with data.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Id {
-    /// It.
+    /// Text of the id.
     id: String,
 }
 
-/// List the ids that there is data about.
+/// List the ids with data.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListIds {}

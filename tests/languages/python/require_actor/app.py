@@ -1,4 +1,4 @@
-"""The policy `require-actor`: a call that changes something says who makes it."""
+"""The policy `require-actor`: denies changes without an actor."""
 
 import json
 
@@ -13,7 +13,7 @@ class Judge(exports.Judge):
         return judge.Manifest(
             name="require-actor-python",
             version="0.1.0",
-            summary="A call that changes something says who makes it.",
+            summary="Denies changes without an actor.",
             phase=judge.Phase.REQUEST,
             wants=[],
             migrations=[],
@@ -32,8 +32,8 @@ class Judge(exports.Judge):
             return judge.Verdict_Pass(), []
         denial = judge.Denial(
             code="ACTOR_REQUIRED",
-            reason="the call does not say who makes it",
-            remediation="Say who you are in the argument `actor`.",
+            reason="the call has no actor",
+            remediation="Pass your name in the argument `actor`.",
             next_call=None,
         )
         return judge.Verdict_Deny(denial), []

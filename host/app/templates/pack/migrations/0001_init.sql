@@ -1,4 +1,4 @@
--- A step that was applied never changes: what comes later is a file of its own, 0002_name.sql.
+-- An applied step never changes. Put later changes into a new file, 0002_name.sql.
 CREATE TABLE my_pack_notes (
     id TEXT PRIMARY KEY,
     text TEXT NOT NULL,

@@ -1,7 +1,7 @@
-//! Notes that outlive the conversation in which they were made.
+//! Notes that are kept for later conversations.
 //!
-//! A tool is its argument struct: fields are the parameters, doc comments what agents read, and `run`
-//! does the work.
+//! A tool is its argument struct: fields are the parameters, agents read the doc comments, and `run` does
+//! the work.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ use tollgate_sdk::{
     migration, params, tools,
 };
 
-/// What the operator can set in `[packs.my-pack.config]`.
+/// Settings of the operator in `[packs.my-pack.config]`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Settings {
-    /// How many notes are kept.
+    /// Maximum number of notes. Default 1000.
     #[schemars(range(min = 1, max = 10_000))]
     max_notes: i64,
 }
@@ -31,14 +31,14 @@ id!(
     "note"
 );
 
-/// One note.
+/// A note with its id.
 #[derive(Serialize, JsonSchema)]
 pub struct Note {
-    /// Its id.
+    /// Id of the note.
     id: NoteId,
-    /// What to remember.
+    /// Text of the note.
     text: String,
-    /// When it was kept.
+    /// Time of creation.
     created_at: Timestamp,
 }
 
@@ -54,11 +54,11 @@ impl TryFrom<Row> for Note {
     }
 }
 
-/// Keep a note for later conversations.
+/// Keep a note for later conversations. Fails if the maximum number of notes is reached.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddNote {
-    /// What to remember, in a sentence or two.
+    /// Text of the note, in one or two sentences, for example "The build needs protoc."
     #[schemars(length(min = 1, max = 2_000))]
     text: String,
 }
@@ -79,8 +79,8 @@ impl Tool for AddNote {
         let kept: i64 = row.map_or(Ok(0), |row| row.get(0))?;
         if kept >= settings.max_notes {
             return Err(
-                ToolError::new("NOTES_FULL", format!("{kept} notes are kept already"))
-                    .remediation("The operator raises max_notes in [packs.my-pack.config].")
+                ToolError::new("NOTES_FULL", format!("{kept} notes exist, the maximum"))
+                    .remediation("Ask the operator to raise max_notes in [packs.my-pack.config].")
                     .context("max_notes", settings.max_notes),
             );
         }
@@ -97,11 +97,11 @@ impl Tool for AddNote {
     }
 }
 
-/// List what was noted, the newest first.
+/// List notes, newest first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListNotes {
-    /// How many at most.
+    /// Maximum number of notes, 1 to 100. Default 20.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 100))]
     limit: u32,
@@ -111,10 +111,10 @@ const fn twenty() -> u32 {
     20
 }
 
-/// Notes.
+/// A list of notes.
 #[derive(Serialize, JsonSchema)]
 pub struct Notes {
-    /// The newest first.
+    /// Notes, newest first.
     notes: Vec<Note>,
 }
 
@@ -134,12 +134,12 @@ impl Tool for ListNotes {
     }
 }
 
-/// The pack, as the host asks for it.
+/// Definition of the pack.
 pub const PACK: Pack = Pack {
     name: "my-pack",
     version: env!("CARGO_PKG_VERSION"),
-    summary: "Notes that outlive the conversation in which they were made.",
-    instructions: "Keep with my_pack_add what a later conversation has to know; my_pack_list tells what is known.",
+    summary: "Notes that are kept for later conversations.",
+    instructions: "Keep facts for later conversations with my_pack_add; read them with my_pack_list.",
     tools: tools![AddNote, ListNotes],
     migrations: &[migration!("../migrations", "0001_init")],
     config_schema: Some(config_schema::<Settings>),
@@ -166,7 +166,7 @@ mod tests {
             "#,
         );
         assert!(
-            log.contains("err NOTES_FULL: 2 notes are kept already"),
+            log.contains("err NOTES_FULL: 2 notes exist, the maximum"),
             "{log}"
         );
         let listed = log

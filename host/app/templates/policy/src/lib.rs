@@ -1,6 +1,6 @@
-//! A freeze: nothing is changed, except by those who may.
+//! A freeze: denies changes, except by listed actors.
 //!
-//! A policy is its settings: fields are the keys of `[policies.my-policy.config]`, and `before` judges a
+//! A policy is its settings: fields are the keys of `[policies.my-policy.config]`, and `before` evaluates a
 //! call before it runs.
 
 use schemars::JsonSchema;
@@ -10,14 +10,14 @@ use tollgate_sdk::policy::{
     CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict,
 };
 
-/// Denies calls that change something.
+/// Denies changes, except by listed actors.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Freeze {
-    /// Why nothing is changed, as callers read it.
+    /// Reason for the freeze, shown to callers, for example "release day".
     reason: String,
-    /// Who may change things all the same: the identity that the transport proved or, where it proves
-    /// none, the name that the call gives as `actor`.
+    /// Actors that may make changes nevertheless: identities that the transport proved or, where it proves
+    /// none, names that calls give as `actor`. Default none.
     #[serde(default)]
     except: Vec<String>,
 }
@@ -25,13 +25,13 @@ pub struct Freeze {
 impl Policy for Freeze {
     const NAME: &'static str = "my-policy";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
-    const SUMMARY: &'static str = "Nothing is changed during a freeze, except by those who may.";
+    const SUMMARY: &'static str = "Denies changes during a freeze, except by listed actors.";
     const PHASE: Phase = Phase::Request;
 
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.reason.trim().is_empty() {
-            problems.push(Problem::new("reason", "say why, for those who are refused"));
+            problems.push(Problem::new("reason", "must give a reason for callers"));
         }
         problems
     }
@@ -41,8 +41,8 @@ impl Policy for Freeze {
         if request.effect == Effect::Read || request.actor().is_some_and(may) {
             return Ok(Verdict::Pass);
         }
-        let denial = Denial::new("FROZEN", format!("nothing is changed now: {}", self.reason))
-            .remediation("Wait until the freeze is over, or ask somebody who may.");
+        let denial = Denial::new("FROZEN", format!("changes are frozen: {}", self.reason))
+            .remediation("Wait until the freeze is over, or ask an actor who may make changes.");
         Ok(denial.into())
     }
 }

@@ -1,4 +1,5 @@
-//! A repository to measure: packages of Rust, Python and TypeScript whose files import each other.
+//! Generated repository for measurements: packages of Rust, Python and TypeScript whose files import each
+//! other.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,10 +7,10 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Files in one directory.
+/// Number of files in one directory.
 const IN_FOLDER: usize = 50;
 
-/// A repository with `count` files, all of them added.
+/// Creates a repository with `count` files, all of them added to the index.
 pub(super) fn repository(count: usize) -> TempDir {
     let root = TempDir::new().expect("a temporary directory");
     for number in 0..count {
@@ -24,7 +25,7 @@ pub(super) fn repository(count: usize) -> TempDir {
     root
 }
 
-/// About 4 KiB of code, as files of real projects have.
+/// About 4 KiB of code, a common size in real projects.
 fn file(number: usize) -> (String, String) {
     let neighbour = if number % IN_FOLDER + 3 < IN_FOLDER {
         number + 3

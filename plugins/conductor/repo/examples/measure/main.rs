@@ -1,8 +1,8 @@
-//! Measures how much of a tree's imports is resolved and how long that takes, next to Git.
+//! Measures how many of a tree's imports are resolved and how long that takes, next to Git.
 //!
-//! `cargo run --release -p conductor-repo --example measure -- DIRECTORY…`; with `--missing` it
-//! lists the imports that came to nothing, with `--sample N` each Nth that was found, with `--map`
-//! it prints the map, and with `--made N` it makes a repository of N files to measure.
+//! `cargo run --release -p conductor-repo --example measure -- DIRECTORY…`. `--missing` lists unresolved
+//! imports, `--sample N` lists every Nth resolved one, `--map` prints the map, `--made N` creates a repository
+//! of N files to measure.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// Git's listing and reading, the first snapshot with facts, the map, and a second snapshot.
+/// Measures Git's listing and reading, the first snapshot with facts, the map, and a second snapshot.
 fn measure(root: &Path) -> RepoMap {
     let tree = Disk {
         root: root.to_owned(),
@@ -140,8 +140,8 @@ fn accuracy(map: &RepoMap) {
     );
 }
 
-/// What the files cost without anything being made of them; `None` outside of Git. Git is a process
-/// of its own, so that its part is time by the clock.
+/// Measures listing and reading the files only; `None` outside of Git. Git is a separate process, so its part
+/// is wall-clock time.
 fn git(root: &Path) -> Option<Duration> {
     let start = Instant::now();
     let listing = Command::new("git")

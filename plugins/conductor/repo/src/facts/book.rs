@@ -9,7 +9,7 @@ use crate::language;
 use crate::snapshot::{Content, Digest, FileRecord, Limits, Snapshot};
 use crate::tree::{Entry, Kind, Tree, TreeError};
 
-/// Facts by what they hang on: a file's content, and its name as far as it says how to read it.
+/// Facts by key: a file's content, and the part of its name that decides how it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FactBook {
     /// Most contents are read in one way only.
@@ -18,7 +18,7 @@ pub struct FactBook {
 }
 
 impl FactBook {
-    /// Reads a file that a walk shows.
+    /// Reads a file that a walk passes on.
     pub fn learn(&mut self, file: &FileRecord, bytes: &[u8]) {
         let Some((digest, reading)) = key(file) else {
             return;
@@ -30,8 +30,8 @@ impl FactBook {
         }
     }
 
-    /// Reads the files of a snapshot that no walk showed. Says how many those were; a file that
-    /// changed or went meanwhile stays without facts.
+    /// Reads the files of a snapshot that no walk passed on. Returns how many there were; a file that changed
+    /// or disappeared since stays without facts.
     pub fn complete<T: Tree + ?Sized>(
         &mut self,
         tree: &T,
@@ -52,7 +52,7 @@ impl FactBook {
         Ok(read)
     }
 
-    /// The files of a snapshot that should have facts and have none.
+    /// Files of a snapshot that should have facts and have none.
     pub fn unread<'a>(
         &self,
         snapshot: &'a Snapshot,
@@ -65,7 +65,7 @@ impl FactBook {
         snapshot.files.iter().filter(move |file| !is_read(file))
     }
 
-    /// The facts of a file.
+    /// Facts of a file.
     pub fn of(&self, file: &FileRecord) -> Option<&Facts> {
         let (digest, reading) = key(file)?;
         let mut readings = self.facts.get(&digest)?.iter();
@@ -74,7 +74,7 @@ impl FactBook {
             .map(|(_, facts)| facts)
     }
 
-    /// Forgets what no file of a snapshot holds any more.
+    /// Drops facts that no file of a snapshot needs.
     pub fn retain(&mut self, snapshot: &Snapshot) {
         let held: HashSet<_, FixedState> = snapshot.files.iter().filter_map(key).collect();
         let changed = &mut self.changed;
@@ -88,7 +88,7 @@ impl FactBook {
         });
     }
 
-    /// Everything, to be kept: content, how it was read, facts. By content, so that the same facts make the
+    /// All facts as rows to store: content, reading, facts. Sorted by content, so that the same facts give the
     /// same bytes.
     pub fn rows(&self) -> impl Iterator<Item = (Digest, &str, &Facts)> {
         let mut all: Vec<_> = self.facts.iter().collect();
@@ -99,12 +99,12 @@ impl FactBook {
         })
     }
 
-    /// The contents whose facts came or went since they were kept.
+    /// Contents whose facts were added or removed since they were loaded.
     pub fn changed(&self) -> impl Iterator<Item = Digest> {
         self.changed.iter().copied()
     }
 
-    /// Takes back what [`FactBook::rows`] gave.
+    /// Adds a row of [`FactBook::rows`].
     pub fn insert(&mut self, digest: Digest, reading: String, facts: Facts) {
         let readings = self.facts.entry(digest).or_default();
         match readings.binary_search_by(|(known, _)| known.cmp(&reading)) {
@@ -114,8 +114,8 @@ impl FactBook {
     }
 }
 
-/// What the facts of a file hang on: its content, and how it is read. A manifest is read by its name,
-/// everything else by its extension. None for what is no text.
+/// Key of a file's facts: its content, and how it is read. A manifest is read by its name, other files by their
+/// extension. `None` for files that are not text.
 pub fn key(file: &FileRecord) -> Option<(Digest, &str)> {
     let Content::Text { digest } = file.content else {
         return None;
@@ -129,7 +129,7 @@ pub fn key(file: &FileRecord) -> Option<(Digest, &str)> {
     Some((digest, reading))
 }
 
-/// A file's content, if it still is what the snapshot saw.
+/// Content of a file, if it is still the one in the snapshot.
 fn content<T: Tree + ?Sized>(
     tree: &T,
     file: &FileRecord,

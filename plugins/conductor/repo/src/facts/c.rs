@@ -1,4 +1,4 @@
-//! C and C++: `#include`, under whatever `#if` it stands.
+//! C and C++: `#include`, inside any `#if`.
 
 use std::sync::LazyLock;
 
@@ -47,7 +47,7 @@ fn starts_line(text: &str, at: usize) -> bool {
     line.bytes().all(|byte| byte.is_ascii_whitespace())
 }
 
-/// `"path"` or `<path>` on the same line; a macro is not followed.
+/// Path of `"path"` or `<path>` on the same line. Macros are not expanded.
 fn included(rest: &str) -> Option<(&str, bool)> {
     let rest = rest.lines().next()?.trim_start();
     let (path, system) = match rest.strip_prefix('<') {

@@ -1,4 +1,4 @@
-//! Go: the package and the imports, which stand before all other code.
+//! Go: the package and the imports, which precede all other code.
 
 use super::symbols::{Symbol, inside, symbols};
 use super::{Facts, Import, Lines, What};

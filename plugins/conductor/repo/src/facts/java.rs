@@ -1,4 +1,4 @@
-//! Java: the package, the imports, the types a file declares and those it may use unimported.
+//! Java: the package, the imports, the declared types and those used without an import.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use super::symbols::{Symbol, symbols};
 use super::{Facts, Import, Lines, What};
 
-/// Names kept of one file. Each may be a class of the same package.
+/// Maximum number of names kept of one file. Each may be a class of the same package.
 const MAX_NAMES: usize = 500;
 
 /// Reads a Java source.
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str) -> Facts {
             (Symbol::Word, "main") => {
                 facts.runs |= tokens.peek().is_some_and(|next| next.0 == Symbol::OpenParen)
             }
-            // What stands behind a dot is a member, or part of a longer name.
+            // After a dot there is a member, or part of a longer name.
             (Symbol::Dot, _) => drop(tokens.next_if(|next| next.0 == Symbol::Word)),
             (Symbol::Word, name)
                 if name.starts_with(char::is_uppercase) && names.len() < MAX_NAMES && names.insert(name) =>
@@ -54,7 +54,7 @@ pub(super) fn read(text: &str) -> Facts {
     facts
 }
 
-/// `a.b.C`, and whether `.*` follows.
+/// Reads `a.b.C`. Returns whether `.*` follows.
 fn dotted<'a>(
     tokens: &mut Peekable<impl Iterator<Item = (Symbol, &'a str, usize)>>,
 ) -> Option<(String, bool)> {

@@ -5,7 +5,7 @@ mod tokens;
 use super::{Facts, Import, Lines, MAX_IMPORTS, What};
 use tokens::{Place, Token, tokens};
 
-/// Tokens between `import` and its `from`.
+/// Maximum number of tokens between `import` and its `from`.
 const MAX_CLAUSE: usize = 4_000;
 
 /// Reads a JavaScript or TypeScript source.
@@ -25,15 +25,15 @@ pub(super) fn read(text: &str) -> Facts {
     reading.facts
 }
 
-/// Where the last literal stands that may name a file: behind it nothing has to be read. Most files
-/// import at their top, and literals are rarer than the words that may stand before one.
+/// Position of the last literal that may name a file: nothing after it has to be read. Most files import at
+/// their top, and literals are rarer than the words that may precede one.
 fn last_specifier(text: &[u8]) -> usize {
     let mut quotes = memchr::memchr3_iter(b'\'', b'"', b'`', text);
     let last = quotes.rfind(|quote| may_name(text.get(..*quote).unwrap_or_default()));
     last.unwrap_or(0)
 }
 
-/// Whether a literal that follows may be a specifier. What stands behind a comment may.
+/// Checks whether a literal after this text may be a specifier. One after a comment may be.
 fn may_name(before: &[u8]) -> bool {
     let trimmed = before.trim_ascii_end();
     let space = before.get(trimmed.len()..).unwrap_or_default();
@@ -62,7 +62,7 @@ struct Reading<'a> {
     lines: Lines<'a>,
     facts: Facts,
     depth: usize,
-    /// The depths of the `try` blocks around this place.
+    /// Depths of the `try` blocks around this position.
     tries: Vec<usize>,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A call whose first argument is a literal.
+    /// Reads a call whose first argument is a literal.
     fn called(&mut self, at: usize, argument: usize, resolves: bool) {
         let is_call = self.get(argument - 1) == (Token::Open, "(");
         if is_call && matches!(self.get(argument + 1).1, ")" | ",") {
@@ -107,7 +107,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// From `import` or `export` to the literal behind `from`.
+    /// Reads from `import` or `export` to the literal after `from`.
     fn clause(&mut self, at: usize) {
         for place in at + 1..at.saturating_add(MAX_CLAUSE) {
             match self.get(place) {

@@ -1,4 +1,4 @@
-//! Marks that authors and tools leave in any text: generated, deprecated, and names of other files.
+//! Marks in any text: generated, deprecated, and names of other files.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,13 +9,13 @@ use super::Facts;
 use crate::language::{self, Language};
 use crate::path;
 
-/// How far down the head of a file is read.
+/// Maximum number of lines in the head of a file.
 const HEAD_LINES: usize = 30;
 
-/// Names of other files kept of one file.
+/// Maximum number of file names kept of one file.
 const MAX_MENTIONS: usize = 300;
 
-/// Words a comment about its own file starts with.
+/// Beginnings of a comment that deprecates its own file.
 const DEPRECATED: [&str; 7] = [
     "deprecated",
     "@deprecated",
@@ -26,12 +26,12 @@ const DEPRECATED: [&str; 7] = [
     "this package is deprecated",
 ];
 
-/// What a comment begins with, in any language.
+/// Characters at the beginning of a comment, in any language.
 const MARKS: [char; 14] = [
     '/', '*', '#', '!', '"', '\'', '-', '<', '>', ';', '%', '_', ' ', '\t',
 ];
 
-/// Adds what the text says about itself and others.
+/// Adds the marks of a text to its facts.
 pub(super) fn read(path: &str, text: &str, facts: &mut Facts) {
     facts.runs |= text.starts_with("#!") && !text.starts_with("#![");
     let end = memchr::memchr_iter(b'\n', text.as_bytes()).nth(HEAD_LINES - 1);
@@ -39,7 +39,7 @@ pub(super) fn read(path: &str, text: &str, facts: &mut Facts) {
     let hints = Hints::of(head.as_bytes());
     facts.generated |= hints.of_tools && is_generated(head);
     if hints.of_age {
-        // In Markdown `# Deprecated` heads a list of what is.
+        // In Markdown, `# Deprecated` is the heading of a list of deprecated things.
         let is_markdown = path::extension(path) == "md";
         let mut comments = comments(head).filter(|line| !(is_markdown && line.starts_with('#')));
         facts.deprecated = comments.find_map(deprecation);
@@ -49,16 +49,16 @@ pub(super) fn read(path: &str, text: &str, facts: &mut Facts) {
     }
 }
 
-/// What a text may say, by beginnings of the words for it. Most texts have none of them.
+/// Marks that a text may contain, found by the beginnings of words. Most texts have none.
 struct Hints {
     /// `generated`, or `DO NOT EDIT`.
     of_tools: bool,
-    /// `deprecated` or `obsolete`, in letters of any size.
+    /// `deprecated` or `obsolete`, in any case.
     of_age: bool,
 }
 
 impl Hints {
-    /// Every place is asked everything, without a branch, so that compilers make vector instructions of it.
+    /// Tests every position for every mark without a branch, so that compilers can vectorise the loop.
     fn of(text: &[u8]) -> Hints {
         let (mut of_tools, mut of_age) = (0, 0);
         for [first, second, third, fourth] in text.array_windows() {
@@ -93,7 +93,7 @@ fn is_generated(head: &str) -> bool {
     GENERATED.find_iter(head.as_bytes()).any(says) || WARNING.find(head.as_bytes()).is_some()
 }
 
-/// Lines that begin with a mark, as comments do. Most lines of code do not, and are not looked at further.
+/// Lines that begin like comments. Most lines of code do not, and are skipped.
 fn comments(head: &str) -> impl Iterator<Item = &str> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', head.as_bytes()).chain(std::iter::once(head.len()));
@@ -108,7 +108,7 @@ fn comments(head: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The words of a comment that says so.
+/// Words of a comment that announces a deprecation.
 fn deprecation(line: &str) -> Option<String> {
     let words = line.trim();
     if words.starts_with("#![deprecated") {
@@ -128,8 +128,8 @@ fn deprecation(line: &str) -> Option<String> {
     says_so.then(|| bare.trim_end_matches(MARKS).chars().take(200).collect())
 }
 
-/// Words that look like the name of a program's file. Dots are looked for rather than words: most text
-/// has few of them.
+/// Words that look like the name of a source file. Searches for dots rather than words, because most text has
+/// few dots.
 fn mentions(text: &str) -> Vec<String> {
     let bytes = text.as_bytes();
     let mut found = BTreeSet::new();
@@ -158,14 +158,14 @@ fn mentions(text: &str) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
-/// Bytes that names of files are made of.
+/// Bytes that occur in file names.
 const fn is_part(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || !byte.is_ascii()
         || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'@' | b'+')
 }
 
-/// Whether a word is over, but for dots that end a sentence.
+/// Checks whether a word ends here, except for dots that end a sentence.
 fn ends_word(rest: &[u8]) -> bool {
     let behind = rest.iter().find(|byte| **byte != b'.');
     behind.is_none_or(|byte| !is_part(*byte))

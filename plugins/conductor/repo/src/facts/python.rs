@@ -1,4 +1,4 @@
-//! Python: `import` and `from`, wherever they stand, and modules imported by name.
+//! Python: `import` and `from` at any position, and modules imported by name.
 
 use std::iter::Peekable;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 
 use super::{Facts, Import, Lines, What, last_of};
 
-/// One token.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Logos)]
 #[logos(skip r"[ \t\r\f]+")]
 #[logos(skip r"\\\r?\n")]
@@ -44,7 +44,7 @@ enum Token {
     Other,
 }
 
-/// Goes behind the quotes that end the string; one that never ends takes the rest.
+/// Moves behind the closing quotes; a string that never ends takes the rest.
 fn long_text(lexer: &mut Lexer<'_, Token>) {
     let quotes = lexer.slice().get(lexer.slice().len() - 3..).unwrap_or_default();
     let rest = lexer.remainder();
@@ -87,8 +87,7 @@ pub(super) fn read(text: &str) -> Facts {
     reading.facts
 }
 
-/// Where the last `import` stands that is a word, or the end of `__import__` or the start of
-/// `import_module`.
+/// Position of the last `import` that is a word, or the end of `__import__` or the start of `import_module`.
 fn last_import(text: &[u8]) -> usize {
     const IMPORT: &[u8] = b"import";
     let is_word = |at: &usize| {
@@ -105,7 +104,7 @@ struct Reading<'a, I: Iterator<Item = (Token, &'a str, usize)>> {
     tokens: Peekable<I>,
     lines: Lines<'a>,
     facts: Facts,
-    /// Where the last word stands that anything could begin with.
+    /// Position of the last word that may begin an import.
     last: usize,
 }
 
@@ -124,7 +123,7 @@ impl<'a, I: Iterator<Item = (Token, &'a str, usize)>> Reading<'a, I> {
                 (Token::Newline | Token::Start, _) => starts = depth == 0,
                 (Token::Word, "import") if started => self.import(at),
                 (Token::Word, "from") if started => self.from(at),
-                // A statement inside brackets: something before it was left open.
+                // A statement inside brackets: an earlier bracket was left open.
                 (Token::Word, "def" | "class") if written_first(self.lines.text, at) => depth = 0,
                 (Token::Word, "import_module" | "__import__") => self.import_by_name(at),
                 (Token::Word, "__name__") => after_name = 4,
@@ -134,7 +133,7 @@ impl<'a, I: Iterator<Item = (Token, &'a str, usize)>> Reading<'a, I> {
         }
     }
 
-    /// `import a.b as c, d`.
+    /// Reads `import a.b as c, d`.
     fn import(&mut self, at: usize) {
         loop {
             let module = self.dotted();
@@ -149,7 +148,7 @@ impl<'a, I: Iterator<Item = (Token, &'a str, usize)>> Reading<'a, I> {
         }
     }
 
-    /// `from ..a import b as c, d`, its names in brackets or not.
+    /// Reads `from ..a import b as c, d`, with or without brackets.
     fn from(&mut self, at: usize) {
         let mut level = 0_u32;
         loop {
@@ -196,7 +195,7 @@ impl<'a, I: Iterator<Item = (Token, &'a str, usize)>> Reading<'a, I> {
         names
     }
 
-    /// `import_module("a.b")`: only a literal name is known.
+    /// Reads `import_module("a.b")`. Only literal names are known.
     fn import_by_name(&mut self, at: usize) {
         if self.take(Token::Open).is_none() {
             return;
@@ -241,7 +240,7 @@ impl<'a, I: Iterator<Item = (Token, &'a str, usize)>> Reading<'a, I> {
     }
 }
 
-/// Whether something starts its line without any indent.
+/// Checks whether a word starts its line without any indentation.
 fn written_first(text: &str, at: usize) -> bool {
     at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n')
 }

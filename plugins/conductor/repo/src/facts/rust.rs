@@ -1,6 +1,6 @@
 //! Rust: `mod`, `use`, `extern crate`, `include!` and paths in code.
 //!
-//! The lexer takes any text, so that a source that does not compile gives what can be read of it.
+//! The lexer accepts any text: a source that does not compile gives the facts that can be read.
 
 mod stops;
 mod tokens;
@@ -35,21 +35,21 @@ struct Reading<'a> {
     tokens: Tokens<'a>,
     lines: Lines<'a>,
     facts: Facts,
-    /// Inline modules around this place, each with the depth its braces open.
+    /// Inline modules around this position, each with the depth of its braces.
     scopes: Vec<(&'a str, usize)>,
     depth: usize,
-    /// What a `#[path]` before the next item says.
+    /// Value of a `#[path]` before the next item.
     file: Option<String>,
-    /// There are calls of macros between items, which may define anything. It is noted as the name `!`.
+    /// True if there are macro calls between items, which may define anything. Recorded as the name `!`.
     has_macros: bool,
-    /// Paths in code that were seen, each behind the modules around it.
+    /// Paths in code that were found, each with the modules around it.
     paths: HashSet<Vec<&'a str>>,
-    /// The path that is being read.
+    /// Path that is being read.
     path: Vec<&'a str>,
 }
 
 impl<'a> Reading<'a> {
-    /// Reads on to the next thing that matters. Says whether there was one.
+    /// Reads on to the next relevant token. Returns whether there was one.
     fn step(&mut self) -> bool {
         let top = self.top();
         // A `#[path]` belongs to the next item, wherever that is.
@@ -83,7 +83,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Keeps what `#[path = "…"]` says, also inside `cfg_attr`.
+    /// Keeps the value of `#[path = "…"]`, also inside `cfg_attr`.
     fn attribute(&mut self) {
         self.tokens.take(Kind::Mark('!'));
         if !self.tokens.take(Kind::Open('[')) {
@@ -155,7 +155,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// `include!("file")`, or `include!(concat!(env!("CARGO_MANIFEST_DIR"), "/file"))`.
+    /// Reads `include!("file")`, or `include!(concat!(env!("CARGO_MANIFEST_DIR"), "/file"))`.
     fn include(&mut self) {
         let at = self.tokens.at();
         self.tokens.next();
@@ -173,7 +173,7 @@ impl<'a> Reading<'a> {
                 self.tokens.take(Kind::Close(')'));
                 self.tokens.take(Kind::Mark(','));
             }
-            // What a build script writes is not part of the tree.
+            // The output of a build script is not part of the tree.
             if !from_package {
                 return;
             }
@@ -193,7 +193,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A path in code. Types of other crates and the standard library are no dependency on a file.
+    /// Reads a path in code. Paths into the standard library are not dependencies on files.
     fn path(&mut self, first: &'a str) {
         if first != "macro_rules" {
             self.macro_call();
@@ -233,12 +233,12 @@ impl<'a> Reading<'a> {
         self.has_macros |= self.is_top() && self.tokens.peek() == Kind::Mark('!');
     }
 
-    /// Between items, not inside one.
+    /// True between items, false inside one.
     fn is_top(&self) -> bool {
         self.depth == self.top()
     }
 
-    /// The depth of items here.
+    /// Depth of the items here.
     fn top(&self) -> usize {
         self.scopes.last().map_or(0, |(_, depth)| *depth)
     }

@@ -1,8 +1,8 @@
-//! A lexer for languages that look like C: enough to tell code from comments and strings.
+//! A lexer for C-like languages: enough to tell code from comments and strings.
 
 use logos::{Lexer, Logos, Skip};
 
-/// One token.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Logos)]
 #[logos(skip r"[ \t\r\n\f\v]+")]
 pub(super) enum Symbol {
@@ -11,25 +11,25 @@ pub(super) enum Symbol {
     Comment,
     #[regex(r"[A-Za-z_$\u{80}-\u{10ffff}][A-Za-z0-9_$\u{80}-\u{10ffff}]*")]
     Word,
-    /// A string in quotes, with them.
+    /// String in quotes, including the quotes.
     #[regex(r#""([^"\\\n]|\\[^\n])*""#)]
     Text,
     #[regex(r"'([^'\\\n]|\\[^\n])*'")]
     Quoted,
-    /// Go's raw strings and JavaScript's templates.
+    /// Raw string in Go, template in JavaScript.
     #[token("`", backquoted)]
     Backquoted,
-    /// Java's text blocks.
+    /// Text block in Java.
     #[token("\"\"\"", text_block)]
     Block,
-    /// C++'s raw strings.
+    /// Raw string in C++.
     #[token("R\"", raw_string)]
     #[token("u8R\"", raw_string)]
     #[token("LR\"", raw_string)]
     Raw,
     #[regex(r"[0-9]([0-9A-Za-z_.]|'[0-9A-Za-z])*")]
     Number,
-    /// The rest of the line is for [`include`].
+    /// Directive; [`include`] reads the rest of the line.
     #[regex(r"#[ \t]*(include|include_next|import)", priority = 20)]
     Include,
     #[token("{")]
@@ -54,7 +54,7 @@ pub(super) enum Symbol {
     Other,
 }
 
-/// Tokens with what is written and where; bytes that fit no rule are left out.
+/// Tokens with their text and position; bytes that match no rule are skipped.
 pub(super) fn symbols(text: &str) -> impl Iterator<Item = (Symbol, &str, usize)> {
     let mut lexer = Symbol::lexer(text);
     std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ pub(super) fn symbols(text: &str) -> impl Iterator<Item = (Symbol, &str, usize)>
     })
 }
 
-/// What is inside the quotes of a token.
+/// Text between the quotes of a token.
 pub(super) fn inside(written: &str) -> &str {
     let mut chars = written.chars();
     chars.next();
@@ -93,7 +93,7 @@ fn text_block(lexer: &mut Lexer<'_, Symbol>) {
     skip_past(lexer, "\"\"\"");
 }
 
-/// `R"mark( … )mark"`.
+/// Reads `R"mark( … )mark"`.
 fn raw_string(lexer: &mut Lexer<'_, Symbol>) {
     let Some((mark, _)) = lexer.remainder().split_once('(') else {
         return;
@@ -104,7 +104,7 @@ fn raw_string(lexer: &mut Lexer<'_, Symbol>) {
     }
 }
 
-/// Goes behind the next `end`, or to the end of the text.
+/// Moves behind the next `end`, or to the end of the text.
 fn skip_past(lexer: &mut Lexer<'_, Symbol>, end: &str) {
     let rest = lexer.remainder();
     lexer.bump(rest.find(end).map_or(rest.len(), |at| at + end.len()));

@@ -5,33 +5,33 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-/// What a `Cargo.toml` says.
+/// Content of a `Cargo.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cargo {
-    /// The package's name; none in a workspace without one.
+    /// Name of the package; `None` in a workspace without one.
     pub package: Option<String>,
-    /// The library, if named or placed.
+    /// Library, if it has a name or path.
     pub library: Option<Target>,
-    /// The build script's path, if it says one.
+    /// Path of the build script, if given.
     pub build: Option<String>,
-    /// Targets that are written out, by kind: `bin`, `example`, `test`, `bench`.
+    /// Explicit targets, by kind: `bin`, `example`, `test`, `bench`.
     pub targets: BTreeMap<String, Vec<Target>>,
-    /// Kinds whose targets are not searched for in their folders.
+    /// Kinds whose targets are not discovered in their folders.
     pub searched_not: Vec<String>,
-    /// Packages by the name that code calls them by.
+    /// Packages by the name that code uses.
     pub dependencies: BTreeMap<String, String>,
-    /// The same of `[workspace.dependencies]`.
+    /// Packages of `[workspace.dependencies]` by the name that code uses.
     pub workspace_dependencies: BTreeMap<String, String>,
 }
 
-/// One thing that Cargo builds.
+/// A build target of Cargo.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Target {
-    /// Its name.
+    /// Name of the target.
     pub name: Option<String>,
-    /// Where it is.
+    /// Path of the target.
     pub path: Option<String>,
 }
 
@@ -94,7 +94,7 @@ fn text_of(table: &Table, key: &str) -> Option<String> {
     table.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// A package's name as code writes it.
+/// Name of a package as code writes it.
 pub(crate) fn in_code(name: &str) -> String {
     name.replace('-', "_")
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a `go.mod` says.
+/// Content of a `go.mod`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GoModule {
-    /// The module's path.
+    /// Path of the module.
     pub module: String,
     /// Modules that are replaced by a directory, which is relative to the file.
     pub replaced: BTreeMap<String, String>,

@@ -1,11 +1,11 @@
-//! Makefiles: the names one can ask `make` for.
+//! Makefiles: targets for `make`.
 
 use serde::{Deserialize, Serialize};
 
-/// Targets kept of one file.
+/// Maximum number of targets kept of one file.
 const MAX_TARGETS: usize = 100;
 
-/// What a Makefile offers.
+/// Content of a Makefile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Make {
     /// Targets without variables or patterns, in the order written.
@@ -18,7 +18,7 @@ pub(super) fn read(text: &str) -> Make {
         let Some((names, rest)) = line.split_once(':') else {
             continue;
         };
-        // A variable, a recipe's line, or a rule for other files than its name.
+        // A variable, a line of a recipe, or a rule for special targets.
         if rest.starts_with('=') || rest.starts_with(":=") || names.starts_with(['\t', ' ', '#', '.']) {
             continue;
         }

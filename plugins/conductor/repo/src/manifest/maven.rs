@@ -4,11 +4,11 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use serde::{Deserialize, Serialize};
 
-/// What a `pom.xml` says.
+/// Content of a `pom.xml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Maven {
-    /// The artifact's name.
+    /// Name of the artifact.
     pub artifact: Option<String>,
     /// Classes that a plugin starts.
     pub main_classes: Vec<String>,

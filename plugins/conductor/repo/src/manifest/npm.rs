@@ -1,29 +1,29 @@
-//! `package.json` and `tsconfig.json`, reduced to what resolving reads.
+//! `package.json` and `tsconfig.json`, reduced to the fields that resolving reads.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a `package.json` says.
+/// Content of a `package.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Npm {
-    /// The package's name.
+    /// Name of the package.
     pub name: Option<String>,
-    /// The fields that resolving reads, as JSON.
+    /// Fields that resolving reads, as JSON.
     pub json: String,
-    /// Files that others start from, each with the field that names it.
+    /// Entry files, each with the field that names it.
     pub entries: Vec<(String, String)>,
     /// Commands by name.
     pub scripts: BTreeMap<String, String>,
 }
 
-/// What a `tsconfig.json` says.
+/// Content of a `tsconfig.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TsConfig {
-    /// The fields that resolving reads, as JSON without comments.
+    /// Fields that resolving reads, as JSON without comments.
     pub json: String,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn read(text: &str) -> Option<Npm> {
     Some(npm)
 }
 
-/// The paths in a field, however deep its conditions go. The parser caps the depth.
+/// Paths in a field, at any depth of conditions. The parser limits the depth.
 fn files(field: &str, value: &Value, found: &mut Vec<(String, String)>) {
     match value {
         Value::String(path) if !path.contains('*') => found.push((field.to_owned(), path.clone())),

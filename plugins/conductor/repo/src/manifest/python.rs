@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-/// What a Python project says.
+/// Content of a Python project file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PythonProject {
-    /// Its name.
+    /// Name of the project.
     pub name: Option<String>,
-    /// Programs, each with the `module:function` it runs.
+    /// Programs, each with its `module:function`.
     pub scripts: BTreeMap<String, String>,
 }
 
@@ -47,7 +47,7 @@ fn scripts(table: Option<&Value>, found: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The sections of an INI file that name the project and its programs.
+/// Reads the sections of an INI file that name the project and its programs.
 pub(super) fn read_setup_cfg(text: &str) -> Option<PythonProject> {
     let mut found = PythonProject::default();
     let mut section = "";

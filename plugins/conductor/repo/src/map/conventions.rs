@@ -1,4 +1,4 @@
-//! Habits that a tree keeps, as far as its files show them.
+//! Conventions that a tree follows, as far as its files show them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::language::{self, Language};
 use crate::path;
 use crate::resolve::Index;
 
-/// Files that set rules, with what they rule.
+/// Configuration files, with the subject of each.
 const RULES: [(&str, &str); 19] = [
     (".editorconfig", "editor settings"),
     (".clang-format", "C/C++ formatting"),
@@ -29,15 +29,15 @@ const RULES: [(&str, &str); 19] = [
     ("tsconfig.json", "TypeScript"),
 ];
 
-/// Fewer files show no habit.
+/// Minimum number of files that show a convention.
 const HABIT: usize = 5;
 
-/// One sentence each.
+/// Conventions, one sentence each.
 pub(super) fn find(index: &Index<'_>) -> Vec<String> {
     let mut found = Vec::new();
     for (name, rules) in RULES {
         if index.find(name).is_some() {
-            found.push(format!("`{name}` rules {rules}."));
+            found.push(format!("`{name}` configures {rules}."));
         }
     }
     found.extend(names(index));
@@ -45,7 +45,7 @@ pub(super) fn find(index: &Index<'_>) -> Vec<String> {
     found
 }
 
-/// How files of a language are named, where nine of ten agree.
+/// Naming style of the files of a language, if nine of ten agree.
 fn names(index: &Index<'_>) -> Vec<String> {
     let mut styles: BTreeMap<Language, BTreeMap<&str, usize>> = BTreeMap::new();
     for file in 0..index.len() {
@@ -60,7 +60,7 @@ fn names(index: &Index<'_>) -> Vec<String> {
     }
     let mut found = Vec::new();
     for (language, styles) in styles {
-        // A single lower-case word fits each of the styles with small letters.
+        // A single lower-case word matches each style in lower case.
         let plain = styles.get("lowercase").copied().unwrap_or_default();
         let all: usize = styles.values().sum();
         let fits = |style: &str| if style == "PascalCase" { 0 } else { plain };
@@ -90,7 +90,7 @@ fn style(stem: &str) -> &'static str {
     }
 }
 
-/// Where most tests are.
+/// Directory of most tests.
 fn tests(index: &Index<'_>) -> Option<String> {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
     let mut all = 0;
@@ -109,7 +109,7 @@ fn tests(index: &Index<'_>) -> Option<String> {
         .into_iter()
         .max_by_key(|(folder, count)| (*count, *folder))?;
     let habit = match folder {
-        "" => "Tests are beside what they test.".to_owned(),
+        "" => "Tests are beside the code that they test.".to_owned(),
         folder => format!("Tests are in `{folder}/`."),
     };
     (all >= HABIT && count * 10 >= all * 8).then_some(habit)

@@ -1,4 +1,4 @@
-//! The map as JSON: everything, each file with what it imports.
+//! Map as JSON: everything, each file with its imports.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +11,36 @@ use crate::language::Language;
 use crate::snapshot::Problem;
 use crate::stale::Candidate;
 
-/// The version of this shape.
+/// Version of this format.
 const VERSION: u32 = 1;
 
-/// The whole map, to be written as JSON.
+/// Whole map, for serialisation as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
-    /// The version of this shape.
+    /// Version of this format.
     pub version: u32,
-    /// By path.
+    /// Files by path.
     pub files: Vec<MapFile>,
-    /// The paths each file imports, of files that import any.
+    /// Imported paths of each file that imports any.
     pub imports: BTreeMap<String, Vec<String>>,
-    /// What is imported from outside, and how often.
+    /// Imports from outside the tree, with their number of uses.
     pub external: BTreeMap<String, usize>,
-    /// Imports without a file.
+    /// Imports whose file does not exist.
     pub missing: Vec<Missing>,
-    /// How imports came out.
+    /// Import counts by language.
     pub counts: BTreeMap<Language, Counts>,
-    /// Where programs start.
+    /// Entry points of programs.
     pub entry_points: Vec<EntryPoint>,
     /// Files that may be stale.
     pub stale: Vec<Candidate>,
-    /// Habits that the tree keeps.
+    /// Conventions that the tree follows.
     pub conventions: Vec<String>,
-    /// What could not be seen.
+    /// Paths that could not be read.
     pub problems: Vec<Problem>,
 }
 
 impl RepoMap {
-    /// The whole map, to be written as JSON.
+    /// Returns the whole map for serialisation as JSON.
     pub fn export(&self) -> Export {
         let name = |file: usize| self.files.get(file).map(|file| file.path.clone());
         let imports = self.files.iter().enumerate().map(|(at, file)| {

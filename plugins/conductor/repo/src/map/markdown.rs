@@ -1,4 +1,4 @@
-//! The map for people: `REPO_MAP.md`.
+//! Map for people: `REPO_MAP.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use crate::language::Role;
 use crate::path;
 use crate::stale::Reason;
 
-/// How much of a map is written.
+/// Limits of a map in Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkdownLimits {
-    /// Files listed of each owner.
+    /// Maximum number of files listed per owner.
     pub files: usize,
-    /// Lines of each other list.
+    /// Maximum number of lines of each other list.
     pub lines: usize,
 }
 
@@ -28,7 +28,7 @@ impl Default for MarkdownLimits {
 }
 
 impl RepoMap {
-    /// The map as Markdown. What does not fit is counted, never left out in silence.
+    /// Renders the map as Markdown. Entries beyond the limits are counted.
     pub fn markdown(&self, limits: MarkdownLimits) -> String {
         let mut text = String::from("# Repository map\n");
         self.summary(&mut text);
@@ -76,7 +76,7 @@ impl RepoMap {
                 )
             },
         );
-        list(&mut text, "Not seen", limits.lines, &self.problems, |problem| {
+        list(&mut text, "Not read", limits.lines, &self.problems, |problem| {
             format!("{}: {:?}", code(&problem.path), problem.what)
         });
         text
@@ -102,7 +102,7 @@ impl RepoMap {
         }
     }
 
-    /// Files that people work on, by owner; of all others only how many there are.
+    /// Writes the files that people edit, by owner; of all others only the number.
     fn owners(&self, text: &mut String, limit: usize) {
         let mut owners: BTreeMap<&str, Vec<&MapFile>> = BTreeMap::new();
         for file in &self.files {
@@ -167,7 +167,7 @@ fn entry_point(entry: &EntryPoint) -> String {
     }
 }
 
-/// A reason in words.
+/// A reason as text.
 pub(crate) fn reason(reason: &Reason) -> String {
     match reason {
         Reason::Backup { part } => format!("named like a backup ({})", code(part)),
@@ -176,14 +176,14 @@ pub(crate) fn reason(reason: &Reason) -> String {
             mentioned_in: Some(file),
         } => format!("nothing imports it, {} mentions it", code(file)),
         Reason::Deprecated { says } => format!("described as deprecated: {}", plain(says)),
-        Reason::Named { part } => format!("named like something put aside ({})", code(part)),
+        Reason::Named { part } => format!("named like a disused file ({})", code(part)),
         Reason::Duplicate { of } => format!("same content as {}", code(of)),
         Reason::Unreachable => "no program reaches it".to_owned(),
         Reason::Untouched { days } => format!("no commit for {days} days"),
     }
 }
 
-/// Text that was given, in one line and without marks of Markdown or HTML.
+/// Given text in one line, without characters of Markdown or HTML.
 fn plain(text: &str) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
     let mut plain = String::new();
@@ -196,7 +196,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// A name as code, whatever it holds.
+/// A name as code, whatever its characters.
 pub(crate) fn code(text: &str) -> String {
     let shown = path::show(text);
     let longest = shown.split(|c| c != '`').map(str::len).max().unwrap_or(0);

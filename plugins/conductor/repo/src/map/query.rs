@@ -1,4 +1,4 @@
-//! Questions to the map.
+//! Queries on the map.
 
 use std::collections::BTreeSet;
 
@@ -10,56 +10,56 @@ use thiserror::Error;
 use super::{MapFile, RepoMap};
 use crate::path;
 
-/// Files in one answer, unless asked for fewer.
+/// Maximum and default number of files in one page.
 const MAX_PAGE: usize = 200;
 
-/// Which files are wanted. All that is said must hold.
+/// Filters for files, combined with AND.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Query {
-    /// A path, a directory, or a pattern with `*`, `**` and `?`.
+    /// Path, directory or glob with `*`, `**` and `?`.
     pub path: Option<String>,
-    /// Words that path and description hold together, in any case.
+    /// Keywords that must all occur in path or description, in any case.
     pub text: Option<String>,
-    /// Files that import this one.
+    /// Only files that import this one.
     pub importers_of: Option<String>,
-    /// Files that this one imports.
+    /// Only files that this one imports.
     pub imports_of: Option<String>,
-    /// How many imports away, for the two above; 1 if not said.
+    /// Levels of imports to follow for the two above; default 1.
     pub depth: Option<usize>,
-    /// Only files behind this path.
+    /// Only files after this path.
     pub after: Option<String>,
-    /// At most this many files.
+    /// Maximum number of files.
     pub limit: Option<usize>,
 }
 
-/// The files of an answer.
+/// A page of files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Page<'a> {
-    /// By path.
+    /// Files by path.
     pub files: Vec<Found<'a>>,
-    /// How many there are in all.
+    /// Total number of matching files.
     pub total: usize,
-    /// Where the next page starts, if there is one.
+    /// Value of `after` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<&'a str>,
 }
 
-/// One file of an answer.
+/// A file in a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found<'a> {
-    /// The file.
+    /// Entry of the map.
     #[serde(flatten)]
     pub file: &'a MapFile,
-    /// How many imports away from the file asked about.
+    /// Levels of imports between it and the file in the query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<usize>,
 }
 
-/// A question the map cannot answer.
+/// A query that the map cannot answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum QueryError {
-    /// A file that is asked about is not in the map.
+    /// A file in the query is not in the map.
     #[error("{} is not in the map", path::show(path))]
     UnknownFile {
         /// The path as given.
@@ -70,7 +70,7 @@ pub enum QueryError {
 }
 
 impl RepoMap {
-    /// Answers a question.
+    /// Runs a query.
     pub fn query(&self, query: &Query) -> Result<Page<'_>, QueryError> {
         let depth = query.depth.unwrap_or(1).max(1);
         let mut near: Option<Vec<(usize, usize)>> = None;
@@ -109,7 +109,7 @@ impl RepoMap {
         })
     }
 
-    /// Files within some imports of one, each with its distance, by place.
+    /// Files within some levels of imports of one, each with its distance, by index.
     fn around(&self, start: usize, depth: usize, inward: bool) -> Vec<(usize, usize)> {
         let mut seen = BTreeSet::from([start]);
         let mut found = Vec::new();

@@ -1,14 +1,14 @@
-//! C and C++: headers beside the file, then wherever in the tree a path ends like the include.
+//! C and C++: headers beside the file, then any path in the tree that ends like the include.
 //!
-//! Include directories are known to the build alone. A header that several directories have is taken
-//! from the one nearest to the file that includes it.
+//! Only the build knows the include directories. Of several matching headers, the one nearest to the including
+//! file is used.
 
 use std::collections::BTreeMap;
 
 use super::{Index, Outcome};
 use crate::path;
 
-/// Headers of C and POSIX that a tree may have as well without meaning them.
+/// Headers of C and POSIX. A tree may have files of the same names without meaning them.
 const SYSTEM: [&str; 44] = [
     "assert.h",
     "complex.h",
@@ -56,7 +56,7 @@ const SYSTEM: [&str; 44] = [
     "windows.h",
 ];
 
-/// The files of the tree by name.
+/// Files of the tree by name.
 pub(super) struct Headers<'a> {
     index: &'a Index<'a>,
     by_name: BTreeMap<&'a str, Vec<usize>>,

@@ -7,10 +7,10 @@ use crate::language::Language;
 use crate::manifest::Manifest;
 use crate::path;
 
-/// The modules of the tree.
+/// Modules of the tree.
 pub(super) struct Modules<'a> {
     index: &'a Index<'a>,
-    /// The directory of each module, by its path.
+    /// Directory of each module, by its path.
     modules: BTreeMap<&'a str, String>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Modules<'a> {
         if self.package(&vendored).is_some() {
             return Outcome::Package(vendored);
         }
-        // The standard library's own tree: its packages go without the module's name.
+        // In the standard library's own tree, import paths do not have the module's name.
         if let Some(package) = self
             .modules
             .get("std")
@@ -64,7 +64,7 @@ impl<'a> Modules<'a> {
         Outcome::External(import.to_owned())
     }
 
-    /// The files of the package in a directory, without its tests.
+    /// Files of the package in a directory, without its tests.
     pub(super) fn package(&self, directory: &str) -> Option<Vec<usize>> {
         let is_part = |file: &usize| {
             let path = self.index.path(*file);

@@ -1,4 +1,4 @@
-//! The files of a snapshot by path, by directory and by what they say.
+//! Files of a snapshot by path, by directory and by their facts.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use crate::manifest::Manifest;
 use crate::path;
 use crate::snapshot::{FileRecord, Snapshot};
 
-/// The files of a snapshot with their facts.
+/// Files of a snapshot with their facts.
 pub(crate) struct Index<'a> {
     files: &'a [FileRecord],
     places: HashMap<&'a str, usize, FixedState>,
     facts: Vec<Option<&'a Facts>>,
     kinds: Vec<(Role, Option<Language>)>,
-    /// The files directly in each directory, and each directory above one with files.
+    /// Files directly in each directory, for all directories with files below them.
     directories: HashMap<&'a str, Directory<'a>, FixedState>,
 }
 
-/// What is directly in a directory.
+/// Direct children of a directory.
 #[derive(Default)]
 struct Directory<'a> {
     files: Vec<usize>,
@@ -34,7 +34,7 @@ impl<'a> Index<'a> {
             let mut inside = path::parent(&file.path);
             let is_new = !directories.contains_key(inside);
             directories.entry(inside).or_default().files.push(at);
-            // A directory that was new is new to those above it, up to one that was known.
+            // A new directory is new to all directories above it, up to a known one.
             for above in path::ancestors(inside).take_while(|_| is_new) {
                 let above_is_known = directories.contains_key(above);
                 directories.entry(above).or_default().directories.push(inside);
@@ -62,12 +62,12 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The place of the file at a path.
+    /// Index of the file at a path.
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
         self.places.get(path).copied()
     }
 
-    /// The place of the first of these paths that exists.
+    /// Index of the first of these paths that exists.
     pub(crate) fn first<S: AsRef<str>>(&self, paths: impl IntoIterator<Item = S>) -> Option<usize> {
         paths.into_iter().find_map(|path| self.find(path.as_ref()))
     }
@@ -84,7 +84,7 @@ impl<'a> Index<'a> {
         self.facts.get(file).copied().flatten()
     }
 
-    /// The part a file plays, by its path.
+    /// Role of a file, by its path.
     pub(crate) fn role(&self, file: usize) -> Role {
         self.kinds.get(file).map_or(Role::Asset, |(role, _)| *role)
     }
@@ -101,12 +101,12 @@ impl<'a> Index<'a> {
         self.directories.contains_key(directory)
     }
 
-    /// The files directly in a directory.
+    /// Files directly in a directory.
     pub(crate) fn in_directory(&self, directory: &str) -> &[usize] {
         self.directories.get(directory).map_or(&[], |found| &found.files)
     }
 
-    /// The directories directly in a directory.
+    /// Directories directly in a directory.
     pub(crate) fn directories_in(&self, directory: &str) -> &[&'a str] {
         self.directories
             .get(directory)
@@ -120,7 +120,7 @@ impl<'a> Index<'a> {
         directories
     }
 
-    /// Each manifest with the file it is in.
+    /// All manifests, each with the index of its file.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = (usize, &'a Manifest)> {
         let manifest =
             |(at, facts): (usize, &Option<&'a Facts>)| Some((at, facts.as_ref()?.manifest.as_ref()?));

@@ -1,4 +1,4 @@
-//! Java: names of types by the packages that files say they are part of.
+//! Java: names of types by the packages that files declare.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::{Index, Outcome};
 use crate::language::Language;
 use crate::path;
 
-/// The packages of the tree.
+/// Packages of the tree.
 pub(super) struct Packages<'a> {
     index: &'a Index<'a>,
     packages: BTreeMap<&'a str, Vec<usize>>,
@@ -38,7 +38,7 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// `a.b.Type`, `a.b.Outer.Inner`, `a.b.Type.member` or, with `all`, everything in one of them.
+    /// Resolves `a.b.Type`, `a.b.Outer.Inner`, `a.b.Type.member` or, with `all`, everything in one of them.
     pub(super) fn resolve(&self, name: &str, all: bool) -> Outcome {
         if all && self.packages.contains_key(name) {
             return Outcome::Package(name.to_owned());
@@ -65,7 +65,7 @@ impl<'a> Packages<'a> {
         Outcome::External(format!("{first}.{second}"))
     }
 
-    /// A type of the same package, which needs no import.
+    /// Resolves a type of the same package, which needs no import.
     pub(super) fn neighbour(&self, file: usize, name: &str) -> Outcome {
         let package = self.index.facts(file).and_then(|facts| facts.package.as_deref());
         match self.types.get(&(package.unwrap_or_default(), name)) {

@@ -8,12 +8,12 @@ use super::{Index, Outcome};
 use crate::path;
 use files::Files;
 
-/// Endings that a specifier may leave out.
+/// Extensions that a specifier may omit.
 const EXTENSIONS: [&str; 12] = [
     ".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".json", ".vue", ".svelte",
 ];
 
-/// What an ending may stand for.
+/// Extensions that an extension may stand for.
 const ALIASES: [(&str, &[&str]); 4] = [
     (".js", &[".ts", ".tsx", ".d.ts", ".js", ".jsx"]),
     (".jsx", &[".tsx", ".jsx"]),
@@ -25,7 +25,7 @@ const ALIASES: [(&str, &[&str]); 4] = [
 pub(super) struct Node<'a> {
     index: &'a Index<'a>,
     files: Files,
-    /// What runs, then what only a type checker or a bundler takes.
+    /// Resolver of code that runs, then that of code for type checkers or bundlers.
     resolvers: [ResolverGeneric<Files>; 2],
 }
 
@@ -63,8 +63,8 @@ impl<'a> Node<'a> {
         self.unresolved(file, specifier, optional)
     }
 
-    /// A relative specifier that is a file as it stands, or with one of the endings. Most are, and no
-    /// manifest has a say in it; one that ends like what a compiler writes may mean its source.
+    /// Resolves a relative specifier that is a file, with or without an extension. Most are, and no manifest is
+    /// needed. A specifier that ends like a compiler's output may mean the source.
     fn beside(&self, file: usize, specifier: &str) -> Option<usize> {
         let is_relative = specifier.starts_with("./") || specifier.starts_with("../");
         if !is_relative
@@ -91,7 +91,7 @@ impl<'a> Node<'a> {
         Some(Outcome::Files(vec![found]))
     }
 
-    /// A package of the tree may point to what its build makes: then its sources are meant.
+    /// Resolves to the sources of a package in the tree whose manifest points to build output.
     fn unresolved(&self, file: usize, specifier: &str, optional: bool) -> Outcome {
         let is_local = specifier.starts_with(['.', '/', '#'])
             || specifier.starts_with("@/")
@@ -120,7 +120,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The package of a specifier: `@scope/name` or `name`.
+/// Package of a specifier: `@scope/name` or `name`.
 fn package_name(specifier: &str) -> &str {
     let parts = if specifier.starts_with('@') { 2 } else { 1 };
     let end = specifier

@@ -1,4 +1,5 @@
-//! Python: absolute names below the directories that packages start in, relative ones below their own.
+//! Python: absolute names below the directories that contain top-level packages, relative names below their
+//! own.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -9,24 +10,24 @@ use super::{Index, Outcome};
 use crate::language::Language;
 use crate::path;
 
-/// Endings of a module's file.
+/// Extensions of a module's file.
 const ENDINGS: [&str; 3] = [".py", ".pyi", ".pyx"];
 
-/// The directories that absolute names may start in.
+/// Directories in which absolute names may start.
 pub(super) struct Roots<'a> {
     index: &'a Index<'a>,
     /// Directories with a project file.
     projects: BTreeSet<&'a str>,
-    /// Directories that hold a top-level package, by the package's name.
+    /// Directories that contain a top-level package, by the package's name.
     packages: BTreeMap<&'a str, Vec<&'a str>>,
-    /// Where absolute names start for the files of a directory that were asked about.
+    /// Roots of absolute names for the directories of files seen so far.
     own: RefCell<HashMap<&'a str, Rc<[&'a str]>>>,
 }
 
-/// What a dotted name is.
+/// Target of a dotted name.
 enum Module {
     File(usize),
-    /// A directory without `__init__.py`.
+    /// Directory without `__init__.py`.
     Namespace(String),
 }
 
@@ -97,7 +98,7 @@ impl<'a> Roots<'a> {
             .map_or(Outcome::Missing, Outcome::Files)
     }
 
-    /// The files that hold names of a module: submodules by themselves, everything else in the module.
+    /// Files with the names of a module: the file of each submodule, and the module's own for other names.
     fn names_in(&self, base: &str, names: &[String]) -> Option<Vec<usize>> {
         let module = self.module(base)?;
         let mut files = BTreeSet::new();
@@ -134,7 +135,7 @@ impl<'a> Roots<'a> {
         is_directory.then(|| Module::Namespace(base.to_owned()))
     }
 
-    /// Where a file's own absolute names start: beside a script, above its package, at its project.
+    /// Roots of a file's own absolute names: beside a script, above its package, at its project.
     fn own_roots(&self, file: usize) -> Rc<[&'a str]> {
         let directory = path::parent(self.index.path(file));
         let known = self.own.borrow().get(directory).cloned();
@@ -163,7 +164,7 @@ impl<'a> Roots<'a> {
         roots
     }
 
-    /// Where else in the tree a package of this name is. One of the standard library is meant first.
+    /// Other directories of the tree with a package of this name. A standard module takes precedence.
     fn foreign_roots(&self, first: &str) -> impl Iterator<Item = &'a str> {
         let roots = self.packages.get(first).filter(|_| !is_standard(first));
         roots.into_iter().flatten().copied()

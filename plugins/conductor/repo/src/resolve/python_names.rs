@@ -1,6 +1,6 @@
-//! Names that belong to Python itself.
+//! Names of Python's standard library.
 
-/// The modules of the standard library of Python 3.8 to 3.14, by name.
+/// Modules of the standard library of Python 3.8 to 3.14, by name.
 const MODULES: [&str; 223] = [
     "__future__",
     "__main__",
@@ -227,7 +227,7 @@ const MODULES: [&str; 223] = [
     "zoneinfo",
 ];
 
-/// Whether a module comes with Python.
+/// Checks whether a module is part of Python.
 pub(super) fn is_standard(module: &str) -> bool {
     MODULES.binary_search(&module).is_ok()
 }

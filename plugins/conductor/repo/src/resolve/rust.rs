@@ -14,19 +14,19 @@ use tree::{Modules, Place};
 /// Crates that come with the compiler.
 const SYSROOT: [&str; 5] = ["std", "core", "alloc", "proc_macro", "test"];
 
-/// How often a path is followed through what a `use` calls it.
+/// Maximum number of `use` renames followed for one path.
 const MAX_HOPS: usize = 8;
 
-/// All crates of the tree.
+/// Crates of the tree.
 pub(super) struct Crates<'a> {
     index: &'a Index<'a>,
     packages: Vec<Package<'a>>,
-    /// The package in a directory.
+    /// Package in each directory.
     directories: BTreeMap<&'a str, usize>,
     crates: Vec<Krate>,
-    /// Where a file stands, in each crate that has it.
+    /// Place of a file in each crate that contains it.
     places: BTreeMap<usize, Vec<Place>>,
-    /// The library of each package, by the package's name.
+    /// Library of each package, by the package's name.
     libraries: BTreeMap<&'a str, usize>,
     /// Renamed dependencies of workspaces.
     renamed: BTreeMap<&'a str, &'a str>,
@@ -36,11 +36,11 @@ struct Package<'a> {
     directory: &'a str,
     name: &'a str,
     cargo: &'a Cargo,
-    /// What code calls the library.
+    /// Name of the library in code.
     library_name: String,
 }
 
-/// One crate: its modules, each with the file it is in.
+/// A crate: its modules, each with its file.
 struct Krate {
     package: usize,
     modules: Modules,
@@ -93,7 +93,7 @@ impl<'a> Crates<'a> {
         }
     }
 
-    /// `mod name;`.
+    /// Resolves `mod name;`.
     pub(super) fn module(&self, file: usize, name: &str, scope: &str, named: Option<&str>) -> Outcome {
         let places = self.places.get(&file).map_or(&[][..], Vec::as_slice);
         let owns_directory = places.iter().map(|place| place.owns_directory);
@@ -104,7 +104,7 @@ impl<'a> Crates<'a> {
         Outcome::file(found)
     }
 
-    /// A path that a `use` or code names.
+    /// Resolves a path in a `use` or in code.
     pub(super) fn path(&self, file: usize, path: &str, scope: &str) -> Outcome {
         let Some(places) = self.places.get(&file) else {
             return self.outside(file, path);
@@ -120,7 +120,7 @@ impl<'a> Crates<'a> {
         last
     }
 
-    /// `include!` and its like.
+    /// Resolves `include!` and similar macros.
     pub(super) fn include(&self, file: usize, named: &str, from_package: bool) -> Outcome {
         let directory = if from_package {
             self.package_of(file).map_or("", |package| package.directory)
@@ -130,7 +130,7 @@ impl<'a> Crates<'a> {
         Outcome::file(path::join(directory, named).and_then(|path| self.index.find(&path)))
     }
 
-    /// A path in a file that no crate has: only names of other crates mean something.
+    /// Resolves a path in a file outside all crates: only names of other crates are known.
     fn outside(&self, file: usize, path: &str) -> Outcome {
         let (first, rest) = names::split(path);
         let package = self.package_of(file);
@@ -160,7 +160,7 @@ impl<'a> Crates<'a> {
         }
     }
 
-    /// A path that starts with a name: a child module, something in scope, or another crate.
+    /// Resolves a path that starts with a name: a child module, a name in scope, or another crate.
     fn named(&self, file: usize, place: &Place, here: &str, path: &str, hops: usize) -> Outcome {
         let (first, rest) = names::split(path);
         if let Some(module) = self.enclosing(place, here, first) {
@@ -187,7 +187,7 @@ impl<'a> Crates<'a> {
         }
     }
 
-    /// The module called `first` in this one, or in one of those around it in the same file.
+    /// Module called `first` in this one, or in one of the enclosing modules of the same file.
     fn enclosing(&self, place: &Place, here: &str, first: &str) -> Option<String> {
         let modules = &self.crates.get(place.krate)?.modules;
         let mut around = here;
@@ -203,7 +203,7 @@ impl<'a> Crates<'a> {
         }
     }
 
-    /// `use super::*` brings what the parent knows.
+    /// Checks whether `use super::*` brings a name of the parent into scope.
     fn comes_with_parent(&self, file: usize, place: &Place, first: &str) -> bool {
         let modules = self.crates.get(place.krate).map(|krate| &krate.modules);
         let is_child = !place.module.is_empty();
@@ -213,7 +213,7 @@ impl<'a> Crates<'a> {
             || parent.is_some_and(|parent| names::is_known(self.index, parent, first))
     }
 
-    /// A crate by the name that a package's code calls it: of the tree, or what it is called outside.
+    /// Crate by the name that a package's code uses: one of the tree, or its external name.
     fn other_crate(&self, package: Option<&Package<'a>>, first: &str) -> Option<Result<usize, String>> {
         if let Some(package) = package {
             if first == package.library_name
@@ -229,7 +229,7 @@ impl<'a> Crates<'a> {
         names::is_builtin(first).then(|| Err("std".to_owned()))
     }
 
-    /// As far down as modules go; what is left is an item of the last.
+    /// Follows modules as far as possible; the rest is an item of the last module.
     fn walk(&self, krate: usize, mut module: String, mut rest: &str) -> Outcome {
         let Some(modules) = self.crates.get(krate).map(|krate| &krate.modules) else {
             return Outcome::Nothing;
@@ -242,7 +242,7 @@ impl<'a> Crates<'a> {
             }
             (module, rest) = (below, others);
         }
-        // Inline modules are in the file of the module around them.
+        // Inline modules are in the file of the enclosing module.
         let mut holder = module.as_str();
         let file = loop {
             match modules.get(holder) {

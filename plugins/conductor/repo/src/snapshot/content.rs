@@ -1,4 +1,4 @@
-//! Reading one file, in pieces, into a hash.
+//! Reads one file, in pieces, into a hash.
 
 use bstr::ByteSlice as _;
 use twox_hash::xxhash3_128::Hasher;
@@ -6,23 +6,23 @@ use twox_hash::xxhash3_128::Hasher;
 use super::{Content, Digest, Limits};
 use crate::tree::{Entry, Tree, TreeError};
 
-/// Bytes of one read. A host caps what one answer may carry.
+/// Bytes per read. A host limits the size of one reply.
 const PIECE: u32 = 256 << 10;
 
-/// Where a zero byte makes a file binary.
+/// Number of leading bytes in which a zero byte makes a file binary.
 const SNIFFED: usize = 8_000;
 
 /// Reads one file after the other into the same memory.
 #[derive(Default)]
 pub(crate) struct Reader {
-    /// The content of the last file, as far as it is to be observed.
+    /// Content of the last file, as far as the observer gets it.
     kept: Vec<u8>,
     /// Bytes read so far, of all files.
     pub(super) bytes: u64,
 }
 
 impl Reader {
-    /// What a file holds, and the content if it is text that is not too long.
+    /// Reads a file. Returns its content too, if that is text within the size limit.
     pub(crate) fn read<T: Tree + ?Sized>(
         &mut self,
         tree: &T,
@@ -53,7 +53,7 @@ impl Reader {
         Ok((Content::Text { digest }, is_whole.then_some(self.kept.as_slice())))
     }
 
-    /// Reads what follows the first piece. Content that is too long to be observed is not kept.
+    /// Reads the pieces after the first. Content that is too long for the observer is not kept.
     fn rest<T: Tree + ?Sized>(
         &mut self,
         tree: &T,
@@ -75,8 +75,8 @@ impl Reader {
         Ok(Digest::finished(&hasher))
     }
 
-    /// The next piece, or `None` at the size the file was listed with: what was appended meanwhile
-    /// belongs to the next snapshot.
+    /// Reads the next piece, or `None` at the listed size: data appended since then belongs to the next
+    /// snapshot.
     fn piece<T: Tree + ?Sized>(
         &mut self,
         tree: &T,
@@ -103,7 +103,7 @@ impl Reader {
     }
 }
 
-/// How much is read at once where so many bytes are left.
+/// Size of the next piece, given the remaining bytes.
 pub(super) fn piece_limit(left: u64) -> u32 {
     u32::try_from(left).map_or(PIECE, |left| left.min(PIECE))
 }

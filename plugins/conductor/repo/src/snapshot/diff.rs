@@ -1,4 +1,4 @@
-//! What changed between two snapshots.
+//! Difference between two snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use super::{Content, Digest, FileRecord, Snapshot};
 use crate::path;
 
-/// What changed, each list by path.
+/// Changed files, each list by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
     /// New files.
     pub added: Vec<String>,
-    /// Files that are gone.
+    /// Removed files.
     pub removed: Vec<String>,
     /// Files with other content.
     pub modified: Vec<String>,
     /// Files with the same content at another path.
     pub renamed: Vec<Rename>,
-    /// How many files stayed as they were.
+    /// Number of unchanged files.
     pub unchanged: usize,
 }
 
 impl Diff {
-    /// Whether nothing changed.
+    /// Checks whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty()
             && self.removed.is_empty()
@@ -32,16 +32,16 @@ impl Diff {
     }
 }
 
-/// A file that moved.
+/// A renamed file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rename {
-    /// Where it was.
+    /// Old path.
     pub from: String,
-    /// Where it is.
+    /// New path.
     pub to: String,
 }
 
-/// What changed from one snapshot to a later one.
+/// Compares a snapshot with a later one.
 pub fn diff(before: &Snapshot, after: &Snapshot) -> Diff {
     let mut diff = Diff::default();
     let (mut gone, mut new) = (Vec::new(), Vec::new());
@@ -70,7 +70,7 @@ pub fn diff(before: &Snapshot, after: &Snapshot) -> Diff {
     diff
 }
 
-/// Huge files are compared by their ends, links by their length, and what was not read by size and time.
+/// Compares huge files by their ends, links by their length, and unread files by size and time.
 fn is_same(old: &FileRecord, new: &FileRecord) -> bool {
     match new.content {
         Content::Text { .. } | Content::Binary { .. } => old.content == new.content,
@@ -81,8 +81,8 @@ fn is_same(old: &FileRecord, new: &FileRecord) -> bool {
     }
 }
 
-/// Takes the pairs with the same content out of both lists: first those that kept their name, then
-/// by path. Empty files are alike without being the same.
+/// Moves pairs with the same content from both lists into renames: first pairs that kept their name, then by
+/// path. Empty files do not match each other.
 fn renames(gone: &mut Vec<&FileRecord>, new: &mut Vec<&FileRecord>) -> Vec<Rename> {
     let mut found: Vec<Rename> = Vec::new();
     for keeps_name in [true, false] {

@@ -1,24 +1,24 @@
-//! What a walk knows from the one before it.
+//! Knowledge of a walk about the previous one.
 
 use serde::{Deserialize, Serialize};
 
 use super::{FileRecord, Snapshot};
 use crate::path;
 
-/// A directory that a walk went through.
+/// A directory that a walk visited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Directory {
-    /// Where; `""` for the root.
+    /// Path of the directory; `""` for the root.
     pub path: String,
-    /// What tells that it is still the same; none if nothing does.
+    /// Stamp that shows whether the directory is unchanged; `None` if nothing shows it.
     pub stamp: Option<Stamp>,
-    /// All entries, also those that do not belong to a snapshot.
+    /// Number of entries, including those that are not part of a snapshot.
     pub entries: u32,
-    /// How many of them are in the snapshot. Files that were added to it are not counted.
+    /// Number of entries in the snapshot. Files added to the snapshot later are not counted.
     pub files: u32,
-    /// Names of those that were gone into, in this order.
+    /// Names of the visited subdirectories, in this order.
     pub subdirectories: Vec<String>,
-    /// Names of those that `.gitignore` excludes.
+    /// Names of the entries that `.gitignore` excludes.
     pub excluded: Vec<String>,
 }
 
@@ -27,31 +27,31 @@ impl Directory {
         usize::try_from(self.files).unwrap_or(usize::MAX)
     }
 
-    /// The paths of entries with these names.
+    /// Paths of entries with these names.
     pub(super) fn below<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = String> + 'a {
         names.iter().map(|name| path::below(&self.path, name))
     }
 }
 
-/// What a directory's files in a snapshot hang on.
+/// State that determines a directory's files in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// The tree's fingerprint of it.
+    /// Fingerprint of the directory from the tree.
     pub fingerprint: u64,
-    /// A hash of the ignore files that hold in it.
+    /// Hash of the ignore files in force.
     pub rules: u64,
 }
 
-/// The snapshot before.
+/// The previous snapshot.
 pub trait Past {
-    /// When its walk began, in milliseconds since 1970 UTC.
+    /// Start of its walk, in milliseconds since 1970 UTC.
     fn taken(&self) -> i64;
 
-    /// The directories it went through, if that is known. Files of a directory with a stamp are those that
-    /// [`Past::files`] gives: none were added that `.gitignore` excludes.
+    /// Directories that its walk visited, if known. The files of a directory with a stamp are those from
+    /// [`Past::files`]: no excluded files were added.
     fn directories(&self) -> &[Directory];
 
-    /// Its files directly below a directory, by path. What is not known is read again.
+    /// Its files directly below a directory, by path. Unknown files are read again.
     fn files(&self, directory: &str) -> Vec<FileRecord>;
 }
 

@@ -1,4 +1,4 @@
-//! The walk that makes a snapshot.
+//! Walk that takes a snapshot.
 
 use std::collections::{HashMap, HashSet};
 use std::iter::Peekable;
@@ -13,58 +13,58 @@ use crate::ignore::Rules;
 use crate::path;
 use crate::tree::{Entry, Kind, Listing, Tree, TreeError, Upcoming};
 
-/// Entries asked for at once.
+/// Entries per request.
 const PAGE: u32 = 1_000;
 
-/// Bytes of an ignore file that are read; Git's own are far below.
+/// Maximum bytes read of an ignore file; real ones are far smaller.
 const IGNORE_BYTES: u32 = 256 << 10;
 
-/// A file whose time is less than this before the last snapshot is read again: file systems round
-/// times, so that a change just after the snapshot may look older than it.
+/// A file modified less than this before the last snapshot is read again. File systems round times, so that a
+/// change just after the snapshot may look older than it.
 const SETTLED_MS: i64 = 1_000;
 
-/// Sees each text file that is read, with its content.
+/// Receives each text file that is read, with its content.
 pub type Observer<'a> = dyn FnMut(&FileRecord, &[u8]) + 'a;
 
-/// A snapshot and what it took.
+/// A snapshot, and the work done for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// What was found in directories that are not the same as in the snapshot before.
+    /// Files of directories that changed since the previous snapshot.
     pub snapshot: Snapshot,
-    /// Every directory gone through, in that order.
+    /// All visited directories, in the order of the visit.
     pub directories: Vec<Walked>,
-    /// What it took.
+    /// Work done by the walk.
     pub effort: Effort,
 }
 
-/// A directory that was gone through.
+/// A visited directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walked {
-    /// What it is now.
+    /// Current state of the directory.
     pub directory: Directory,
-    /// Its files are those of the snapshot before, which are not repeated.
+    /// True if its files are those of the previous snapshot, which are not repeated.
     pub is_same: bool,
 }
 
 impl Taken {
-    /// The directories whose files are those of the snapshot before.
+    /// Directories whose files are those of the previous snapshot.
     pub fn same(&self) -> impl Iterator<Item = &Directory> {
         let same = self.directories.iter().filter(|walked| walked.is_same);
         same.map(|walked| &walked.directory)
     }
 
-    /// Entries that `.gitignore` excludes. What is below a directory among them was not looked at.
+    /// Entries that `.gitignore` excludes. Excluded directories were not visited.
     pub fn excluded(&self) -> impl Iterator<Item = String> {
         let directories = self.directories.iter().map(|walked| &walked.directory);
         directories.flat_map(|directory| directory.below(&directory.excluded))
     }
 
-    /// Those of some files that are excluded, or below what is.
+    /// Selects the given files that are excluded or below an excluded directory.
     pub fn excluded_of<'a>(&self, files: impl Iterator<Item = &'a str>) -> Vec<String> {
         let excluded: HashSet<String> = self.excluded().collect();
         let mut known = self.snapshot.files.iter().peekable();
         let mut is_excluded = |file: &str| {
-            // Both are mostly sorted, so that what was found is passed without a search.
+            // Both lists are mostly sorted, so that found entries are passed without a search.
             while known.next_if(|known| known.path.as_str() < file).is_some() {}
             if known.peek().is_some_and(|known| known.path == file) {
                 return false;
@@ -80,12 +80,12 @@ impl Taken {
     }
 }
 
-/// What a walk did.
+/// Work done by a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Entries of directories looked at.
+    /// Directory entries listed.
     pub listed: u64,
-    /// Entries that `.gitignore` excluded.
+    /// Entries that `.gitignore` excludes.
     pub ignored: u64,
     /// Files whose content was read.
     pub read: u64,
@@ -93,10 +93,10 @@ pub struct Effort {
     pub bytes: u64,
 }
 
-/// Walks a tree. `now` is when, in milliseconds since 1970 UTC.
+/// Walks a tree. `now` is the current time in milliseconds since 1970 UTC.
 ///
-/// A file that cannot be read is a problem of the snapshot, not an error: only a tree that cannot
-/// be read at all is.
+/// A file that cannot be read is a problem of the snapshot, not an error. An error means that the tree cannot
+/// be read at all.
 pub fn take<T: Tree + ?Sized>(
     tree: &T,
     limits: &Limits,
@@ -108,14 +108,14 @@ pub fn take<T: Tree + ?Sized>(
     if !is_cut(&taken.snapshot) || taken.same().next().is_none() {
         return Ok(taken);
     }
-    // What there is no more room for depends on the order, which is that of single files.
+    // Whether there is room depends on the order, which is that of single files.
     let mut walk = Walk::new(tree, limits, past, now, observe);
     walk.known.clear();
     walk.all()
 }
 
-/// Adds files that `.gitignore` excludes and Git tracks all the same: their names are in Git's index,
-/// which a walk does not read. What is not there, no file, or known already is passed over.
+/// Adds files that `.gitignore` excludes but Git tracks. Their names are in Git's index, which a walk does not
+/// read. Missing paths, other kinds of entries and known files are skipped.
 pub fn add<T: Tree + ?Sized>(
     tree: &T,
     limits: &Limits,
@@ -166,21 +166,21 @@ pub fn add<T: Tree + ?Sized>(
     Ok(both)
 }
 
-/// What is known of files that have not changed, by path.
+/// Known content of unchanged files, by path.
 type Known<'k> = Peekable<slice::Iter<'k, FileRecord>>;
 
 struct Walk<'a, 'o, T: ?Sized> {
     tree: &'a T,
     limits: &'a Limits,
     past: Option<&'a dyn Past>,
-    /// The directories of the snapshot before.
+    /// Directories of the previous snapshot.
     known: HashMap<&'a str, &'a Directory>,
     observe: &'a mut Observer<'o>,
     rules: Rules,
-    /// A hash of the ignore files that are in force.
+    /// Hash of the ignore files in force.
     ruled: u64,
     reader: Reader,
-    /// Files found, also those that are not repeated.
+    /// Number of files found, including those that are not repeated.
     files: usize,
     snapshot: Snapshot,
     directories: Vec<Walked>,
@@ -219,7 +219,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
 
     fn finish(mut self) -> Taken {
         if is_cut(&self.snapshot) {
-            // Files are missing, nobody knows where.
+            // Files are missing, and it is unknown where.
             for walked in &mut self.directories {
                 walked.directory.stamp = None;
             }
@@ -270,13 +270,13 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         }
     }
 
-    /// What a directory's fingerprint would be if nothing in it changed, nor what it hangs on.
+    /// Fingerprint that a directory would have if nothing in it, nor its rules, had changed.
     fn fingerprint(&self, path: &str) -> Option<u64> {
         let stamp = self.known.get(path)?.stamp?;
         (stamp.rules == self.ruled).then_some(stamp.fingerprint)
     }
 
-    /// Goes on below a directory that is the same.
+    /// Continues below an unchanged directory.
     fn same(&mut self, known: &Directory, depth: usize) -> Result<(), TreeError> {
         self.effort.listed += u64::from(known.entries);
         self.effort.ignored += u64::try_from(known.excluded.len()).unwrap_or(u64::MAX);
@@ -300,7 +300,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         Ok(())
     }
 
-    /// Goes through a directory that is not known to be the same.
+    /// Visits a directory that may have changed.
     fn directory(&mut self, path: &str, listing: Listing, depth: usize) -> Result<(), TreeError> {
         let outside = (self.rules.depth(), self.ruled);
         let (entries, directory) = self.wanted(path, listing)?;
@@ -320,7 +320,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
             } else if !self.file(entry, known)?
                 && let Some(walked) = self.directories.get_mut(place)
             {
-                // It is tried again.
+                // The file is tried again.
                 walked.directory.stamp = None;
             }
         }
@@ -329,8 +329,8 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         Ok(())
     }
 
-    /// What belongs to a snapshot, and what the directory is if all of that can be read. Rules of its own hold
-    /// from here on.
+    /// Entries that belong to the snapshot, and the directory's state if all of them can be read. The
+    /// directory's own rules apply from here on.
     fn wanted(&mut self, path: &str, listing: Listing) -> Result<(Vec<Entry>, Directory), TreeError> {
         let mut entries = listing.entries;
         let all = count(entries.len());
@@ -349,7 +349,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         self.effort.ignored += u64::try_from(excluded.len()).unwrap_or(u64::MAX);
         let (below, files): (Vec<&Entry>, Vec<&Entry>) =
             entries.iter().partition(|entry| entry.kind == Kind::Directory);
-        // The fingerprint says nothing of an ignore file that is a link to another.
+        // The fingerprint does not cover an ignore file that is a link to another file.
         let tells = !has_rules && files.iter().all(|file| self.is_settled(file));
         let fingerprint = listing.fingerprint.filter(|_| tells);
         let directory = Directory {
@@ -366,7 +366,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         Ok((entries, directory))
     }
 
-    /// Whether a change of a file would change its time.
+    /// Checks whether a change of a file would change its time.
     fn is_settled(&self, entry: &Entry) -> bool {
         match entry.kind {
             Kind::File => is_settled(entry.modified, self.snapshot.taken),
@@ -375,13 +375,13 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         }
     }
 
-    /// Adds an ignore file to the hash of those that are in force.
+    /// Adds an ignore file to the hash of those in force.
     fn rule(&mut self, path: &str, content: &[u8]) {
         let rules = [&self.ruled.to_le_bytes(), path.as_bytes(), b"\0", content].concat();
         self.ruled = Digest::of(&rules).short();
     }
 
-    /// Entries with what is known of files that have not changed.
+    /// Entries with the known content of unchanged files.
     fn with_known(&self, directory: &str, entries: Vec<Entry>) -> Vec<(Entry, Option<Content>)> {
         let files = self.files_before(directory);
         let mut known = files.iter().peekable();
@@ -396,7 +396,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         self.past.map(|past| past.files(directory)).unwrap_or_default()
     }
 
-    /// What is known of a file that has not changed since. Both it and what is known come in their order.
+    /// Known content of a file that has not changed since. Both lists come in the same order.
     fn unchanged(&self, entry: &Entry, known: &mut Known<'_>) -> Option<Content> {
         while known.next_if(|known| known.path < entry.path).is_some() {}
         let known = known.next_if(|known| known.path == entry.path)?;
@@ -406,7 +406,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         (settled && same && was_file && entry.kind == Kind::File).then_some(known.content)
     }
 
-    /// Tells the tree what will be listed and read.
+    /// Tells the tree which entries will be listed and read.
     fn look_ahead(&self, entries: &[(Entry, Option<Content>)], depth: usize) {
         let next = entries.iter().filter_map(|(entry, known)| match entry.kind {
             Kind::Directory => self.upcoming(&entry.path, depth),
@@ -418,7 +418,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         self.expect(&next.collect::<Vec<_>>());
     }
 
-    /// How a subdirectory of one at this depth will be listed.
+    /// Request for listing a subdirectory of a directory at this depth.
     fn upcoming<'p>(&self, path: &'p str, depth: usize) -> Option<Upcoming<'p>> {
         (depth < self.limits.depth).then(|| Upcoming::List(path, self.fingerprint(path), PAGE))
     }
@@ -429,7 +429,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         }
     }
 
-    /// Notes a file. Whether it could be seen.
+    /// Adds a file. Returns whether it could be read.
     fn file(&mut self, entry: Entry, known: Option<Content>) -> Result<bool, TreeError> {
         if self.files >= self.limits.entries {
             self.problem(&entry.path, Trouble::TooMany);
@@ -469,8 +469,8 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         }
     }
 
-    /// All entries of a directory, unless its fingerprint is what is known. They are few, or the snapshot will
-    /// be full of them.
+    /// All entries of a directory, unless its fingerprint is the known one. Their number is limited by the
+    /// capacity of the snapshot.
     fn entries(&mut self, directory: &str, known: Option<u64>) -> Result<Option<Listing>, TreeError> {
         let Some(mut listing) = self.tree.list_unless(directory, known, PAGE)? else {
             return Ok(None);
@@ -488,7 +488,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         Ok(Some(listing))
     }
 
-    /// An ignore file that cannot be read rules nothing, as for Git.
+    /// Reads an ignore file. An unreadable one has no rules, as in Git.
     fn ignore_file(&mut self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
         match self.tree.read(path, 0, IGNORE_BYTES) {
             Ok(content) => Ok(Some(content)),
@@ -525,7 +525,7 @@ fn record(entry: Entry, content: Content) -> FileRecord {
     }
 }
 
-/// Whether there was no room for all files.
+/// Checks whether some files did not fit.
 fn is_cut(snapshot: &Snapshot) -> bool {
     let full = |problem: &Problem| problem.what == Trouble::TooMany;
     snapshot.problems.iter().any(full)

@@ -1,4 +1,4 @@
-//! Names that say that a file was put aside.
+//! Names of disused files.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ const FOLDERS: [&str; 7] = [
     "_archive",
 ];
 
-/// What a path's name says, if anything.
+/// Reason that a path's name gives, if any.
 pub(super) fn judge(path: &str) -> Option<Reason> {
     let name = path::name(path);
     if name.ends_with('~') && name.len() > 1 {
@@ -57,8 +57,8 @@ fn lower(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// `old_x`, `x_old`, `x copy`, `Copy of x`, `x (1)`: a part at an end of the name. `copy_file` is
-/// what the file does.
+/// Marks at either end of a name: `old_x`, `x_old`, `x copy`, `Copy of x`, `x (1)`. In `copy_file` the word
+/// describes the code.
 fn aside(stem: &str) -> Option<String> {
     let is_break = |c: char| matches!(c, '_' | '-' | '.' | ' ');
     let first = stem.split(is_break).next().unwrap_or_default();
@@ -75,7 +75,7 @@ fn aside(stem: &str) -> Option<String> {
     stem.starts_with("copy of ").then(|| "copy of".to_owned())
 }
 
-/// `(1)`, as downloads and desktops number copies.
+/// Checks for `(1)`, as downloads and desktops number copies.
 fn is_numbered(part: &str) -> bool {
     let inside = part.strip_prefix('(').and_then(|part| part.strip_suffix(')'));
     inside.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))

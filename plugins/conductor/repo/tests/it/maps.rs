@@ -1,4 +1,4 @@
-//! The map: written for people and programs, and asked.
+//! Maps: their formats for people and programs, and queries.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ fn the_map_reads_as_a_page() {
 
         ## Deprecated or stale
 
-        - `src/legacy_cart.rs` (100): nothing imports it; described as deprecated: Deprecated: use cart.; named like something put aside (`legacy`)
+        - `src/legacy_cart.rs` (100): nothing imports it; described as deprecated: Deprecated: use cart.; named like a disused file (`legacy`)
     "#]].assert_eq(&text);
 }
 

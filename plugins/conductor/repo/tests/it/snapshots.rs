@@ -1,4 +1,4 @@
-//! What a walk finds, reads again and says has changed.
+//! Snapshots: files found, files read again, and reported changes.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
@@ -277,7 +277,7 @@ fn what_cannot_be_seen_is_said_and_the_rest_is_found() {
         deep/er: TooDeep
         nested: OtherRepository
         odd\xff: NameNotUtf8
-        shut: Unreadable("`shut` is outside of what may be read")
+        shut: Unreadable("`shut` is outside of the readable files")
         torn: Unreadable("`torn` is too large")
     "#]]
     .assert_eq(&text);

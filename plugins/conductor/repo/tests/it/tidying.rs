@@ -106,10 +106,10 @@ fn the_plan_says_what_to_do_and_how_to_go_on() {
     }
     expect![[r#"
         Delete ["shop/gone.py"]  | nothing imports it; described as deprecated: Deprecated: use cart. | repo_map_query 31
-        Delete ["shop/old_prices.py"]  | nothing imports it; named like something put aside (`old`) | repo_map_query 37
+        Delete ["shop/old_prices.py"]  | nothing imports it; named like a disused file (`old`) | repo_map_query 37
         Delete ["notes.txt.bak"]  | named like a backup (`.bak`) | repo_map_query 32
-        Merge ["shop/cart copy.py"] shop/cart.py | nothing imports it; named like something put aside (`copy`); same content as `shop/cart.py` | repo_map_query 36
-        Move ["PLAN_v2.md"] docs/PLAN_v2.md | a document called "plan" in the root is planning, not the product | repo_map_query 21
+        Merge ["shop/cart copy.py"] shop/cart.py | nothing imports it; named like a disused file (`copy`); same content as `shop/cart.py` | repo_map_query 36
+        Move ["PLAN_v2.md"] docs/PLAN_v2.md | a document called "plan" in the root is a planning document, not part of the product | repo_map_query 21
         Review ["shop/ancient.py"]  | nothing imports it; no commit for 400 days | repo_map_query 34
         Review ["shop/copy_file.py"]  | described as deprecated: Copies files; obsolete | repo_map_query 36
         Review ["shop/island_a.py"]  | no program reaches it | repo_map_query 35
@@ -158,6 +158,6 @@ fn every_fault_of_a_description_is_named() {
         the description of src/a.py is empty
         the description of src/b.py only repeats its name
         the description of src/c.py has more than one line
-        the description of src/c.py has 310 characters; at most 200 are kept"#]]
+        the description of src/c.py has 310 characters, but at most 200 are allowed"#]]
     .assert_eq(&faults.join("\n"));
 }

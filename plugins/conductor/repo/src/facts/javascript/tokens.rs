@@ -1,11 +1,11 @@
 //! A lexer for JavaScript that tells regular expressions and templates from code.
 //!
-//! It has no grammar behind it, so that no nesting is too deep for it: whether `/` divides or starts
-//! a regular expression follows from the token before it.
+//! There is no grammar, so that no nesting is too deep. The previous token decides whether `/` divides or
+//! starts a regular expression.
 
 use logos::{Lexer, Logos, Skip};
 
-/// One token.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Logos)]
 #[logos(extras = State)]
 #[logos(skip r"[ \t\r\n\f\v]+")]
@@ -16,7 +16,7 @@ pub(super) enum Token {
     Comment,
     #[regex(r"[#]?[A-Za-z_$\u{80}-\u{10ffff}][A-Za-z0-9_$\u{80}-\u{10ffff}]*")]
     Word,
-    /// A string, or a template without anything put in.
+    /// String, or template without substitutions.
     #[regex(r#""([^"\\\n]|\\[^\n]|\\\n)*""#)]
     #[regex(r"'([^'\\\n]|\\[^\n]|\\\n)*'")]
     Text,
@@ -36,31 +36,31 @@ pub(super) enum Token {
     Star,
     #[regex(r"[<>=+\-%&|^!?:~,;.@\\#]", priority = 1)]
     Mark,
-    /// Behind the last one.
+    /// End of the text.
     End,
 }
 
-/// What decides how the next `/` and `}` are read.
+/// State that decides how the next `/` and `}` are read.
 #[derive(Default)]
 pub(super) struct State {
-    /// A value ends here, so that `/` divides.
+    /// True after the end of a value, where `/` divides.
     after_value: bool,
     braces: usize,
-    /// How many braces were open at each `${`.
+    /// Number of open braces at each `${`.
     templates: Vec<usize>,
 }
 
-/// A token where it is.
+/// A token with its position.
 pub(super) struct Place<'a> {
     pub(super) token: Token,
     pub(super) written: &'a str,
     pub(super) at: usize,
 }
 
-/// Tokens behind a word that what it begins may take.
+/// Maximum number of tokens read after the last relevant word.
 const BEHIND: usize = 16;
 
-/// All tokens up to `last` and a few more; bytes that fit no rule are left out.
+/// All tokens up to `last` and a few more; bytes that match no rule are skipped.
 pub(super) fn tokens(text: &str, last: usize) -> Vec<Place<'_>> {
     let mut lexer = Token::lexer(text);
     let mut places = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn tokens(text: &str, last: usize) -> Vec<Place<'_>> {
     places
 }
 
-/// What is inside the quotes of a token.
+/// Text between the quotes of a token.
 pub(super) fn inside(written: &str) -> &str {
     let mut chars = written.chars();
     chars.next();
@@ -134,7 +134,7 @@ fn open_brace(lexer: &mut Lexer<'_, Token>) {
     lexer.extras.braces += 1;
 }
 
-/// A brace that ends `${…}` goes on with the template.
+/// Continues the template after a brace that ends `${…}`.
 fn close_brace(lexer: &mut Lexer<'_, Token>) {
     if lexer.extras.templates.last() == Some(&lexer.extras.braces) {
         lexer.extras.templates.pop();
@@ -143,7 +143,7 @@ fn close_brace(lexer: &mut Lexer<'_, Token>) {
     lexer.extras.braces = lexer.extras.braces.saturating_sub(1);
 }
 
-/// To the end of the template, or to the next `${` in it.
+/// Reads to the end of the template, or to the next `${` in it.
 fn template(lexer: &mut Lexer<'_, Token>) {
     let rest = lexer.remainder().as_bytes();
     let mut at = 0;
@@ -164,7 +164,7 @@ fn template(lexer: &mut Lexer<'_, Token>) {
     lexer.bump(rest.len());
 }
 
-/// A regular expression where no value ends, if it is closed on the same line.
+/// Reads a regular expression where no value ends, if it is closed on the same line.
 fn slash(lexer: &mut Lexer<'_, Token>) {
     if lexer.extras.after_value {
         return;

@@ -1,30 +1,30 @@
-//! Where a reader of Rust has to look again: most of a source is passed over 64 bytes at a time.
+//! Positions at which a reader of Rust must look: most of a source is skipped 64 bytes at a time.
 
-/// Bytes looked at together: as many as a word of stops has bits.
+/// Bytes tested together: the number of bits in a word of stops.
 const LANES: usize = 64;
 
-/// Bytes that are asked for it: one before them, and two behind.
+/// Bytes needed for that: one before them, and two after.
 type Window = [u8; LANES + 3];
 
-/// What a reader of keywords of imports stops at, and what only one of items does.
+/// Stops of a reader of import keywords, and stops of a reader of items only.
 const IMPORTS: u8 = 1;
 const ITEMS: u8 = 2;
 
-/// Keywords that are looked for.
+/// Keywords to search for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Keywords {
-    /// Those that name other files.
+    /// Keywords that name other files.
     Imports,
-    /// Those of all items.
+    /// Keywords of all items.
     Items,
 }
 
-/// The stops of a text. Those around the last one are kept, because the next is mostly among them.
+/// Stops of a text. The stops around the last one are cached, because the next is usually among them.
 pub(super) struct Stops<'a> {
     bytes: &'a [u8],
-    /// Where the bytes begin whose stops are kept.
+    /// Position of the first cached byte.
     from: usize,
-    /// A bit for each of them.
+    /// One bit for each cached byte.
     imports: u64,
     items: u64,
 }
@@ -41,8 +41,8 @@ impl<'a> Stops<'a> {
         stops
     }
 
-    /// The next place from `start` on that holds a brace, `#`, quote, comment, `::`, `!` or what one of the
-    /// keywords begins with. A word that is none of them may be among those places.
+    /// Next position from `start` with a brace, `#`, quote, comment, `::`, `!` or the beginning of a keyword.
+    /// Other words may be among the positions.
     pub(super) fn next(&mut self, start: usize, keywords: Keywords) -> usize {
         let mut place = start;
         while place < self.bytes.len() {
@@ -74,7 +74,7 @@ impl<'a> Stops<'a> {
     }
 }
 
-/// The bytes around a place, with zeros where there are none.
+/// Bytes around a position, with zeros outside of the text.
 #[cold]
 fn at_an_end(bytes: &[u8], place: usize) -> Window {
     let mut window = [0; LANES + 3];
@@ -86,9 +86,9 @@ fn at_an_end(bytes: &[u8], place: usize) -> Window {
     window
 }
 
-/// For each byte whether it is marked, as one bit.
+/// One bit for each byte: whether the byte is marked.
 fn bits(marked: &[u8; LANES], mark: u8) -> u64 {
-    /// Moves the lowest bit of each byte to the highest byte, the first of them lowest.
+    /// Moves the lowest bit of each byte to the highest byte, the first byte lowest.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let (bytes, _) = marked.as_chunks::<8>();
     let mut bits = 0;
@@ -99,8 +99,8 @@ fn bits(marked: &[u8; LANES], mark: u8) -> u64 {
     bits
 }
 
-/// Three letters in one byte: words that begin with others may have the same, but few do, and it takes one
-/// comparison a keyword instead of three.
+/// Three letters in one byte. Different words may share a value, but few do, and each keyword takes one
+/// comparison instead of three.
 const fn sum(letters: &[u8; 3]) -> u8 {
     let [first, second, third] = *letters;
     let last = third.wrapping_add(third);
@@ -109,8 +109,8 @@ const fn sum(letters: &[u8; 3]) -> u8 {
         .wrapping_add(last.wrapping_add(last))
 }
 
-/// What each byte is a stop for. Every byte is asked everything, without a branch, so that compilers make
-/// vector instructions of it.
+/// Stop marks of each byte. Every byte is tested for everything without a branch, so that compilers can
+/// vectorise the loop.
 fn stops(window: &Window) -> [u8; LANES] {
     let mut stops = [0; LANES];
     for (stop, [before, byte, second, third]) in stops.iter_mut().zip(window.array_windows()) {

@@ -1,13 +1,13 @@
-//! The tokens of a Rust source that matter, one after the other.
+//! Relevant tokens of a Rust source, one after the other.
 
 use super::stops::{Keywords, Stops};
 
-/// One token.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
-    /// An identifier or keyword, without `r#`.
+    /// Identifier or keyword, without `r#`.
     Word(&'a str),
-    /// The inside of a string literal, as written.
+    /// Content of a string literal, as written.
     Text(&'a str),
     Open(char),
     Close(char),
@@ -18,15 +18,15 @@ pub(super) enum Kind<'a> {
     End,
 }
 
-/// What a byte may begin.
+/// Class of a byte: the kind of token that it may begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Nothing,
     Word,
     Number,
-    /// A string, a character, a lifetime or a comment.
+    /// String, character, lifetime or comment.
     Hides,
-    /// A brace or `#`.
+    /// Brace or `#`.
     Notable,
 }
 
@@ -49,15 +49,15 @@ const CLASSES: [Class; 256] = {
     classes
 };
 
-/// The tokens of a text, read when they are asked for.
+/// Tokens of a text, read on demand.
 ///
-/// Written by hand, because this is where most time goes: of a body that holds no paths hardly more than
-/// its words are looked at.
+/// Written by hand, because most time is spent here: of a function body without paths, little more than its
+/// words are read.
 pub(super) struct Tokens<'a> {
     text: &'a str,
-    /// Behind the last token that was read.
+    /// Position after the last token.
     place: usize,
-    /// The next token, where it starts, if it was read already.
+    /// Next token and its position, if it was read already.
     read: Option<(Kind<'a>, usize)>,
     stops: Stops<'a>,
 }
@@ -72,10 +72,9 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// The next `#`, keyword that is looked for, word that a path or the call of a macro may begin with, or
-    /// brace that closes what holds the items; everything else is passed over. Keywords of items are looked
-    /// for between them, which is at the depth `top`, or `everywhere`. Other braces are counted in `depth`,
-    /// unless they were looked at before.
+    /// Next `#`, keyword, word that may begin a path or a macro call, or brace that closes the enclosing item
+    /// list; other tokens are skipped. Keywords of items are searched between items, at the depth `top`, or
+    /// `everywhere`. Other braces are counted in `depth`, unless they were read before.
     pub(super) fn next_notable(&mut self, everywhere: bool, depth: &mut usize, top: usize) -> Kind<'a> {
         let read = self.read.take();
         let mut kind = read.map_or_else(|| self.leap(everywhere, depth, top), |(kind, _)| kind);
@@ -87,12 +86,12 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// The next token that may matter to whoever looks for words.
+    /// Next token that may matter to a reader of words.
     fn leap(&mut self, everywhere: bool, depth: &mut usize, top: usize) -> Kind<'a> {
         let bytes = self.text.as_bytes();
         let mut from = self.place;
         self.place = loop {
-            // Inside of an item, others define nothing that files could be found by.
+            // Inside an item, other items define nothing that files could be found by.
             let keywords = match everywhere || *depth == top {
                 true => Keywords::Items,
                 false => Keywords::Imports,
@@ -112,7 +111,7 @@ impl<'a> Tokens<'a> {
                 }
                 None | Some(b'}' | b'\'') => break stop,
                 Some(b'"' | b'#') => break stop - word_before(passed),
-                // White space may stand between a word and these.
+                // White space may precede these after a word.
                 Some(b'/') => break stop - reach_back(passed),
                 Some(b':' | b'!') => match reach_back(passed) {
                     0 => from = stop + 1,
@@ -142,12 +141,12 @@ impl<'a> Tokens<'a> {
         kind
     }
 
-    /// Where the next token starts.
+    /// Position of the next token.
     pub(super) fn at(&mut self) -> usize {
         self.look().1
     }
 
-    /// Goes past the next token if it is this one.
+    /// Skips the next token if it is this one.
     pub(super) fn take(&mut self, kind: Kind<'_>) -> bool {
         let same = self.peek() == kind;
         if same {
@@ -184,7 +183,7 @@ impl<'a> Tokens<'a> {
         read
     }
 
-    /// Reads the token that starts here; a comment is a mark.
+    /// Reads the token at this position; a comment is a mark.
     fn scan(&mut self) -> Kind<'a> {
         let Some(byte) = self.byte(0) else {
             return Kind::End;
@@ -216,7 +215,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// A word, or the literal that it is the prefix of.
+    /// Reads a word, or the literal that it is the prefix of.
     fn word(&mut self) -> Kind<'a> {
         let length = part(self.text.as_bytes(), self.place);
         let word = self.slice(self.place, self.place + length);
@@ -239,7 +238,7 @@ impl<'a> Tokens<'a> {
         Kind::Word(word)
     }
 
-    /// To the next quote that no backslash hides.
+    /// Reads to the next quote that is not escaped.
     fn string(&mut self, prefix: usize) -> Kind<'a> {
         let start = self.place + prefix + 1;
         let bytes = self.text.as_bytes();
@@ -259,7 +258,7 @@ impl<'a> Tokens<'a> {
         Kind::Text(self.slice(start, bytes.len()))
     }
 
-    /// To the quote with as many `#` behind it as stood in front.
+    /// Reads to the quote that is followed by as many `#` as preceded the string.
     fn raw_string(&mut self, prefix: usize, hashes: usize) -> Kind<'a> {
         let start = self.place + prefix + hashes + 1;
         let bytes = self.text.as_bytes();
@@ -273,7 +272,7 @@ impl<'a> Tokens<'a> {
         Kind::Text(self.slice(start, end.map_or(bytes.len(), |end| start + end)))
     }
 
-    /// A character, a lifetime, or a quote that is neither.
+    /// Reads a character, a lifetime, or a quote that is neither.
     fn quoted(&mut self) -> Kind<'a> {
         let rest = self.text.get(self.place + 1..).unwrap_or_default();
         let mut chars = rest.chars();
@@ -293,7 +292,7 @@ impl<'a> Tokens<'a> {
         Kind::Mark('\'')
     }
 
-    /// Goes past a comment, if one starts here.
+    /// Skips a comment, if one starts here.
     fn comment(&mut self) -> bool {
         let bytes = self.text.as_bytes();
         let rest = bytes.get(self.place..).unwrap_or_default();
@@ -309,7 +308,7 @@ impl<'a> Tokens<'a> {
         self.text.as_bytes().get(self.place + ahead).copied()
     }
 
-    /// How many bytes of a kind there are from some bytes ahead.
+    /// Number of consecutive bytes of a kind, from an offset.
     fn run(&self, ahead: usize, is: impl Fn(u8) -> bool) -> usize {
         let rest = self.text.as_bytes().get(self.place + ahead..).unwrap_or_default();
         rest.iter().position(|byte| !is(*byte)).unwrap_or(rest.len())
@@ -324,8 +323,7 @@ fn class(byte: u8) -> Class {
     CLASSES.get(usize::from(byte)).copied().unwrap_or(Class::Nothing)
 }
 
-/// Whether a word begins something that is looked for. Its length is asked first, because this is asked
-/// of every word.
+/// Checks whether a word begins something relevant. The length is tested first, because every word is tested.
 fn is_keyword(word: &[u8]) -> bool {
     match (word.len(), word.first()) {
         (2, Some(b'f')) => word == b"fn",
@@ -343,7 +341,7 @@ fn is_keyword(word: &[u8]) -> bool {
     }
 }
 
-/// How many bytes of a word these end with. What begins with a digit is none.
+/// Length of the word at the end of these bytes; 0 for one that begins with a digit.
 fn word_before(bytes: &[u8]) -> usize {
     let word = bytes.iter().rev().take_while(|byte| is_part(**byte)).count();
     let first = bytes.get(bytes.len() - word).copied();
@@ -353,7 +351,7 @@ fn word_before(bytes: &[u8]) -> usize {
     }
 }
 
-/// The same with the white space behind the word, if there is a word.
+/// Length of the word at the end, including white space after it, if there is a word.
 fn reach_back(bytes: &[u8]) -> usize {
     let bare = bytes.trim_ascii_end();
     match word_before(bare) {
@@ -362,7 +360,7 @@ fn reach_back(bytes: &[u8]) -> usize {
     }
 }
 
-/// How many bytes of a word or number there are from a place on.
+/// Length of the word or number at a position.
 fn part(bytes: &[u8], place: usize) -> usize {
     let rest = bytes.get(place..).unwrap_or_default();
     rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len())
@@ -372,7 +370,7 @@ fn is_part(byte: u8) -> bool {
     matches!(class(byte), Class::Word | Class::Number)
 }
 
-/// How long a line for the shell is, which an attribute is not.
+/// Length of a `#!` line, which is not an attribute.
 fn shebang(text: &str) -> usize {
     let is_attribute = |rest: &str| rest.trim_start().starts_with('[');
     match text.strip_prefix("#!") {
@@ -381,7 +379,7 @@ fn shebang(text: &str) -> usize {
     }
 }
 
-/// How long a comment is. Comments may lie inside each other.
+/// Length of a comment. Comments may be nested.
 fn block_comment(text: &[u8]) -> usize {
     let (mut depth, mut at) = (1_usize, 2);
     while depth > 0 {

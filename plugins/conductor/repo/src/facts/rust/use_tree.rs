@@ -1,22 +1,22 @@
-//! The leaves of a `use`: `a::{b, c::*}` names `a::b` and everything in `a::c`.
+//! Leaves of a `use`: `a::{b, c::*}` names `a::b` and everything in `a::c`.
 
 use super::tokens::{Kind, Tokens};
 
-/// Braces inside each other; more do not occur in code that people write.
+/// Maximum depth of nested braces; code written by people has less.
 const MAX_DEPTH: usize = 32;
 
-/// Leaves of one `use`.
+/// Maximum number of leaves of one `use`.
 const MAX_LEAVES: usize = 1_000;
 
-/// One name that a `use` takes.
+/// A name that a `use` imports.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
     pub(super) path: String,
-    /// The name it gets; none for `*` and `_`.
+    /// Name that it gets; `None` for `*` and `_`.
     pub(super) name: Option<String>,
 }
 
-/// Reads up to the `;`, or up to where the tree breaks off.
+/// Reads up to the `;`, or up to where the tree ends early.
 pub(super) fn read(tokens: &mut Tokens<'_>) -> Vec<Leaf> {
     let mut leaves = Vec::new();
     tree(tokens, &mut Vec::new(), 0, &mut leaves);
@@ -75,7 +75,7 @@ fn group<'a>(tokens: &mut Tokens<'a>, prefix: &mut Vec<&'a str>, depth: usize, l
     }
 }
 
-/// The end of a path: `self` stands for what it hangs on.
+/// End of a path: `self` stands for the path before it.
 fn leaf(tokens: &mut Tokens<'_>, prefix: &[&str], leaves: &mut Vec<Leaf>) {
     let path = match prefix {
         [path @ .., "self"] if !path.is_empty() => path,

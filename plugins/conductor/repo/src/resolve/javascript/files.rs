@@ -1,4 +1,4 @@
-//! The tree as `oxc_resolver` sees it: rooted at `/`, with its packages below `/node_modules`.
+//! Tree as `oxc_resolver` sees it: rooted at `/`, with its packages below `/node_modules`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -15,7 +15,7 @@ use crate::resolve::Index;
 
 const MODULES: &str = "/node_modules";
 
-/// Which paths exist, what the manifests say, and where packages are.
+/// Existing paths, contents of manifests, and directories of packages.
 #[derive(Clone, Default)]
 pub(super) struct Files(Arc<Inner>);
 
@@ -28,7 +28,7 @@ struct Inner {
 }
 
 impl Files {
-    /// Empty where no source asks for it.
+    /// Indexes the files; empty if no source needs the index.
     pub(super) fn of(index: &Index<'_>) -> Files {
         let mut inner = Inner::default();
         let uses = |file| index.language(file) == Some(Language::JavaScript);
@@ -60,7 +60,7 @@ impl Files {
         Files(Arc::new(inner))
     }
 
-    /// A package of the tree that a specifier starts with, its directory, and what follows.
+    /// Package of the tree that a specifier starts with, its directory, and the rest.
     pub(super) fn package<'s>(&self, specifier: &'s str) -> Option<(String, String, &'s str)> {
         let name = super::package_name(specifier);
         let directory = self.0.packages.get(name)?;
@@ -68,7 +68,7 @@ impl Files {
         Some((name.to_owned(), directory.clone(), rest))
     }
 
-    /// Where a path below `/node_modules` really is; every other path is itself.
+    /// Real path of one below `/node_modules`; any other path is returned unchanged.
     pub(super) fn real(&self, path: &str) -> Option<String> {
         let inside = path.strip_prefix(MODULES).and_then(|rest| rest.strip_prefix('/'));
         if self.0.files.contains(path) || self.0.directories.contains(path) {

@@ -1,10 +1,10 @@
-//! What names mean inside one Rust file.
+//! Names inside one Rust file.
 
 use super::{Index, SYSROOT};
 use crate::facts::What;
 
-/// What a `use` of the same file calls this path's first segment, with the rest behind it, and
-/// where that `use` stands.
+/// Path for which a `use` of the same file introduces the first segment, with the remaining segments appended,
+/// and the module of that `use`.
 pub(super) fn used<'a>(index: &Index<'a>, file: usize, wanted: &str) -> Option<(String, &'a str)> {
     let (first, rest) = split(wanted);
     let facts = index.facts(file)?;
@@ -20,12 +20,12 @@ pub(super) fn used<'a>(index: &Index<'a>, file: usize, wanted: &str) -> Option<(
     })
 }
 
-/// The first segment of a path, and what follows.
+/// First segment of a path, and the rest.
 pub(super) fn split(path: &str) -> (&str, &str) {
     path.split_once("::").unwrap_or((path, ""))
 }
 
-/// A path inside a module; the crate's root has no name.
+/// Path inside a module; the crate's root has an empty name.
 pub(super) fn inside(module: &str, path: &str) -> String {
     match (module, path) {
         ("", path) => path.to_owned(),
@@ -34,12 +34,12 @@ pub(super) fn inside(module: &str, path: &str) -> String {
     }
 }
 
-/// The module around one; the root's is the root.
+/// Enclosing module of a module; the root's is the root.
 pub(super) fn around(module: &str) -> &str {
     module.rsplit_once("::").map_or("", |(around, _)| around)
 }
 
-/// Whether a file defines or imports a name.
+/// Checks whether a file defines or imports a name.
 pub(super) fn is_known(index: &Index<'_>, file: usize, wanted: &str) -> bool {
     index.facts(file).is_some_and(|facts| {
         facts.declares.contains(wanted)
@@ -49,7 +49,7 @@ pub(super) fn is_known(index: &Index<'_>, file: usize, wanted: &str) -> bool {
     })
 }
 
-/// Whether a file takes everything from somewhere.
+/// Checks whether a file has a glob import.
 pub(super) fn has_glob(index: &Index<'_>, file: usize) -> bool {
     index.facts(file).is_some_and(|facts| {
         let is_glob = |what: &What| matches!(what, What::RustUse { name: None, .. });
@@ -57,8 +57,8 @@ pub(super) fn has_glob(index: &Index<'_>, file: usize) -> bool {
     })
 }
 
-/// Whether a path may go on through `name` in a file that has no such module of its own. Macros and
-/// globs bring names that nobody sees in the source.
+/// Checks whether a path may continue through `name` in a file without such a module. Macros and globs bring
+/// names that the source does not show.
 pub(super) fn may_hold(index: &Index<'_>, file: usize, name: &str) -> bool {
     name.starts_with(char::is_uppercase)
         || is_known(index, file, name)

@@ -1,4 +1,4 @@
-//! The modules of one crate: where `mod name;` looks.
+//! Module tree of one crate: the files that `mod name;` refers to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,22 +7,22 @@ use super::names::inside;
 use crate::facts::What;
 use crate::path;
 
-/// Modules inside each other.
+/// Maximum depth of nested modules.
 const MAX_DEPTH: usize = 64;
 
-/// The file of each module, by the module's path; the root's is empty.
+/// File of each module, by the module's path; the root's is empty.
 pub(super) type Modules = BTreeMap<String, usize>;
 
-/// Where a file stands in a crate.
+/// Place of a file in a crate.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) krate: usize,
     pub(super) module: String,
-    /// Its children are beside it, as for `mod.rs` and a crate's root.
+    /// True if its child modules are beside it, as for `mod.rs` and a crate's root.
     pub(super) owns_directory: bool,
 }
 
-/// The modules that follow from a root, and where each file stands.
+/// Modules reachable from a root, and the place of each file.
 pub(super) fn modules(index: &Index<'_>, krate: usize, root: usize) -> (Modules, Vec<(usize, Place)>) {
     let mut modules = BTreeMap::new();
     let mut places = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn modules(index: &Index<'_>, krate: usize, root: usize) -> (Modules,
     (modules, places)
 }
 
-/// The file of `mod name;` inside the inline modules `scope`.
+/// File of `mod name;` inside the inline modules `scope`.
 pub(super) fn child(
     index: &Index<'_>,
     file: usize,
@@ -87,7 +87,7 @@ pub(super) fn child(
     index.first([format!("{base}.rs"), format!("{base}/mod.rs")])
 }
 
-/// Whether a file's children are beside it, by its name alone.
+/// Checks by the name of a file whether its child modules are beside it.
 pub(super) fn owns_directory(path: &str) -> bool {
     matches!(path::name(path), "mod.rs" | "lib.rs" | "main.rs")
 }

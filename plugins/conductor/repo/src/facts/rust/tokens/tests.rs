@@ -1,4 +1,4 @@
-//! Words, what hides them, and what a reader is shown.
+//! Words, the constructs that hide them, and the tokens that a reader gets.
 
 use std::fmt::Write as _;
 
@@ -68,7 +68,7 @@ use" 'é' # { } x!y ' r##"open
     expect![[r#"Word("type") Word("größe") Pound Word("x") "#]].assert_eq(&notable);
 }
 
-/// What a reader has to be shown of a text, by going through all tokens, and how deep in braces it then is.
+/// Relevant tokens of a text, found by reading all tokens, with the depth of braces at each.
 fn notable(text: &str, everywhere: bool) -> Vec<String> {
     let mut tokens = Tokens::new(text);
     let (mut notable, mut depth) = (Vec::new(), 0);
@@ -89,7 +89,7 @@ fn notable(text: &str, everywhere: bool) -> Vec<String> {
     }
 }
 
-/// Counts a brace, and says whether it has to be shown: it closes what was not opened.
+/// Counts a brace. Returns whether it is relevant: a closing brace without an opening one.
 fn braces(kind: Kind<'_>, depth: &mut usize) -> bool {
     if kind == Kind::Open('{') {
         *depth += 1;

@@ -1,4 +1,4 @@
-//! Reserves, books, drops and fails, and writes whatever it is told into the ledger.
+//! Reserves, commits and drops budget units, and adds any event to the ledger.
 
 use guests::Done;
 use schemars::JsonSchema;
@@ -8,23 +8,23 @@ use tollgate_sdk::{
     tools,
 };
 
-/// Book units in a call that writes.
+/// Use units in a write call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// Which budget.
+    /// Name of the budget to use.
     budget: String,
-    /// How many units to reserve.
+    /// Number of units to reserve.
     reserve: u64,
-    /// How many to book; none are dropped.
+    /// Number of units to commit. Default: drop the reservation.
     commit: Option<u64>,
-    /// Fail at the end.
+    /// Fail at the end of the call. Default false.
     #[serde(default)]
     fail: bool,
 }
 
 impl Tool for Write {
-    const NAME: &'static str = "spender_write";
+    const NAME: &'static str = "reserve_write";
     const TITLE: &'static str = "Book in a write";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -33,7 +33,7 @@ impl Tool for Write {
         let reservation = cx.budget().reserve(&self.budget, self.reserve)?;
         finish(reservation, self.commit)?;
         cx.db
-            .execute("INSERT INTO spender_rows (body) VALUES (NULL)", &[])?;
+            .execute("INSERT INTO reserve_rows (body) VALUES (NULL)", &[])?;
         if self.fail {
             return Err(ToolError::new("ASKED_TO_FAIL", "asked to fail"));
         }
@@ -41,37 +41,37 @@ impl Tool for Write {
     }
 }
 
-/// How a call that runs things goes on once it has reserved.
+/// End of a run call after a reservation.
 #[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     Return,
     Trap,
     Hang,
-    // Book inside a transaction that is dropped.
+    // Commit inside a transaction that is dropped.
     RollBack,
-    // Book inside a transaction that is committed.
+    // Commit inside a transaction that is committed.
     Together,
     // Reserve inside a transaction.
     Nested,
 }
 
-/// Book units in a call that runs things.
+/// Use units in a run call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Which budget.
+    /// Name of the budget to use.
     budget: String,
-    /// How many units to reserve.
+    /// Number of units to reserve.
     reserve: u64,
-    /// How many to book; none are dropped.
+    /// Number of units to commit. Default: drop the reservation.
     commit: Option<u64>,
-    /// How it goes on.
+    /// End of the call after the reservation.
     ending: Ending,
 }
 
 impl Tool for Run {
-    const NAME: &'static str = "spender_run";
+    const NAME: &'static str = "reserve_run";
     const TITLE: &'static str = "Book in a run";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
@@ -104,7 +104,7 @@ impl Tool for Run {
             }
             Ending::Together => {
                 cx.transaction(|db| {
-                    db.execute("INSERT INTO spender_rows (body) VALUES (NULL)", &[])?;
+                    db.execute("INSERT INTO reserve_rows (body) VALUES (NULL)", &[])?;
                     finish(reservation, self.commit).map_err(ToolError::from)
                 })?;
                 Ok(counters(cx))
@@ -117,13 +117,13 @@ impl Tool for Run {
     }
 }
 
-/// Look at the envelope and try to reserve in a call that reads.
+/// Return the envelope and try to reserve in a read call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Read {}
 
 impl Tool for Read {
-    const NAME: &'static str = "spender_read";
+    const NAME: &'static str = "reserve_read";
     const TITLE: &'static str = "Look";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -134,23 +134,23 @@ impl Tool for Read {
     }
 }
 
-/// Add an event to the record of this call.
+/// Add an event to the record of a write call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Its type.
+    /// Type of the event, for example task.created.
     event_type: String,
-    /// What changed.
+    /// Names of the changed entities.
     #[serde(default)]
     changed: Vec<String>,
-    /// What failed.
+    /// Fingerprint of a failure. Default none.
     failure: Option<String>,
-    /// What it changed.
+    /// Fingerprint of a change. Default none.
     mutation: Option<String>,
-    /// How often it is added.
+    /// Number of times to add the event.
     #[serde(default)]
     times: u32,
-    /// Fail at the end.
+    /// Fail at the end of the call. Default false.
     #[serde(default)]
     fail: bool,
 }
@@ -173,7 +173,7 @@ impl Record {
 }
 
 impl Tool for Record {
-    const NAME: &'static str = "spender_record";
+    const NAME: &'static str = "reserve_record";
     const TITLE: &'static str = "Record";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -183,13 +183,13 @@ impl Tool for Record {
     }
 }
 
-/// Add an event to the record of a call that reads.
+/// Add an event to the record of a read call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Notice(Record);
 
 impl Tool for Notice {
-    const NAME: &'static str = "spender_notice";
+    const NAME: &'static str = "reserve_notice";
     const TITLE: &'static str = "Notice";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -203,18 +203,18 @@ impl Tool for Notice {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// That failed in this way.
+    /// Only operations with this failure fingerprint.
     failure: Option<String>,
-    /// Of this tool.
+    /// Only operations of this tool.
     of_tool: Option<String>,
-    /// After this place.
+    /// Only operations after this number.
     after: Option<u64>,
-    /// At most this many.
+    /// Maximum number of operations.
     limit: u32,
 }
 
 impl Tool for Query {
-    const NAME: &'static str = "spender_query";
+    const NAME: &'static str = "reserve_query";
     const TITLE: &'static str = "Query";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -255,7 +255,7 @@ fn counters(cx: &Cx<'_>) -> Done {
 }
 
 const PACK: Pack = Pack {
-    name: "spender",
+    name: "reserve",
     version: "0.1.0",
     summary: "Spends budgets and writes into the ledger.",
     wants: &[
@@ -266,7 +266,7 @@ const PACK: Pack = Pack {
     tools: tools![Write, Run, Read, Record, Notice, Query],
     migrations: &[Migration {
         name: "0001_init",
-        sql: "CREATE TABLE spender_rows (id INTEGER PRIMARY KEY, body BLOB);",
+        sql: "CREATE TABLE reserve_rows (id INTEGER PRIMARY KEY, body BLOB);",
     }],
     ..Pack::EMPTY
 };

@@ -1,14 +1,14 @@
-//! A policy that never says what it is.
+//! Policy whose `describe` never returns.
 
 use tollgate_sdk::guest::policy::bindings::exports::tollgate::host::judge::{
     Guest, Manifest, Note, Outcome, Problem, Request, Review, Verdict,
 };
 use tollgate_sdk::guest::policy::export_component;
 
-struct Dawdler;
-export_component!(Dawdler);
+struct DescribeHang;
+export_component!(DescribeHang);
 
-impl Guest for Dawdler {
+impl Guest for DescribeHang {
     fn describe() -> Manifest {
         let mut count = 0_u64;
         loop {

@@ -1,22 +1,22 @@
-//! Wants more time and memory in SQL than a call has, and keeps the write lock.
+//! Uses more time and memory in SQL than its limits, and holds the write lock.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, Value, tools};
 
-/// Run a query with two long texts while reading.
+/// Run a query with two long texts in a read call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Read {
-    /// The query.
+    /// Query to run with two parameters.
     sql: String,
-    /// Length of `?1` (letters `z`) and `?2` (letters `a`, and a `z` at its end).
+    /// Length of `?1` (letters `z`) and `?2` (letters `a` and a final `z`).
     length: usize,
 }
 
 impl Tool for Read {
-    const NAME: &'static str = "sqlhog_read";
+    const NAME: &'static str = "limit_sql_read";
     const TITLE: &'static str = "Read";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -26,18 +26,18 @@ impl Tool for Read {
     }
 }
 
-/// Run a query with two long texts while writing.
+/// Run a query with two long texts in a write call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// The query.
+    /// Query to run with two parameters.
     sql: String,
-    /// Length of `?1` and `?2`.
+    /// Length of the parameters `?1` and `?2`.
     length: usize,
 }
 
 impl Tool for Write {
-    const NAME: &'static str = "sqlhog_write";
+    const NAME: &'static str = "limit_sql_write";
     const TITLE: &'static str = "Write";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -60,19 +60,19 @@ fn ask(cx: &Cx<'_>, sql: &str, length: usize) -> Result<Done, ToolError> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
-    /// `spin`, `query` for ever, or `end` it at once.
+    /// Way to end: `spin` or `query` without end, or `end` at once.
     how: String,
 }
 
 impl Tool for Hold {
-    const NAME: &'static str = "sqlhog_hold";
+    const NAME: &'static str = "limit_sql_hold";
     const TITLE: &'static str = "Hold";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
 
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
         cx.transaction(|db| -> Result<Done, ToolError> {
-            db.execute("INSERT INTO sqlhog_rows (body) VALUES ('held')", &[])?;
+            db.execute("INSERT INTO limit_sql_rows (body) VALUES ('held')", &[])?;
             match self.how.as_str() {
                 "spin" => spin(),
                 "query" => loop {
@@ -99,26 +99,26 @@ fn spin() -> ! {
 pub struct Note {}
 
 impl Tool for Note {
-    const NAME: &'static str = "sqlhog_note";
+    const NAME: &'static str = "limit_sql_note";
     const TITLE: &'static str = "Note";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
 
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
         cx.db
-            .execute("INSERT INTO sqlhog_rows (body) VALUES ('noted')", &[])?;
+            .execute("INSERT INTO limit_sql_rows (body) VALUES ('noted')", &[])?;
         Ok(Done::new("noted"))
     }
 }
 
 const PACK: Pack = Pack {
-    name: "sqlhog",
+    name: "limit-sql",
     version: "0.1.0",
     summary: "Wants too much of SQL.",
     tools: tools![Read, Write, Hold, Note],
     migrations: &[Migration {
         name: "0001_init",
-        sql: "CREATE TABLE sqlhog_rows (id INTEGER PRIMARY KEY, body TEXT NOT NULL)",
+        sql: "CREATE TABLE limit_sql_rows (id INTEGER PRIMARY KEY, body TEXT NOT NULL)",
     }],
     ..Pack::EMPTY
 };

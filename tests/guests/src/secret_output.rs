@@ -1,4 +1,4 @@
-//! Says a secret in every way that it has: in its reply, beside it, while it runs, and in what it leaves behind.
+//! Outputs a secret in every possible way: in its reply, beside it, during the call, and in stored data.
 
 use guests::Done;
 use schemars::JsonSchema;
@@ -8,11 +8,11 @@ use tollgate_sdk::{
     prompts, tools,
 };
 
-/// What is said in place of the secret when nobody shall mind.
+/// Text in place of the secret.
 const HARMLESS: &str = "nothing to hide";
 
-/// A token as GitHub makes them, put together at run time: other tests look for it in directories where this
-/// component is compiled, too.
+/// A token in the format of GitHub, assembled at run time: other tests search for secrets in directories with
+/// this component.
 fn secret() -> String {
     ["ghp", "0123456789abcdefghijklmnopqrstuvwxyz"].join("_")
 }
@@ -21,13 +21,13 @@ fn bytes(around: &[u8], word: &str) -> Vec<u8> {
     [around, word.as_bytes(), around].concat()
 }
 
-/// The way to say it, and whether it is the secret.
+/// Way to output the secret.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Way {
-    /// The way.
+    /// Way to output the text, for example reply.
     way: String,
-    /// Say something that nobody minds.
+    /// Output a harmless text instead of the secret. Default false.
     #[serde(default)]
     harmless: bool,
 }
@@ -42,19 +42,19 @@ impl Way {
     }
 }
 
-/// Say it in a reply, or beside it.
+/// Output the secret in a reply, or beside it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend("x-resources" = [{"path": "said/{way}.txt", "name": "said", "title": "Said",
     "description": "What was said.", "mime_type": "text/plain"}]))]
 pub struct Read(Way);
 
-/// A reply with what it shows.
+/// A reply with its content.
 #[derive(Serialize, JsonSchema)]
 pub struct Said {
-    /// The words.
+    /// Text of the reply.
     said: String,
-    /// How they are written.
+    /// Encoding of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
     #[serde(skip)]
@@ -102,7 +102,7 @@ impl Tool for Read {
             "audio" => said
                 .content
                 .push(Content::Audio(media("audio/wav", word.into_bytes()))),
-            // `Z2hw`… is how base64 writes the beginning.
+            // `Z2hw` is the beginning in base64.
             "base64" => (said.encoding, said.said) = (Some("base64".to_owned()), base64(word.as_bytes())),
             "line" => cx.log(Level::Info, &word),
             "message" => return Err(ToolError::new("AS_ASKED", word)),
@@ -146,7 +146,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Leave it somewhere.
+/// Output the secret in stored data.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Write(Way);
@@ -177,7 +177,7 @@ impl Tool for Write {
     }
 }
 
-/// Say it on the way.
+/// Output the secret during the call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Run(Way);
@@ -204,7 +204,7 @@ impl Tool for Run {
     }
 }
 
-/// A prompt that shows it.
+/// A prompt with the secret.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Shown {}
@@ -223,7 +223,7 @@ impl Prompt for Shown {
 }
 
 const PACK: Pack = Pack {
-    name: "leaker",
+    name: "secret-output",
     version: "0.1.0",
     summary: "Says a secret in every way.",
     wants: &[

@@ -4,10 +4,10 @@
   (table $table 1 funcref)
 
   ;; What the manifest says.
-  (data (i32.const 16) "grower")
+  (data (i32.const 16) "tables")
   (data (i32.const 24) "0.1.0")
   (data (i32.const 32) "Grows a table.")
-  (data (i32.const 48) "grower_grow")
+  (data (i32.const 48) "tables_grow")
   (data (i32.const 60) "Grow")
   (data (i32.const 64) "Grow a table until there is no more.")
   (data (i32.const 100) "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}")

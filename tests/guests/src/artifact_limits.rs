@@ -1,30 +1,29 @@
-//! Keeps whatever it is told to, more than it may, in calls that fail and in calls that only read; and looks
-//! for what others keep.
+//! Keeps artifacts of any size and number, in calls that fail and in read calls, and looks for those of others.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{ArtifactKind, Cx, Effect, Pack, Tool, ToolError, Want, tools};
 
-/// What to keep and how to end.
+/// Artifacts to keep, and the end of the call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Keep {
-    /// One artifact of so many bytes each.
+    /// Size in bytes of each artifact to keep.
     sizes: Vec<usize>,
-    /// They are diffs.
+    /// Keep diffs instead of logs. Default false.
     #[serde(default)]
     diff: bool,
-    /// Fail at the end.
+    /// Fail at the end of the call. Default false.
     #[serde(default)]
     fail: bool,
-    /// Trap at the end.
+    /// Trap at the end of the call. Default false.
     #[serde(default)]
     trap: bool,
 }
 
 impl Keep {
-    /// What became of each: an id, `nothing`, or why not.
+    /// Returns the result for each artifact: an id, `nothing`, or the error.
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
         let kind = if self.diff {
             ArtifactKind::Diff
@@ -50,7 +49,7 @@ impl Keep {
 
 macro_rules! keeper {
     ($tool:ident, $name:literal, $effect:ident) => {
-        /// Keep artifacts.
+        /// Keep artifacts of the given sizes.
         #[derive(Deserialize, JsonSchema)]
         #[serde(transparent)]
         pub struct $tool(Keep);
@@ -68,20 +67,20 @@ macro_rules! keeper {
     };
 }
 
-keeper!(Writes, "hoarder_write", Write);
-keeper!(Reads, "hoarder_read", Read);
-keeper!(Runs, "hoarder_run", Run);
+keeper!(Writes, "artifact_limits_write", Write);
+keeper!(Reads, "artifact_limits_read", Read);
+keeper!(Runs, "artifact_limits_run", Run);
 
 /// Run SQL on tables of the host.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Look {
-    /// The statement.
+    /// Statement to run on the tables.
     sql: String,
 }
 
 impl Tool for Look {
-    const NAME: &'static str = "hoarder_sql";
+    const NAME: &'static str = "artifact_limits_sql";
     const TITLE: &'static str = "Look";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -95,7 +94,7 @@ impl Tool for Look {
 }
 
 const PACK: Pack = Pack {
-    name: "hoarder",
+    name: "artifact-limits",
     version: "0.1.0",
     summary: "Keeps too much.",
     wants: &[Want::Artifacts],

@@ -1,4 +1,4 @@
-//! A policy that describes itself differently each time it is asked.
+//! Policy whose `describe` returns something else each time.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -7,13 +7,13 @@ use tollgate_sdk::guest::policy::bindings::exports::tollgate::host::judge::{
 };
 use tollgate_sdk::guest::policy::export_component;
 
-struct Shifty;
-export_component!(Shifty);
+struct DescribeChange;
+export_component!(DescribeChange);
 
-impl Guest for Shifty {
+impl Guest for DescribeChange {
     fn describe() -> Manifest {
         Manifest {
-            name: "shifty".to_owned(),
+            name: "describe-change".to_owned(),
             version: RandomState::new().hash_one(0).to_string(),
             summary: "Says something else each time.".to_owned(),
             phase: Phase::Both,

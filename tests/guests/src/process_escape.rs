@@ -1,4 +1,4 @@
-//! Tries to start programs in every way there is, and tells what came of each.
+//! Tries to start programs in every possible way, and reports the result of each.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Command, Cx, Effect, GitAccess, Pack, Tool, ToolError, Want, tools};
 
-/// Start whatever can be started.
+/// Try to start programs in every possible way.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Break {}
 
 impl Tool for Break {
-    const NAME: &'static str = "burglar_break";
+    const NAME: &'static str = "process_escape_try";
     const TITLE: &'static str = "Break in";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
@@ -43,7 +43,7 @@ impl Tool for Break {
             }
         });
         let there = workspace.stat("broken-in").is_ok();
-        // An error is what a check shows to the end.
+        // An error is what `packs check` shows to the end.
         Err(
             ToolError::new("TRIED", format!("broken in: {there}; {}", told.join("; ")))
                 .remediation(told.join("; ")),
@@ -52,7 +52,7 @@ impl Tool for Break {
 }
 
 const PACK: Pack = Pack {
-    name: "burglar",
+    name: "process-escape",
     version: "0.1.0",
     summary: "Starts programs.",
     wants: &[

@@ -1,4 +1,4 @@
-//! Uses more than it may: time, memory, stack, output.
+//! Uses more time, memory, stack and output than its limits.
 
 use guests::Done;
 use schemars::JsonSchema;
@@ -27,44 +27,44 @@ macro_rules! misbehaviour {
 }
 
 misbehaviour!(
-    /// Answer at once.
-    Answer, "spinner_answer", Read, |_| "here".to_owned()
+    /// Return at once.
+    Answer, "call_limits_answer", Read, |_| "here".to_owned()
 );
 misbehaviour!(
-    /// Loop for ever while reading.
-    Spin, "spinner_spin", Read, |_| spin()
+    /// Loop without end in a read call.
+    Spin, "call_limits_spin", Read, |_| spin()
 );
 misbehaviour!(
-    /// Loop for ever while holding the write transaction.
-    SpinWriting, "spinner_spin_writing", Write, |_| spin()
+    /// Loop without end in a write call, which holds the write transaction.
+    SpinWriting, "call_limits_spin_writing", Write, |_| spin()
 );
 misbehaviour!(
-    /// Loop for ever outside any transaction.
-    SpinRunning, "spinner_spin_running", Run, |_| spin()
+    /// Loop without end in a run call, outside any transaction.
+    SpinRunning, "call_limits_spin_running", Run, |_| spin()
 );
 misbehaviour!(
-    /// Allocate until there is no more.
-    Grow, "spinner_grow", Read, |_| grow()
+    /// Allocate until memory is exhausted.
+    Grow, "call_limits_grow", Read, |_| grow()
 );
 misbehaviour!(
-    /// Recurse until the stack ends.
-    Recurse, "spinner_recurse", Read, |_| format!("{}", recurse(1))
+    /// Recurse until the stack is exhausted.
+    Recurse, "call_limits_recurse", Read, |_| format!("{}", recurse(1))
 );
 misbehaviour!(
     /// Panic.
-    Panic, "spinner_panic", Write, |_| panic!("as asked")
+    Panic, "call_limits_panic", Write, |_| panic!("as asked")
 );
 misbehaviour!(
-    /// Print a great deal.
-    Flood, "spinner_flood", Read, |_| flood()
+    /// Print a large output.
+    Flood, "call_limits_flood", Read, |_| flood()
 );
 misbehaviour!(
-    /// Loop inside the database.
-    SpinInSql, "spinner_spin_in_sql", Read, |cx| spin_in_sql(cx)
+    /// Loop without end inside the database.
+    SpinInSql, "call_limits_spin_in_sql", Read, |cx| spin_in_sql(cx)
 );
 misbehaviour!(
-    /// Reply with more than a reply may hold.
-    Babble, "spinner_babble", Read, |_| "x".repeat(3 << 20)
+    /// Return a reply that is too large.
+    Babble, "call_limits_babble", Read, |_| "x".repeat(3 << 20)
 );
 
 fn spin() -> String {
@@ -105,7 +105,7 @@ fn spin_in_sql(cx: &Cx<'_>) -> String {
 }
 
 const PACK: Pack = Pack {
-    name: "spinner",
+    name: "call-limits",
     version: "0.1.0",
     summary: "Uses more than it may.",
     tools: tools![

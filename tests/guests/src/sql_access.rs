@@ -1,23 +1,23 @@
-//! Runs any SQL it is given, to find out what the host lets through.
+//! Runs any SQL on request, to test what the host permits.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, Value, tools};
 
-/// Run a statement in a call that may write.
+/// Run statements in a write call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Execute {
-    /// The statements, run in order.
+    /// Statements to run, in this order.
     sql: Vec<String>,
-    /// Fail after the statements ran.
+    /// Fail after the statements. Default false.
     #[serde(default)]
     fail: bool,
 }
 
 impl Tool for Execute {
-    const NAME: &'static str = "prober_execute";
+    const NAME: &'static str = "sql_access_execute";
     const TITLE: &'static str = "Execute";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -37,16 +37,16 @@ impl Tool for Execute {
     }
 }
 
-/// Run a query in a call that only reads.
+/// Run a query in a read call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// The query.
+    /// Query to run on the tables.
     sql: String,
 }
 
 impl Tool for Query {
-    const NAME: &'static str = "prober_query";
+    const NAME: &'static str = "sql_access_query";
     const TITLE: &'static str = "Query";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -59,18 +59,18 @@ impl Tool for Query {
     }
 }
 
-/// Insert rows of a given size until told to stop.
+/// Insert rows of a given size.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fill {
-    /// How many rows.
+    /// Number of rows to insert.
     rows: u32,
-    /// How many bytes each has.
+    /// Number of bytes of each row.
     bytes: u32,
 }
 
 impl Tool for Fill {
-    const NAME: &'static str = "prober_fill";
+    const NAME: &'static str = "sql_access_fill";
     const TITLE: &'static str = "Fill";
     const EFFECT: Effect = Effect::Write;
     type Output = Done;
@@ -79,7 +79,7 @@ impl Tool for Fill {
         let body = Value::Blob(vec![7; self.bytes as usize]);
         for _ in 0..self.rows {
             cx.db.execute(
-                "INSERT INTO prober_rows (body) VALUES (?1)",
+                "INSERT INTO sql_access_rows (body) VALUES (?1)",
                 std::slice::from_ref(&body),
             )?;
         }
@@ -87,13 +87,13 @@ impl Tool for Fill {
     }
 }
 
-/// Reach storage in a call that runs things, without and with a transaction.
+/// Use storage in a run call, without and with a transaction.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {}
 
 impl Tool for Run {
-    const NAME: &'static str = "prober_run";
+    const NAME: &'static str = "sql_access_run";
     const TITLE: &'static str = "Run";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
@@ -101,27 +101,27 @@ impl Tool for Run {
     fn run(self, cx: &Cx<'_>) -> Result<Done, ToolError> {
         let outside = match cx
             .db
-            .execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null])
+            .execute("INSERT INTO sql_access_rows (body) VALUES (?1)", &[Value::Null])
         {
             Ok(_) => "let through".to_owned(),
             Err(err) => err.to_string(),
         };
-        let inside =
-            cx.transaction(|db| db.execute("INSERT INTO prober_rows (body) VALUES (?1)", &[Value::Null]))?;
+        let inside = cx
+            .transaction(|db| db.execute("INSERT INTO sql_access_rows (body) VALUES (?1)", &[Value::Null]))?;
         Ok(Done::new(format!("{outside}; changed {inside}")))
     }
 }
 
 const PACK: Pack = Pack {
-    name: "prober",
+    name: "sql-access",
     version: "0.1.0",
     summary: "Runs any SQL.",
     tools: tools![Execute, Query, Fill, Run],
     migrations: &[Migration {
         name: "0001_init",
         sql:
-            "CREATE TABLE prober_rows (id INTEGER PRIMARY KEY, body BLOB);
-              CREATE TABLE prober_log (id INTEGER PRIMARY KEY, line TEXT NOT NULL) WITH (append_only = true);",
+            "CREATE TABLE sql_access_rows (id INTEGER PRIMARY KEY, body BLOB);
+              CREATE TABLE sql_access_log (id INTEGER PRIMARY KEY, line TEXT NOT NULL) WITH (append_only = true);",
     }],
     ..Pack::EMPTY
 };

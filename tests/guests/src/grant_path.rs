@@ -1,4 +1,4 @@
-//! Wants capabilities that nobody granted.
+//! Requests a program by its path.
 
 use guests::Done;
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, Want, tools};
 pub struct Hello {}
 
 impl Tool for Hello {
-    const NAME: &'static str = "greedy_hello";
+    const NAME: &'static str = "grant_path_hello";
     const TITLE: &'static str = "Hello";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -22,10 +22,10 @@ impl Tool for Hello {
 }
 
 const PACK: Pack = Pack {
-    name: "greedy",
+    name: "grant-path",
     version: "0.1.0",
-    summary: "Wants too much.",
-    wants: &[Want::Process("cargo"), Want::LedgerQuery, Want::Artifacts],
+    summary: "Wants a path.",
+    wants: &[Want::Process("/bin/sh")],
     tools: tools![Hello],
     ..Pack::EMPTY
 };

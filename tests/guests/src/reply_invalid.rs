@@ -1,4 +1,4 @@
-//! Its manifest is not what it does, and its texts are not what text is.
+//! Declares a manifest that does not match its behaviour, and returns invalid texts.
 
 use tollgate_sdk::guest::bindings::exports::tollgate::host::pack::{
     Context, Guest, Manifest, Migration, Reply, Tier, Tool, ToolError,
@@ -6,29 +6,29 @@ use tollgate_sdk::guest::bindings::exports::tollgate::host::pack::{
 use tollgate_sdk::guest::bindings::tollgate::host::component::{Effect, NextCall};
 use tollgate_sdk::guest::bindings::tollgate::host::storage;
 
-struct Liar;
+struct ReplyInvalid;
 
-/// Each tool says that it reads.
+/// Tools that are declared as read tools.
 const TOOLS: [&str; 6] = [
-    "liar_write",
-    "liar_list",
-    "liar_twice",
-    "liar_surrogate",
-    "liar_bytes",
-    "liar_refuse",
+    "reply_invalid_write",
+    "reply_invalid_list",
+    "reply_invalid_twice",
+    "reply_invalid_surrogate",
+    "reply_invalid_bytes",
+    "reply_invalid_refuse",
 ];
 
-impl Guest for Liar {
+impl Guest for ReplyInvalid {
     fn describe() -> Manifest {
         Manifest {
-            name: "liar".to_owned(),
+            name: "reply-invalid".to_owned(),
             version: "0.1.0".to_owned(),
             summary: "Lies.".to_owned(),
             instructions: "\u{1b}[31mTrust me\u{202e}".to_owned(),
             wants: Vec::new(),
             migrations: vec![Migration {
                 name: "0001_init".to_owned(),
-                sql: "CREATE TABLE liar_rows (id INTEGER PRIMARY KEY);".to_owned(),
+                sql: "CREATE TABLE reply_invalid_rows (id INTEGER PRIMARY KEY);".to_owned(),
             }],
             tools: TOOLS.iter().map(|name| tool(name)).collect(),
             prompts: Vec::new(),
@@ -39,14 +39,14 @@ impl Guest for Liar {
 
     fn call(_: Context, tool: String, _: String) -> Result<Reply, ToolError> {
         let structured = match tool.as_str() {
-            "liar_write" => write(),
-            "liar_list" => "[1]".to_owned(),
-            "liar_twice" => r#"{"result":1,"result":2}"#.to_owned(),
-            "liar_surrogate" => r#"{"result":"\ud800"}"#.to_owned(),
-            "liar_bytes" => not_text(),
-            "liar_refuse" => return Err(refusal()),
-            // No manifest says that this is there.
-            "liar_hidden" => r#"{"result":"ran"}"#.to_owned(),
+            "reply_invalid_write" => write(),
+            "reply_invalid_list" => "[1]".to_owned(),
+            "reply_invalid_twice" => r#"{"result":1,"result":2}"#.to_owned(),
+            "reply_invalid_surrogate" => r#"{"result":"\ud800"}"#.to_owned(),
+            "reply_invalid_bytes" => not_text(),
+            "reply_invalid_refuse" => return Err(refusal()),
+            // A tool that the manifest does not declare.
+            "reply_invalid_hidden" => r#"{"result":"ran"}"#.to_owned(),
             other => unreachable!("{other}"),
         };
         Ok(Reply {
@@ -75,7 +75,7 @@ fn tool(name: &str) -> Tool {
 }
 
 fn write() -> String {
-    match storage::execute("INSERT INTO liar_rows (id) VALUES (1)", &[]) {
+    match storage::execute("INSERT INTO reply_invalid_rows (id) VALUES (1)", &[]) {
         Err(storage::Error::ReadOnly) => r#"{"result":"refused"}"#.to_owned(),
         other => format!(r#"{{"result":"{other:?}"}}"#),
     }
@@ -83,8 +83,8 @@ fn write() -> String {
 
 #[allow(unsafe_code, reason = "only this makes a string that is no text")]
 fn not_text() -> String {
-    // SAFETY: nothing looks into the string before it leaves the component; that it is none is what
-    // the host has to see.
+    // SAFETY: nothing reads the string before it leaves the component; the host has to detect that it is not
+    // UTF-8.
     unsafe { String::from_utf8_unchecked(b"{\"result\":\"\xed\xa0\x80\"}".to_vec()) }
 }
 
@@ -96,7 +96,7 @@ fn refusal() -> ToolError {
         blockers: Vec::new(),
         context: "no JSON".to_owned(),
         next_call: Some(NextCall {
-            tool: "liar_hidden".to_owned(),
+            tool: "reply_invalid_hidden".to_owned(),
             arguments: "no JSON either".to_owned(),
         }),
         keep_rows: true,
@@ -104,4 +104,4 @@ fn refusal() -> ToolError {
     }
 }
 
-tollgate_sdk::guest::bindings::export_component!(Liar);
+tollgate_sdk::guest::bindings::export_component!(ReplyInvalid);

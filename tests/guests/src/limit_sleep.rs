@@ -1,4 +1,4 @@
-//! Waits in the host, in every way that WASI has.
+//! Waits in the host in every way of WASI.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 use wasip2::clocks::monotonic_clock::{now, subscribe_duration, subscribe_instant};
 use wasip2::io::poll::poll;
 
-/// An hour, in nanoseconds.
+/// One hour in nanoseconds.
 const HOUR: u64 = 3_600_000_000_000;
 
 macro_rules! waits {
@@ -18,9 +18,9 @@ macro_rules! waits {
         #[derive(Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
-            /// The way: thread, block, instant, never, poll, again, stdin or output.
+            /// Way to wait: thread, block, instant, never, poll, again, stdin or output.
             how: String,
-            /// How long in a row, in milliseconds, where the way has a length.
+            /// Duration of a single wait in milliseconds, if the way has one.
             #[serde(default = "hour")]
             ms: u64,
         }
@@ -40,16 +40,16 @@ macro_rules! waits {
 }
 
 waits!(
-    /// Wait while reading.
-    Reading, "sleeper_read", Read
+    /// Wait in a read call.
+    Reading, "limit_sleep_read", Read
 );
 waits!(
-    /// Wait while holding the write transaction.
-    Writing, "sleeper_write", Write
+    /// Wait in a write call, which holds the write transaction.
+    Writing, "limit_sleep_write", Write
 );
 waits!(
-    /// Wait outside any transaction.
-    Running, "sleeper_run", Run
+    /// Wait in a run call, outside any transaction.
+    Running, "limit_sleep_run", Run
 );
 
 fn hour() -> u64 {
@@ -67,7 +67,7 @@ fn wait(how: &str, ms: u64) {
             let waits: Vec<_> = (0..100).map(|more| subscribe_duration(length + more)).collect();
             poll(&waits.iter().collect::<Vec<_>>());
         }
-        // In short steps, of which each is quick.
+        // In short steps, each of which is quick.
         "again" => (0..u64::MAX).for_each(|_| subscribe_duration(1_000_000).block()),
         "stdin" => {
             let _ = wasip2::cli::stdin::get_stdin().blocking_read(1 << 20);
@@ -87,7 +87,7 @@ fn wait(how: &str, ms: u64) {
 }
 
 const PACK: Pack = Pack {
-    name: "sleeper",
+    name: "limit-sleep",
     version: "0.1.0",
     summary: "Waits for hours.",
     tools: tools![Reading, Writing, Running],

@@ -1,31 +1,31 @@
-//! Claims a tool that another pack has.
+//! Declares a manifest with several mistakes.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 
-/// Pretend to get a task.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Get {}
+pub struct Nameless {
+    value: serde_json::Value,
+}
 
-impl Tool for Get {
-    const NAME: &'static str = "task_get";
-    const TITLE: &'static str = "Get";
+impl Tool for Nameless {
+    const NAME: &'static str = "Invalid Tool";
+    const TITLE: &'static str = "";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
 
     fn run(self, _cx: &Cx<'_>) -> Result<Done, ToolError> {
-        Ok(Done::new("never"))
+        Ok(Done::new(self.value.to_string()))
     }
 }
 
 const PACK: Pack = Pack {
-    name: "impostor",
+    name: "manifest-invalid",
     version: "0.1.0",
-    summary: "Claims another's tool.",
-    tools: tools![Get],
+    summary: "Describes itself badly.",
+    tools: tools![Nameless],
     ..Pack::EMPTY
 };
 tollgate_sdk::export_pack!(PACK);

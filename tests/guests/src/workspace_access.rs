@@ -1,4 +1,4 @@
-//! Reads, writes and runs whatever it is told, to find out what the host lets through.
+//! Reads, writes and runs anything on request, to test what the host permits.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use tollgate_sdk::{
     workspace::{MAX_READ, Upcoming},
 };
 
-/// Tell what may be done in the workspaces.
+/// List the permissions in all workspaces.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Describe {}
 
 impl Tool for Describe {
-    const NAME: &'static str = "meddler_describe";
+    const NAME: &'static str = "workspace_access_describe";
     const TITLE: &'static str = "Describe";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -41,24 +41,24 @@ impl Tool for Describe {
     }
 }
 
-/// Look at paths.
+/// Read paths in one of several ways.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Look {
-    /// list, unless (list twice, the second time unless it is the same), stat or read.
+    /// Way to read: list, unless (list twice, the second time unless unchanged), stat or read.
     how: String,
-    /// Where.
+    /// Paths to read, in this order.
     paths: Vec<String>,
-    /// Say before what will be looked at.
+    /// Announce the requests before. Default false.
     #[serde(default)]
     ahead: bool,
-    /// The workspace.
+    /// Name of the workspace. Default main.
     #[serde(default = "main")]
     workspace: String,
 }
 
 impl Tool for Look {
-    const NAME: &'static str = "meddler_look";
+    const NAME: &'static str = "workspace_access_look";
     const TITLE: &'static str = "Look";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -98,7 +98,7 @@ fn names(entries: &[FileEntry]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What is in a directory, and whether that is told again.
+/// Lists a directory, and then lists it again unless unchanged.
 fn twice(workspace: &Workspace<'_>, path: &str) -> Result<String, WorkspaceError> {
     let Some(first) = workspace.list_unless(path, None, 100)? else {
         return Ok("nothing".to_owned());
@@ -110,15 +110,15 @@ fn twice(workspace: &Workspace<'_>, path: &str) -> Result<String, WorkspaceError
     Ok(format!("{}; {again}", names(&first.entries)))
 }
 
-/// A file that is to be written.
+/// A file to write.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Where.
+    /// Path of the file in the workspace.
     path: String,
-    /// What.
+    /// Content to write to the file.
     content: String,
-    /// Add to it.
+    /// Append to the file. Default false.
     #[serde(default)]
     append: bool,
 }
@@ -139,35 +139,35 @@ fn written(cx: &Cx<'_>, workspace: &str, files: &[File]) -> Result<Vec<String>, 
     Ok(files.iter().map(|file| file.write(&workspace)).collect())
 }
 
-/// What a call that writes came to.
+/// Result of a call that writes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Written {
-    /// What became of each file.
+    /// Result for each file.
     results: Vec<String>,
-    /// Files are older than what they show.
+    /// True if files could not be updated.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<bool>,
-    /// Why.
+    /// Reasons for outdated files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// Write files in a call that is a transaction.
+/// Write files in a write call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// The files.
+    /// Files to write, in this order.
     files: Vec<File>,
-    /// Fail after that.
+    /// Fail after the writes. Default false.
     #[serde(default)]
     fail: bool,
-    /// The workspace.
+    /// Name of the workspace. Default main.
     #[serde(default = "main")]
     workspace: String,
 }
 
 impl Tool for Write {
-    const NAME: &'static str = "meddler_write";
+    const NAME: &'static str = "workspace_access_write";
     const TITLE: &'static str = "Write";
     const EFFECT: Effect = Effect::Write;
     type Output = Written;
@@ -185,16 +185,16 @@ impl Tool for Write {
     }
 }
 
-/// Write files in a call that only reads.
+/// Write files in a read call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteReading {
-    /// The files.
+    /// Files to write, in this order.
     files: Vec<File>,
 }
 
 impl Tool for WriteReading {
-    const NAME: &'static str = "meddler_write_reading";
+    const NAME: &'static str = "workspace_access_write_reading";
     const TITLE: &'static str = "Write while reading";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -213,36 +213,36 @@ impl Tool for WriteReading {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// The program.
+    /// Program to run, for example git.
     program: String,
-    /// Its arguments.
+    /// Arguments of the program.
     #[serde(default)]
     arguments: Vec<String>,
-    /// What it reads.
+    /// Text for standard input. Default empty.
     #[serde(default)]
     stdin: String,
-    /// Its time.
+    /// Timeout of the program in milliseconds.
     #[serde(default = "minute")]
     timeout_ms: u64,
-    /// How much of its output comes back.
+    /// Maximum bytes of each output stream.
     #[serde(default = "kibibyte")]
     output_limit: u32,
-    /// Hold a transaction meanwhile.
+    /// Hold a storage transaction during the run. Default false.
     #[serde(default)]
     in_transaction: bool,
-    /// Write these files before, at once.
+    /// Files to write before the run.
     #[serde(default)]
     files: Vec<File>,
-    /// Read this file after that and at the end, having said so at the beginning.
+    /// File to read after the run and at the end, announced at the beginning. Default none.
     #[serde(default)]
     reads: Option<String>,
-    /// The workspace.
+    /// Name of the workspace. Default main.
     #[serde(default = "main")]
     workspace: String,
 }
 
 impl Tool for Run {
-    const NAME: &'static str = "meddler_run";
+    const NAME: &'static str = "workspace_access_run";
     const TITLE: &'static str = "Run";
     const EFFECT: Effect = Effect::Run;
     type Output = Done;
@@ -269,7 +269,10 @@ impl Tool for Run {
         cx.progress(1, Some(2), "about to run");
         let outcome = match self.in_transaction {
             true => cx.transaction(|db| {
-                db.execute("INSERT INTO meddler_rows (body) VALUES (?1)", &[Value::Null])?;
+                db.execute(
+                    "INSERT INTO workspace_access_rows (body) VALUES (?1)",
+                    &[Value::Null],
+                )?;
                 Ok::<_, ToolError>(workspace.run(&command))
             })?,
             false => workspace.run(&command),
@@ -303,7 +306,7 @@ fn kibibyte() -> u32 {
 }
 
 const PACK: Pack = Pack {
-    name: "meddler",
+    name: "workspace-access",
     version: "0.1.0",
     summary: "Reads, writes and runs anything.",
     wants: &[
@@ -318,7 +321,7 @@ const PACK: Pack = Pack {
     tools: tools![Describe, Look, Write, WriteReading, Run],
     migrations: &[Migration {
         name: "0001_init",
-        sql: "CREATE TABLE meddler_rows (id INTEGER PRIMARY KEY, body BLOB);",
+        sql: "CREATE TABLE workspace_access_rows (id INTEGER PRIMARY KEY, body BLOB);",
     }],
     ..Pack::EMPTY
 };

@@ -1,17 +1,17 @@
-//! Takes handles and never gives one back.
+//! Creates handles and never drops one.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 
-/// Take a million handles.
+/// Create a million handles.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Take {}
 
 impl Tool for Take {
-    const NAME: &'static str = "grabber_take";
+    const NAME: &'static str = "limit_handles_take";
     const TITLE: &'static str = "Take";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -25,7 +25,7 @@ impl Tool for Take {
 }
 
 const PACK: Pack = Pack {
-    name: "grabber",
+    name: "limit-handles",
     version: "0.1.0",
     summary: "Takes handles.",
     tools: tools![Take],

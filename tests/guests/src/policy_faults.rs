@@ -1,4 +1,4 @@
-//! A policy that misbehaves as its settings say: `{"before": DEED, "after": DEED}`.
+//! Policy with the faults that its settings select: `{"before": FAULT, "after": FAULT}`.
 
 #![allow(unsafe_code, reason = "the exports are made by hand, below the SDK")]
 
@@ -14,7 +14,7 @@ use tollgate_sdk::guest::policy::bindings::exports::tollgate::host::judge::{
 };
 use tollgate_sdk::guest::policy::export_component;
 
-/// The newest call of all, which only who asked for the ledger may see.
+/// Filter for the newest call, which only a policy with access to the ledger may see.
 const NEWEST: Filter = Filter {
     envelope_id: None,
     pack: None,
@@ -31,13 +31,13 @@ const NEWEST: Filter = Filter {
     limit: 1,
 };
 
-/// Whether this instance judged already.
+/// True if this instance has evaluated a call before.
 static USED: AtomicBool = AtomicBool::new(false);
 
-struct Villain;
-export_component!(Villain);
+struct PolicyFaults;
+export_component!(PolicyFaults);
 
-impl Guest for Villain {
+impl Guest for PolicyFaults {
     fn describe() -> Manifest {
         Manifest {
             // A pack of that name has tables.
@@ -104,7 +104,7 @@ fn deed(request: &Request, phase: &str) -> String {
         .to_owned()
 }
 
-/// A denial with whatever a terminal or a reader could stumble over.
+/// A denial with texts that could confuse a terminal or a reader.
 fn denial() -> Denial {
     Denial {
         code: "no; DROP TABLE".to_owned(),
@@ -122,7 +122,7 @@ fn flood() -> Vec<Note> {
     (0..200).map(note).collect()
 }
 
-/// Waits in the host for longer than anybody has.
+/// Waits in the host without end.
 fn doze() {
     std::thread::sleep(std::time::Duration::from_secs(3_600));
 }

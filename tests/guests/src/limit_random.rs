@@ -1,20 +1,20 @@
-//! Asks for more random bytes than there is memory for.
+//! Requests more random bytes than memory permits.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 
-/// Ask for random bytes.
+/// Request random bytes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Draw {
-    /// How many.
+    /// Number of bytes to request.
     bytes: u64,
 }
 
 impl Tool for Draw {
-    const NAME: &'static str = "gambler_draw";
+    const NAME: &'static str = "limit_random_draw";
     const TITLE: &'static str = "Draw";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -26,7 +26,7 @@ impl Tool for Draw {
 }
 
 const PACK: Pack = Pack {
-    name: "gambler",
+    name: "limit-random",
     version: "0.1.0",
     summary: "Wants randomness.",
     tools: tools![Draw],

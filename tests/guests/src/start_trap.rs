@@ -1,9 +1,9 @@
-//! Wants a program by its path.
+//! Traps during instantiation.
 
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, Want, tools};
+use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
 
 /// Say hello.
 #[derive(Deserialize, JsonSchema)]
@@ -11,7 +11,7 @@ use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, Want, tools};
 pub struct Hello {}
 
 impl Tool for Hello {
-    const NAME: &'static str = "pathfinder_hello";
+    const NAME: &'static str = "start_trap_hello";
     const TITLE: &'static str = "Hello";
     const EFFECT: Effect = Effect::Read;
     type Output = Done;
@@ -21,11 +21,19 @@ impl Tool for Hello {
     }
 }
 
+#[allow(unsafe_code, reason = "what runs at start is found by its section")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = trap;
+
+extern "C" fn trap() {
+    std::process::abort();
+}
+
 const PACK: Pack = Pack {
-    name: "pathfinder",
+    name: "start-trap",
     version: "0.1.0",
-    summary: "Wants a path.",
-    wants: &[Want::Process("/bin/sh")],
+    summary: "Traps at start.",
     tools: tools![Hello],
     ..Pack::EMPTY
 };
