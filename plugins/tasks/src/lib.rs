@@ -23,6 +23,7 @@ mod redact;
 mod reply;
 mod scope;
 mod store;
+mod target;
 mod templates;
 mod tools;
 mod view;

@@ -35,7 +35,11 @@ impl JsonSchema for Workspace {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "pattern": Workspace::PATTERN})
+        json_schema!({
+            "type": "string",
+            "pattern": Workspace::PATTERN,
+            "description": "Namespace for plans and tasks: any name, for example the repository's, the same in every call.",
+        })
     }
 }
 

@@ -10,11 +10,12 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 use crate::checkpoint::Checkpoints;
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRY, NAME};
-use crate::model::{Checkpoint, EventType, Status, Workspace};
+use crate::model::{Checkpoint, EventType, Status};
 use crate::record::{Evidence, Step, Task};
 use crate::reply::{Warning, Written};
 use crate::scope::{Located, Scope, Selector};
 use crate::store::record::children;
+use crate::target::StepTarget;
 use crate::write::Write;
 use crate::{checkpoint, closing, lease, mutation};
 
@@ -27,28 +28,13 @@ fn words() -> Json {
 /// Confirm checkpoints of a step: criteria, tests, security, perf, docs; `"confirmed": false` takes one back. It
 /// does not close the step. Warns when linked evidence is older than the last change.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Verify {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
+    #[serde(flatten)]
+    target: StepTarget,
     /// What is confirmed, such as {"criteria": {"confirmed": true, "note": "…"}}; or "gate" for criteria and
     /// tests, or "all" for all that the step requires.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
     /// Who you are, if you hold a lease on the step.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
@@ -62,15 +48,9 @@ impl Tool for Verify {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
         write.redact(&mut self.checkpoints);
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let located = write.scope.step(&task.meta.id, &selector)?;
+        let (task, located) = self.target.step(&mut write)?;
         let mut refusals = Refusals::default();
         lease::guard(&write.scope, &located, self.owner.as_deref(), &mut refusals)?;
         refusals.notes(&self.checkpoints);
@@ -89,28 +69,13 @@ impl Tool for Verify {
 /// Confirm checkpoints and close the step in one call: both happen or neither. Refused with every reason at
 /// once if a required checkpoint is missing.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CloseStep {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
+    #[serde(flatten)]
+    target: StepTarget,
     /// What is confirmed, criteria or tests among it, such as {"criteria": {"confirmed": true}, "tests":
     /// {"confirmed": true}}; or "gate" for both, or "all" for all that the step requires.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
     /// Who you are, if you hold a lease on the step.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
@@ -125,17 +90,13 @@ impl Tool for CloseStep {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
         if !self.checkpoints.mentions_gate() {
             return Err(Reason::input("checkpoints", "names neither criteria nor tests").into());
         }
         write.redact(&mut self.checkpoints);
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
+        let task = self.target.task(&mut write)?;
+        let selector = self.target.selector();
         let how = Closing::Confirming(&self.checkpoints);
         Close {
             task,

@@ -16,13 +16,13 @@ use crate::path::Path;
 use crate::record::Root;
 use crate::scope::{Scope, Selector};
 use crate::store::root::{Head, Wanted, page};
+use crate::target::Subject;
 use crate::view::tree::{self, Branch};
 
 /// List the plans and tasks of a workspace by number. Pass `next_after` as `after` to go on.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Context {
-    /// The workspace.
     workspace: Workspace,
     /// Only plans or only tasks; tasks if `plan` is given, else plans, then tasks.
     kind: Option<RootKind>,
@@ -192,16 +192,9 @@ fn entry(scope: &Scope<'_>, head: Head) -> Result<Option<ListEntry>, ToolError> 
 /// Export a compact slice for other programs: the tasks of a plan, or the steps and nodes of a task or below
 /// one step, flat and in order.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Mirror {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
+    #[serde(flatten)]
+    subject: Subject,
     /// The step to start from, such as s:0.
     #[schemars(length(max = NAME))]
     path: Option<String>,
@@ -247,8 +240,7 @@ impl Tool for Mirror {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = bounded("limit", self.limit, 100, 500)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         let root = scope.root(&id)?;
         let mut slice = Slice {
             revision: scope.head(&id)?.revision,

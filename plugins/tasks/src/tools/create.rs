@@ -17,7 +17,6 @@ use crate::write::Write;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Create {
-    /// The workspace.
     workspace: Workspace,
     /// What to create.
     kind: Option<RootKind>,
@@ -173,7 +172,6 @@ pub(crate) struct ReadyStep {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bootstrap {
-    /// The workspace.
     workspace: Workspace,
     /// An existing plan.
     #[schemars(length(max = NAME))]

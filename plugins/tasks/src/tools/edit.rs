@@ -7,22 +7,17 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRIES, NAME, OPERATIONS, TEXT, TITLE};
-use crate::model::{Priority, Workspace};
+use crate::model::Priority;
 use crate::patch::{self, PatchKind, PatchOp, Patched};
 use crate::record::Root;
 use crate::reply::{NodeRef, Written};
-use crate::scope::Selector;
-use crate::write::Write;
+use crate::target::RootTarget;
 
 /// Edit what a plan or task says about itself. What is given replaces what was there; one event.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Edit {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
+    #[serde(flatten)]
+    target: RootTarget,
     /// One line.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
@@ -48,11 +43,6 @@ pub(crate) struct Edit {
     contract: Option<String>,
     /// A plan's contract as data.
     contract_data: Option<Map<String, Json>>,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for Edit {
@@ -66,9 +56,9 @@ impl Tool for Edit {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let old = write.root(self.task.as_deref(), self.expected_revision)?;
-        crate::scope::expect_target(self.expected_target_id.as_deref(), &old.meta().id)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let old = self.target.root(&mut write)?;
+        self.target.expect(&old.meta().id)?;
         let new = self.edited(old.clone())?;
         patch::replace_root(&mut write, &old, &new)?;
         Ok(Written::about(&new.meta().id, write.finish()?))
@@ -108,13 +98,9 @@ impl Edit {
 /// Change single fields of a plan or task (`kind` task_detail), a step (step) or a node (task) with set, unset,
 /// append and remove. New criteria or tests have to be confirmed anew.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PatchTool {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
+    #[serde(flatten)]
+    target: RootTarget,
     /// What is patched.
     kind: PatchKind,
     /// A step such as s:0 or a node such as s:0.t:1, by path.
@@ -129,11 +115,6 @@ pub(crate) struct PatchTool {
     /// What to change, in order.
     #[schemars(length(min = 1, max = OPERATIONS))]
     ops: Vec<PatchOp>,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for PatchTool {
@@ -144,8 +125,8 @@ impl Tool for PatchTool {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let root = write.root(self.task.as_deref(), self.expected_revision)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let root = self.target.root(&mut write)?;
         let id = root.meta().id.clone();
         let part = match (self.kind, &self.step_id, &self.task_node_id) {
             (PatchKind::Task, None, node) => node.as_deref(),
@@ -159,12 +140,7 @@ impl Tool for PatchTool {
                 .into());
             }
         };
-        let expected = self.expected_target_id.as_deref();
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: part,
-            expected,
-        };
+        let selector = self.target.selector(self.path.as_deref(), part);
         let patched = patch::apply(&mut write, &id, self.kind, &selector, &self.ops)?;
         let mut written = Written::about(&id, write.finish()?);
         match patched {

@@ -9,14 +9,15 @@ use tollgate_sdk::{ArtifactKind, Cx, Effect, Level, Tier, Tool, ToolError};
 
 use crate::build::declared;
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, ENTRY, NAME, TITLE};
-use crate::model::{Checkpoint, EventType, EvidenceKind, Workspace};
+use crate::limits::{ENTRIES, ENTRY, TITLE};
+use crate::model::{Checkpoint, EventType, EvidenceKind};
 use crate::mutation;
 use crate::record::{Evidence, Step};
 use crate::redact;
 use crate::reply::{Warning, Written};
-use crate::scope::{Located, Selector};
+use crate::scope::Located;
 use crate::store::Kind;
+use crate::target::StepTarget;
 use crate::write::Write;
 
 /// Bytes of a body from which on it is kept as an artifact, if artifacts are kept.
@@ -28,19 +29,9 @@ const PREVIEW: usize = 2_000;
 /// were made, paths or URIs of attachments. It closes nothing. Linked to a checkpoint, it makes that one
 /// required. Secrets are redacted.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct EvidenceCapture {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
+    #[serde(flatten)]
+    target: StepTarget,
     /// The checkpoint that all of it is for, unless an item says another.
     checkpoint: Option<Checkpoint>,
     /// Items with content, at most 20 in one call with checks and attachments.
@@ -52,11 +43,6 @@ pub(crate) struct EvidenceCapture {
     /// Paths or URIs of files.
     #[serde(default)]
     attachments: Vec<String>,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 /// One piece of evidence.
@@ -87,16 +73,10 @@ impl Tool for EvidenceCapture {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
         self.check(&write)?;
-        let root = write.root(self.task.as_deref(), self.expected_revision)?;
+        let (root, step) = self.target.root_or_step(&mut write)?;
         let id = root.meta().id.clone();
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let step = selector.step_of(&write.scope, &id)?;
         let mut kept = Vec::new();
         let mut found = 0;
         for item in self.all_items() {

@@ -27,7 +27,6 @@ pub(crate) struct Focus {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FocusGet {
-    /// The workspace.
     workspace: Workspace,
 }
 
@@ -52,7 +51,6 @@ impl Tool for FocusGet {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FocusSet {
-    /// The workspace.
     workspace: Workspace,
     /// The plan or task.
     #[schemars(length(min = 1, max = NAME))]
@@ -78,7 +76,6 @@ impl Tool for FocusSet {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FocusClear {
-    /// The workspace.
     workspace: Workspace,
 }
 

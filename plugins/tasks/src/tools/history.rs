@@ -20,7 +20,6 @@ const SHOWN: u32 = 20;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct History {
-    /// The workspace.
     workspace: Workspace,
     /// Only operations that changed this plan or task.
     #[schemars(length(max = NAME))]
@@ -90,7 +89,6 @@ impl Tool for History {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Undo {
-    /// The workspace.
     workspace: Workspace,
     /// Only operations that changed this plan or task.
     #[schemars(length(max = NAME))]
@@ -116,7 +114,6 @@ impl Tool for Undo {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Redo {
-    /// The workspace.
     workspace: Workspace,
     /// Only operations that changed this plan or task.
     #[schemars(length(max = NAME))]

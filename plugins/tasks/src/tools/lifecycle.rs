@@ -8,36 +8,28 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 use crate::closing::{gate_status, set_status};
 use crate::error::{Reason, Refusals};
 use crate::limits::{NAME, OPERATIONS, short};
-use crate::model::{RootKind, Status, Workspace};
+use crate::model::{RootKind, Status};
 use crate::mutation;
 use crate::patch::{self, PatchKind, PatchOp};
 use crate::record::Root;
 use crate::reply::{Warning, Written};
-use crate::scope::{Selector, expect_target};
+use crate::scope::Selector;
 use crate::store;
 use crate::store::event::Event;
+use crate::target::RootTarget;
 use crate::write::Write;
 
 /// Set the status of a plan or task; DONE if absent. A task is done when all its steps are closed with
 /// confirmed checkpoints, a plan when all its tasks are finished.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Complete {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
+    #[serde(flatten)]
+    target: RootTarget,
     /// The status.
     status: Option<Status>,
     /// Complete it although it has no step, or no task.
     #[serde(default)]
     allow_empty: bool,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for Complete {
@@ -49,9 +41,9 @@ impl Tool for Complete {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let root = write.root(self.task.as_deref(), self.expected_revision)?;
-        expect_target(self.expected_target_id.as_deref(), &root.meta().id)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let root = self.target.root(&mut write)?;
+        self.target.expect(&root.meta().id)?;
         let to = self.status.unwrap_or(Status::Done);
         let mut refusals = Refusals::default();
         gate_status(&write.scope, &root, to, self.allow_empty, &mut refusals)?;
@@ -110,13 +102,9 @@ pub(crate) struct Patch {
 /// Close a task in one call: optional patches, then completion, all or nothing. Without `apply=true` it only
 /// shows what would change. Refused for a stale revision or unmet checkpoints in both cases.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CloseTask {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
+    #[serde(flatten)]
+    target: RootTarget,
     /// Do it; otherwise only show what would change.
     #[serde(default)]
     apply: bool,
@@ -124,11 +112,6 @@ pub(crate) struct CloseTask {
     #[serde(default)]
     #[schemars(length(max = OPERATIONS))]
     patches: Vec<Patch>,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 /// What closing a task changed, or would change.
@@ -174,10 +157,10 @@ impl Tool for CloseTask {
     type Output = TaskClosed;
 
     fn run(self, cx: &Cx<'_>) -> Result<TaskClosed, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let task = self.target.task(&mut write)?;
         let id = task.meta.id.clone();
-        expect_target(self.expected_target_id.as_deref(), &id)?;
+        self.target.expect(&id)?;
         self.patch(&mut write, &id)?;
         let patched = Root::Task(write.get(&id)?.unwrap_or(task));
         let mut refusals = Refusals::default();

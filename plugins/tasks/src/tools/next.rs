@@ -27,7 +27,6 @@ const TASKS: usize = 200;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Next {
-    /// The workspace.
     workspace: Workspace,
     /// Only tasks of this plan.
     #[schemars(length(max = NAME))]

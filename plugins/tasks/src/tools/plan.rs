@@ -6,23 +6,18 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
-use crate::limits::{CHECKLIST, NAME, TEXT};
-use crate::model::{EventType, Workspace};
+use crate::limits::{CHECKLIST, TEXT};
+use crate::model::EventType;
 use crate::record::{Plan, Root};
 use crate::reply::Written;
-use crate::scope::expect_target;
-use crate::write::Write;
+use crate::target::PlanTarget;
 
 /// Update a plan's checklist: `steps` replaces it, `current` points into it, `advance` moves on by one, `doc`
 /// replaces the document beside it.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PlanTool {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: String,
+    #[serde(flatten)]
+    target: PlanTarget,
     /// The new checklist.
     #[schemars(length(max = CHECKLIST))]
     steps: Option<Vec<String>>,
@@ -34,11 +29,6 @@ pub(crate) struct PlanTool {
     /// Move on to the next entry.
     #[serde(default)]
     advance: bool,
-    /// The plan's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for PlanTool {
@@ -49,9 +39,7 @@ impl Tool for PlanTool {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let old = write.plan(&self.plan, self.expected_revision)?;
-        expect_target(self.expected_target_id.as_deref(), &old.meta.id)?;
+        let (mut write, old) = self.target.begin(cx, Self::NAME)?;
         let mut plan = old.clone();
         self.update(&mut plan)?;
         if plan != old {
@@ -97,13 +85,9 @@ impl PlanTool {
 
 /// Set a plan's contract, as text (`current`) and as data, or take both away with `clear=true`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Contract {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: String,
+    #[serde(flatten)]
+    target: PlanTarget,
     /// The contract's text.
     #[schemars(length(max = TEXT))]
     current: Option<String>,
@@ -112,11 +96,6 @@ pub(crate) struct Contract {
     /// Take text and data away.
     #[serde(default)]
     clear: bool,
-    /// The plan's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for Contract {
@@ -130,9 +109,7 @@ impl Tool for Contract {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let old = write.plan(&self.plan, self.expected_revision)?;
-        expect_target(self.expected_target_id.as_deref(), &old.meta.id)?;
+        let (mut write, old) = self.target.begin(cx, Self::NAME)?;
         let mut plan = old.clone();
         self.update(&mut plan)?;
         if plan != old {

@@ -7,14 +7,14 @@ use tollgate_sdk::{Cx, DbError, Effect, Tier, Tool, ToolError};
 
 use super::views::from_zero;
 use crate::budget::{self, Bounded, Shrink, View};
-use crate::limits::{NAME, short};
-use crate::model::Workspace;
+use crate::limits::short;
 use crate::path::Path;
 use crate::record::{Evidence, Note, Record, Root};
 use crate::scope::Scope;
 use crate::store;
 use crate::store::event::{self, Event};
 use crate::store::record::{From, of_root};
+use crate::target::Subject;
 use crate::view::radar;
 use crate::view::tree::{self, Branch};
 
@@ -24,16 +24,9 @@ const STEPS: usize = 100;
 /// Load a plan or task: what it says about itself, its first 100 steps, and with `events_limit` its latest
 /// events.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Resume {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
+    #[serde(flatten)]
+    subject: Subject,
     /// Latest events, 0 to 100; 0 if absent.
     #[schemars(range(min = 0, max = 100))]
     events_limit: Option<i64>,
@@ -82,8 +75,7 @@ impl Tool for Resume {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = from_zero("events_limit", self.events_limit, 0, 100)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         let top = Path {
             steps: Vec::new(),
             node: None,
@@ -117,16 +109,9 @@ fn detail(root: &Root) -> Result<Map<String, Json>, DbError> {
 
 /// Bring a fresh context up to date in one call: radar, timeline, decisions, evidence and blockers, bounded.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ResumePack {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
+    #[serde(flatten)]
+    subject: Subject,
     /// Latest events, 0 to 100; 10 if absent.
     #[schemars(range(min = 0, max = 100))]
     events_limit: Option<i64>,
@@ -192,8 +177,7 @@ impl Tool for ResumePack {
         let events = from_zero("events_limit", self.events_limit, 10, 100)?;
         let decisions = from_zero("decisions_limit", self.decisions_limit, 5, 50)?;
         let evidence = from_zero("evidence_limit", self.evidence_limit, 5, 50)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         let fresh = Fresh {
             radar: radar::of(&scope, &id)?,
             decisions: latest::<Note>(&scope, &id, "decision", decisions)?,

@@ -11,7 +11,6 @@ use crate::scope::Scope;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Storage {
-    /// The workspace.
     workspace: Workspace,
 }
 

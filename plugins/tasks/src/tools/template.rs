@@ -24,7 +24,6 @@ const OWN: usize = 100;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplatesList {
-    /// The workspace.
     workspace: Workspace,
 }
 
@@ -82,7 +81,6 @@ impl Tool for TemplatesList {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scaffold {
-    /// The workspace.
     workspace: Workspace,
     /// The template's name; tasks_templates_list lists them.
     #[schemars(length(min = 1, max = NAME))]
@@ -187,7 +185,6 @@ impl Scaffold {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplateSave {
-    /// The workspace.
     workspace: Workspace,
     /// The template's name.
     #[schemars(length(min = 1, max = NAME))]

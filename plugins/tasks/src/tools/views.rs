@@ -11,22 +11,16 @@ use crate::limits::NAME;
 use crate::model::Workspace;
 use crate::scope::Scope;
 use crate::store::event::{self, Event};
+use crate::target::Subject;
 use crate::view::handoff::{self, Handoff};
 use crate::view::radar;
 
 /// Show where a plan or task stands on one screen: now, why, verify, next, blockers, with the next calls ready
 /// to run. Start here.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Radar {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
+    #[serde(flatten)]
+    subject: Subject,
     /// Most bytes of the reply without `budget`, at least 2.
     max_chars: Option<i64>,
 }
@@ -39,24 +33,16 @@ impl Tool for Radar {
     type Output = Bounded<radar::Radar>;
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         budget::fit(&radar::of(&scope, &id)?, self.max_chars)
     }
 }
 
 /// Write the shift report of a plan or task: what is done, what remains, what could go wrong, and the radar.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct HandoffTool {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
+    #[serde(flatten)]
+    subject: Subject,
     /// Entries of each list, 1 to 50; 10 if absent.
     #[schemars(range(min = 1, max = 50))]
     limit: Option<i64>,
@@ -72,8 +58,7 @@ impl Tool for HandoffTool {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = bounded("limit", self.limit, 10, 50)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         budget::fit(&handoff::of(&scope, &id, limit)?, self.max_chars)
     }
 }
@@ -83,7 +68,6 @@ impl Tool for HandoffTool {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delta {
-    /// The workspace.
     workspace: Workspace,
     /// Only this plan or task.
     #[schemars(length(max = NAME))]
@@ -170,16 +154,9 @@ fn stream(scope: &Scope<'_>, task: Option<&str>, since: i64, limit: usize) -> Re
 
 /// Get the radar of a plan or task together with its latest events.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ContextPack {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
+    #[serde(flatten)]
+    subject: Subject,
     /// Events, 0 to 100; 20 if absent.
     #[schemars(range(min = 0, max = 100))]
     delta_limit: Option<i64>,
@@ -221,8 +198,7 @@ impl Tool for ContextPack {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = from_zero("delta_limit", self.delta_limit, 20, 100)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         let pack = Pack {
             radar: radar::of(&scope, &id)?,
             delta: event::latest(scope.db(), &scope.workspace, Some(&id), limit)?,
