@@ -12,6 +12,7 @@ use crate::event_hash::{event_hash, params_of};
 use crate::files;
 use crate::files::Touched;
 use crate::guard::{self, Action, Holder, Scene};
+use crate::header::Caller;
 use crate::model::{Actor, MilestoneId, Severity, Unit};
 use crate::store::log::{self, Entry, Event};
 use crate::store::milestone::Milestone;
@@ -23,28 +24,6 @@ use crate::violation::Refusals;
 /// Who is named when a caller names nobody.
 pub(crate) const ANONYMOUS: &str = "agent";
 
-/// What every change says about where it happens and who causes it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Header<'a> {
-    pub workspace: &'a str,
-    pub actor_name: Option<&'a str>,
-    pub trigger_reason: Option<&'a str>,
-}
-
-/// Gives an argument struct its [`Header`], from the fields that all of them have.
-macro_rules! header {
-    () => {
-        fn header(&self) -> $crate::act::Header<'_> {
-            $crate::act::Header {
-                workspace: &self.workspace,
-                actor_name: self.actor_name.as_deref(),
-                trigger_reason: self.trigger_reason.as_deref(),
-            }
-        }
-    };
-}
-pub(crate) use header;
-
 /// A call that changes something. It is checked in full before anything is written, so that a refusal
 /// leaves nothing behind but its audit entry.
 pub(crate) trait Change: Tool + Serialize {
@@ -53,8 +32,8 @@ pub(crate) trait Change: Tool + Serialize {
     /// What the check found and the change needs.
     type Facts;
 
-    /// Where and by whom.
-    fn header(&self) -> Header<'_>;
+    /// Workspace, name and reason of the call.
+    fn caller(&self) -> Caller<'_>;
     /// The unit it is about.
     fn unit(&self) -> Unit;
     /// Reads what is there and gathers every reason against the change.
@@ -114,7 +93,7 @@ pub(crate) struct Changed {
 pub(crate) struct Act<'a> {
     pub cx: &'a Cx<'a>,
     pub config: Config,
-    pub header: Header<'a>,
+    pub caller: Caller<'a>,
     pub unit: Unit,
     pub tool: &'static str,
     pub hash: String,
@@ -127,7 +106,7 @@ pub(crate) fn change<C: Change>(cx: &Cx<'_>, call: &C) -> Result<Changed, ToolEr
     let act = Act {
         cx,
         config: cx.config()?,
-        header: call.header(),
+        caller: call.caller(),
         unit: call.unit(),
         tool: C::NAME,
         hash: event_hash(C::CMD, &params),
@@ -151,7 +130,7 @@ impl<'a> Act<'a> {
     }
 
     pub(crate) fn workspace(&self) -> &str {
-        self.header.workspace
+        self.caller.workspace
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -160,16 +139,16 @@ impl<'a> Act<'a> {
 
     /// The caller's name, or the name for those who give none.
     pub(crate) fn actor(&self) -> &str {
-        self.header.actor_name.unwrap_or(ANONYMOUS)
+        self.caller.actor_name.unwrap_or(ANONYMOUS)
     }
 
     fn check<C: Change>(&self, call: &C) -> Result<C::Facts, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.line("workspace", self.header.workspace, WORKSPACE);
-        if let Some(name) = self.header.actor_name {
+        refusals.line("workspace", self.caller.workspace, WORKSPACE);
+        if let Some(name) = self.caller.actor_name {
             refusals.line("actor_name", name, NAME);
         }
-        if let Some(reason) = self.header.trigger_reason {
+        if let Some(reason) = self.caller.trigger_reason {
             refusals.prose("trigger_reason", reason);
         }
         let facts = call.check(self, &mut refusals)?;
@@ -189,7 +168,7 @@ impl<'a> Act<'a> {
             hash: self.hash.clone(),
             actor: Actor::Agent,
             actor_name: self.actor().to_owned(),
-            trigger_reason: self.header.trigger_reason.map(str::to_owned),
+            trigger_reason: self.caller.trigger_reason.map(str::to_owned),
             session_id: self.cx.session_id().to_owned(),
         };
         log::append_event(self.db(), event)
@@ -259,7 +238,7 @@ impl<'a> Act<'a> {
             code: code.map(str::to_owned),
             message: message.to_owned(),
             actor_name: cut(self.actor(), NAME),
-            trigger_reason: self.header.trigger_reason.map(|reason| cut(reason, TEXT)),
+            trigger_reason: self.caller.trigger_reason.map(|reason| cut(reason, TEXT)),
             session_id: self.cx.session_id().to_owned(),
             op_id: self.cx.op_id().to_owned(),
         };
@@ -349,7 +328,7 @@ impl Act<'_> {
     /// Checks that the caller may act on a unit that somebody may hold.
     pub(crate) fn ownership(&self, unit: &Unit, refusals: &mut Refusals) -> Result<Option<Holder>, DbError> {
         let holder = self.holder(unit)?;
-        refusals.extend(guard::ownership(holder.as_slice(), self.header.actor_name));
+        refusals.extend(guard::ownership(holder.as_slice(), self.caller.actor_name));
         Ok(holder)
     }
 }

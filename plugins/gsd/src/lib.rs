@@ -12,6 +12,7 @@ mod event_hash;
 mod files;
 pub mod grammar;
 mod guard;
+mod header;
 mod model;
 mod standing;
 mod store;

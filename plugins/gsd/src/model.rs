@@ -6,7 +6,7 @@ use tollgate_sdk::text_enum;
 
 /// Makes the identifier of a unit: a letter and a number of two or three digits.
 macro_rules! unit_id {
-    ($(#[$meta:meta])* $name:ident, $letter:literal) => {
+    ($(#[$meta:meta])* $name:ident, $letter:literal, $what:literal) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
         pub(crate) struct $name(String);
@@ -52,7 +52,11 @@ macro_rules! unit_id {
                 stringify!($name).into()
             }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({"type": "string", "pattern": concat!("^", $letter, "[0-9]{2,3}$")})
+                schemars::json_schema!({
+                    "type": "string",
+                    "pattern": concat!("^", $letter, "[0-9]{2,3}$"),
+                    "description": concat!($what, " id, for example ", $letter, "01."),
+                })
             }
         }
 
@@ -75,15 +79,15 @@ macro_rules! unit_id {
 
 unit_id!(
     /// A milestone, such as `M01`.
-    MilestoneId, "M"
+    MilestoneId, "M", "Milestone"
 );
 unit_id!(
     /// A slice within its milestone, such as `S01`.
-    SliceId, "S"
+    SliceId, "S", "Slice"
 );
 unit_id!(
     /// A task within its slice, such as `T01`.
-    TaskId, "T"
+    TaskId, "T", "Task"
 );
 
 text_enum! {

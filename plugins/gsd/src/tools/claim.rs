@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, DbError, Effect, Tool, ToolError};
 
 use super::change_tool;
-use crate::act::{Act, Applied, Change, Header};
-use crate::arguments::{LINE, NAME, TEXT, TTL_SEC, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{LINE, TEXT, TTL_SEC, WORKSPACE};
 use crate::files::Touched;
 use crate::guard::{Action, Holder};
-use crate::model::{MilestoneId, SliceId, TaskId, Unit};
+use crate::header::{ClaimKey, OwnerHeader, header};
+use crate::model::MilestoneId;
 use crate::store::claim::{self, Claim};
 use crate::store::log::Event;
 use crate::violation::{Refusals, Violation};
@@ -21,17 +22,9 @@ const LISTED: u32 = 200;
 /// claim covers those of its tasks that nobody holds. Claiming again as the same actor renews; `force` with a
 /// `reason` takes over.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ClaimUnit {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01. Left out: the slice.
-    task_id: Option<TaskId>,
-    /// Who claims.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: String,
+    #[serde(flatten)]
+    at: ClaimKey,
     /// After how many seconds the claim is over. Left out: when it is released.
     #[schemars(range(min = 1, max = TTL_SEC))]
     ttl_sec: Option<u32>,
@@ -40,12 +33,8 @@ pub(crate) struct ClaimUnit {
     /// Why it is taken over.
     #[schemars(length(min = 1, max = TEXT))]
     reason: Option<String>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: OwnerHeader,
 }
 change_tool!(
     ClaimUnit,
@@ -55,35 +44,18 @@ change_tool!(
     IDEMPOTENT
 );
 
-fn unit_of(milestone: &MilestoneId, slice: &SliceId, task: Option<&TaskId>) -> Unit {
-    match task {
-        Some(task) => Unit::task(milestone, slice, task),
-        None => Unit::slice(milestone, slice),
-    }
-}
-
 impl Change for ClaimUnit {
     const CMD: &'static str = "claim-unit";
     /// Who held it before.
     type Facts = Option<Holder>;
 
-    fn header(&self) -> Header<'_> {
-        Header {
-            workspace: &self.workspace,
-            actor_name: Some(&self.actor_name),
-            trigger_reason: self.trigger_reason.as_deref(),
-        }
-    }
-
-    fn unit(&self) -> Unit {
-        unit_of(&self.milestone_id, &self.slice_id, self.task_id.as_ref())
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         act.scene(Action::Claim, &act.unit, refusals)?;
         let holder = act
             .holder(&act.unit)?
-            .filter(|holder| holder.owner != self.actor_name);
+            .filter(|holder| holder.owner != self.header.actor_name);
         if let Some(reason) = &self.reason {
             refusals.text("reason", reason);
         }
@@ -109,9 +81,9 @@ impl Change for ClaimUnit {
     fn apply(&self, act: &Act<'_>, before: Self::Facts, _event: &Event) -> Result<Applied, ToolError> {
         let ttl_ms = self.ttl_sec.map(|seconds| i64::from(seconds) * 1000);
         let claim = Claim {
-            workspace: self.workspace.clone(),
+            workspace: self.header.workspace.clone(),
             unit: act.unit.to_string(),
-            owner: self.actor_name.clone(),
+            owner: self.header.actor_name.clone(),
             claimed_at: act.now(),
             expires_at: ttl_ms.map(|ttl_ms| act.now().plus_ms(ttl_ms)),
         };
@@ -126,7 +98,7 @@ impl Change for ClaimUnit {
             format!("{} was taken over from {}: {reason}", holder.unit, holder.owner)
         });
         Ok(Applied {
-            status: format!("held by {}", self.actor_name),
+            status: format!("held by {}", self.header.actor_name),
             warnings: taken.into_iter().collect(),
             touched: Touched::claims(),
             ..Applied::default()
@@ -136,23 +108,11 @@ impl Change for ClaimUnit {
 
 /// Let go of a unit you hold. Nothing happens if nobody holds it.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseUnit {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01. Left out: the slice.
-    task_id: Option<TaskId>,
-    /// Who holds it.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: String,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    at: ClaimKey,
+    #[serde(flatten)]
+    header: OwnerHeader,
 }
 change_tool!(
     ReleaseUnit,
@@ -166,17 +126,7 @@ impl Change for ReleaseUnit {
     const CMD: &'static str = "release-unit";
     type Facts = ();
 
-    fn header(&self) -> Header<'_> {
-        Header {
-            workspace: &self.workspace,
-            actor_name: Some(&self.actor_name),
-            trigger_reason: self.trigger_reason.as_deref(),
-        }
-    }
-
-    fn unit(&self) -> Unit {
-        unit_of(&self.milestone_id, &self.slice_id, self.task_id.as_ref())
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         act.scene(Action::Release, &act.unit, refusals)?;

@@ -6,11 +6,12 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{DbError, NextCall, ToolError};
 
 use super::change_tool;
-use crate::act::{Act, Applied, Change, UnitStatus, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, WORKSPACE};
+use crate::act::{Act, Applied, Change, UnitStatus};
+use crate::arguments::{ENTRIES, LINE, TEXT};
 use crate::files::Touched;
 use crate::guard::{self, Action};
-use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
+use crate::header::{Header, SliceKey, TaskKey, header};
+use crate::model::{MilestoneId, SliceId, Status, Unit};
 use crate::store::log::Event;
 use crate::store::task::TaskHead;
 use crate::store::{Closed, Closing, claim, milestone, slice, task};
@@ -36,14 +37,9 @@ pub(crate) struct Evidence {
 /// milestone are open, what they depend on is closed, and nobody else holds the task. Completing releases the
 /// claim.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CompleteTask {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01.
-    task_id: TaskId,
+    #[serde(flatten)]
+    at: TaskKey,
     /// What was done, in one line.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
@@ -71,15 +67,8 @@ pub(crate) struct CompleteTask {
     key_decisions: Option<Vec<String>>,
     /// Something was found that the rest of the slice's plan does not survive; gsd_replan_slice is next.
     blocker_discovered: Option<bool>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(CompleteTask, "gsd_task_complete", "Complete a task", Core, ADDITIVE, alias "gsd_complete_task");
 
@@ -167,11 +156,7 @@ impl Change for CompleteTask {
     const CMD: &'static str = "complete-task";
     type Facts = ();
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::task(&self.milestone_id, &self.slice_id, &self.task_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         let found = act.scene(Action::CompleteTask, &act.unit, refusals)?;
@@ -202,26 +187,26 @@ impl Change for CompleteTask {
         if !task::complete(
             db,
             workspace,
-            &self.milestone_id,
-            &self.slice_id,
-            &self.task_id,
+            &self.at.milestone_id,
+            &self.at.slice_id,
+            &self.at.task_id,
             &closing,
         )? {
             return Err(DbError::Internal.into());
         }
-        let began = slice::begin(db, workspace, &self.milestone_id, &self.slice_id)?;
+        let began = slice::begin(db, workspace, &self.at.milestone_id, &self.at.slice_id)?;
         let claims = claim::release(db, workspace, &act.unit.to_string())?;
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
-        let tasks = task::heads(db, workspace, &self.milestone_id, &self.slice_id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
+        let tasks = task::heads(db, workspace, &self.at.milestone_id, &self.at.slice_id)?;
         Ok(Applied {
             status: Status::Complete.to_string(),
-            also: began_slice(began, &self.milestone_id, &self.slice_id),
+            also: began_slice(began, &self.at.milestone_id, &self.at.slice_id),
             warnings: self.warnings(),
             next_call: self.next_call(act, &tasks),
             touched: Touched {
-                summaries: vec![(self.slice_id.clone(), self.task_id.clone())],
+                summaries: vec![(self.at.slice_id.clone(), self.at.task_id.clone())],
                 claims,
-                ..Touched::slice(&self.slice_id)
+                ..Touched::slice(&self.at.slice_id)
             },
         })
     }
@@ -234,8 +219,8 @@ impl CompleteTask {
         (self.blocker_discovered != Some(true)).then(|| {
             NextCall::new(
                 "gsd_task_start",
-                json!({"workspace": act.workspace(), "milestone_id": self.milestone_id,
-                    "slice_id": self.slice_id, "task_id": pending.id}),
+                json!({"workspace": act.workspace(), "milestone_id": self.at.milestone_id,
+                    "slice_id": self.at.slice_id, "task_id": pending.id}),
             )
         })
     }
@@ -253,12 +238,9 @@ pub(super) fn began_slice(began: bool, milestone: &MilestoneId, slice: &SliceId)
 /// Complete a slice whose tasks are all closed. Refused without tasks, while a slice it depends on is open, and if
 /// somebody else holds it.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CompleteSlice {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
+    #[serde(flatten)]
+    at: SliceKey,
     /// What was done, in one line.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
@@ -271,15 +253,8 @@ pub(crate) struct CompleteSlice {
     /// How a person can try it.
     #[schemars(length(min = 1, max = TEXT))]
     uat_content: String,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(CompleteSlice, "gsd_slice_complete", "Complete a slice", Core, ADDITIVE, alias "gsd_complete_slice");
 
@@ -287,11 +262,7 @@ impl Change for CompleteSlice {
     const CMD: &'static str = "complete-slice";
     type Facts = ();
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::slice(&self.milestone_id, &self.slice_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         let found = act.scene(Action::CompleteSlice, &act.unit, refusals)?;
@@ -300,7 +271,12 @@ impl Change for CompleteSlice {
         }
         if let Some(slice) = found.slice.as_ref().filter(|slice| !slice.status.is_closed()) {
             act.slice_dependencies(slice, refusals)?;
-            let tasks = task::heads(act.db(), act.workspace(), &self.milestone_id, &self.slice_id)?;
+            let tasks = task::heads(
+                act.db(),
+                act.workspace(),
+                &self.at.milestone_id,
+                &self.at.slice_id,
+            )?;
             let tasks: Vec<_> = tasks
                 .into_iter()
                 .map(|task| (task.slice, task.id, task.status))
@@ -331,20 +307,20 @@ impl Change for CompleteSlice {
         if !slice::close(
             db,
             workspace,
-            &self.milestone_id,
-            &self.slice_id,
+            &self.at.milestone_id,
+            &self.at.slice_id,
             Status::Complete,
             &closing,
         )? {
             return Err(DbError::Internal.into());
         }
         claim::release_within(db, workspace, &act.unit.to_string())?;
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {
             status: Status::Complete.to_string(),
             touched: Touched {
                 claims: true,
-                ..Touched::slice(&self.slice_id)
+                ..Touched::slice(&self.at.slice_id)
             },
             ..Applied::default()
         })

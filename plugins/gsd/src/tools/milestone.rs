@@ -7,10 +7,11 @@ use tollgate_sdk::{DbError, NextCall, ToolError};
 
 use super::change_tool;
 use super::complete::{same_content, summary};
-use crate::act::{Act, Applied, Change, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{ENTRIES, LINE, TEXT};
 use crate::files::Touched;
 use crate::guard::{self, Action};
+use crate::header::{Header, header};
 use crate::model::{MilestoneId, MilestoneStatus, Unit, Verdict};
 use crate::store::log::Event;
 use crate::store::{Closing, milestone, slice, task};
@@ -22,7 +23,6 @@ const NAMED: u32 = 100;
 /// Complete a milestone whose slices and tasks are all closed, after a validation with the verdict `pass` that is
 /// newer than the milestone's last change.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CompleteMilestone {
     /// The milestone, such as M01.
     milestone_id: MilestoneId,
@@ -34,15 +34,8 @@ pub(crate) struct CompleteMilestone {
     narrative: String,
     /// Whether everything that was to be verified was, and passed.
     verification_passed: bool,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(
     CompleteMilestone, "gsd_milestone_complete", "Complete a milestone", Standard, ADDITIVE, alias "gsd_complete_milestone"
@@ -124,7 +117,6 @@ pub(crate) struct Checked {
 /// Record whether a milestone as it is now does what it promised. Any later change to the milestone makes the
 /// validation too old to complete it with.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ValidateMilestone {
     /// The milestone, such as M01.
     milestone_id: MilestoneId,
@@ -137,15 +129,8 @@ pub(crate) struct ValidateMilestone {
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     criteria: Vec<Checked>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(
     ValidateMilestone, "gsd_validate_milestone", "Validate a milestone", Standard, IDEMPOTENT,

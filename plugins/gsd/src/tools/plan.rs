@@ -6,11 +6,12 @@ use serde_json::json;
 use tollgate_sdk::{DbError, NextCall, ToolError};
 
 use super::change_tool;
-use crate::act::{Act, Applied, Change, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
-use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
+use crate::header::{Header, SliceKey, TaskKey, header};
+use crate::model::{SliceId, Status, TaskId, Unit};
 use crate::store::log::Event;
 use crate::store::milestone;
 use crate::store::slice::{self, Slice};
@@ -69,12 +70,9 @@ impl TaskPlan {
 /// Plan the tasks of a slice that its milestone's plan names, or change the plan of those that are open. Tasks
 /// that are not named stay as they are; gsd_replan_slice removes them.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PlanSlice {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
+    #[serde(flatten)]
+    at: SliceKey,
     /// What the slice is to achieve. Left out: as it is.
     #[schemars(length(max = TEXT))]
     goal: Option<String>,
@@ -82,15 +80,8 @@ pub(crate) struct PlanSlice {
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     tasks: Vec<TaskPlan>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(PlanSlice, "gsd_plan_slice", "Plan a slice", Core, IDEMPOTENT, alias "gsd_slice_plan");
 
@@ -150,11 +141,7 @@ impl Change for PlanSlice {
     const CMD: &'static str = "plan-slice";
     type Facts = (Slice, Vec<String>);
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::slice(&self.milestone_id, &self.slice_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         let found = act.scene(Action::PlanSlice, &act.unit, refusals)?;
@@ -163,7 +150,7 @@ impl Change for PlanSlice {
         }
         refusals.prose("goal", self.goal.as_deref().unwrap_or_default());
         refusals.at_most("tasks", self.tasks.len(), UNITS);
-        let warnings = check_tasks(act, &self.slice_id, &self.tasks, &[], refusals)?;
+        let warnings = check_tasks(act, &self.at.slice_id, &self.tasks, &[], refusals)?;
         Ok(found.slice.map(|slice| (slice, warnings)))
     }
 
@@ -179,20 +166,20 @@ impl Change for PlanSlice {
                 goal: goal.clone(),
                 ..slice.plan
             };
-            slice::plan(db, workspace, &self.milestone_id, &self.slice_id, &plan)?;
+            slice::plan(db, workspace, &self.at.milestone_id, &self.at.slice_id, &plan)?;
         }
         for planned in &self.tasks {
             let plan = planned.plan();
             task::plan(
                 db,
                 workspace,
-                &self.milestone_id,
-                &self.slice_id,
+                &self.at.milestone_id,
+                &self.at.slice_id,
                 &planned.task_id,
                 &plan,
             )?;
         }
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         let first = self.tasks.iter().min_by_key(|task| task.task_id.ordinal());
         Ok(Applied {
             status: slice.status.to_string(),
@@ -200,11 +187,11 @@ impl Change for PlanSlice {
             next_call: first.map(|first| {
                 NextCall::new(
                     "gsd_task_start",
-                    json!({"workspace": workspace, "milestone_id": self.milestone_id,
-                        "slice_id": self.slice_id, "task_id": first.task_id}),
+                    json!({"workspace": workspace, "milestone_id": self.at.milestone_id,
+                        "slice_id": self.at.slice_id, "task_id": first.task_id}),
                 )
             }),
-            touched: Touched::slice(&self.slice_id),
+            touched: Touched::slice(&self.at.slice_id),
             ..Applied::default()
         })
     }
@@ -212,14 +199,9 @@ impl Change for PlanSlice {
 
 /// Add one task to a slice, or change the plan of one that is open.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PlanTask {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01.
-    task_id: TaskId,
+    #[serde(flatten)]
+    at: TaskKey,
     /// What it is called, in one line.
     #[schemars(length(min = 1, max = LINE))]
     title: String,
@@ -247,15 +229,8 @@ pub(crate) struct PlanTask {
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     expected_output: Vec<String>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(PlanTask, "gsd_plan_task", "Plan a task", Standard, IDEMPOTENT, alias "gsd_task_plan");
 
@@ -277,11 +252,7 @@ impl Change for PlanTask {
     const CMD: &'static str = "plan-task";
     type Facts = Option<TaskHead>;
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::task(&self.milestone_id, &self.slice_id, &self.task_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         let found = act.scene(Action::PlanTask, &act.unit, refusals)?;
@@ -289,9 +260,14 @@ impl Change for PlanTask {
             act.dependencies(Action::PlanTask, &milestone.plan.depends_on, refusals)?;
         }
         refusals.task_plan("", &self.plan());
-        let known = task::heads(act.db(), act.workspace(), &self.milestone_id, &self.slice_id)?;
+        let known = task::heads(
+            act.db(),
+            act.workspace(),
+            &self.at.milestone_id,
+            &self.at.slice_id,
+        )?;
         let ids: Vec<&TaskId> = known.iter().map(|task| &task.id).collect();
-        refusals.numbers("task_id", [&self.task_id], &ids);
+        refusals.numbers("task_id", [&self.at.task_id], &ids);
         Ok(Some(found.task.map(|task| task.head)))
     }
 
@@ -300,12 +276,12 @@ impl Change for PlanTask {
         task::plan(
             db,
             workspace,
-            &self.milestone_id,
-            &self.slice_id,
-            &self.task_id,
+            &self.at.milestone_id,
+            &self.at.slice_id,
+            &self.at.task_id,
             &self.plan(),
         )?;
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         let status = before.as_ref().map_or(Status::Pending, |head| head.status);
         Ok(Applied {
             status: status.to_string(),
@@ -313,7 +289,7 @@ impl Change for PlanTask {
                 .and_then(|head| under_way(&head, &act.unit))
                 .into_iter()
                 .collect(),
-            touched: Touched::slice(&self.slice_id),
+            touched: Touched::slice(&self.at.slice_id),
             ..Applied::default()
         })
     }

@@ -7,10 +7,11 @@ use tollgate_sdk::{DbError, ToolError};
 use super::change_tool;
 use super::plan::{TaskPlan, check_tasks};
 use super::roadmap::{SlicePlan, check_slices};
-use crate::act::{Act, Applied, Change, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
+use crate::header::{Header, SliceKey, header};
 use crate::model::{MilestoneId, Risk, SliceId, TaskId, Unit};
 use crate::store::history::{self, Assessment, Replan};
 use crate::store::log::Event;
@@ -70,7 +71,6 @@ pub(crate) struct SliceChanges {
 /// Record what a completed slice means for the rest of the roadmap, and add, change or remove open slices. There
 /// is one assessment for each completed slice: sending it again replaces it.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ReassessRoadmap {
     /// The milestone, such as M01.
     milestone_id: MilestoneId,
@@ -85,15 +85,8 @@ pub(crate) struct ReassessRoadmap {
     /// What changes.
     #[serde(default)]
     slice_changes: SliceChanges,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(
     ReassessRoadmap, "gsd_reassess_roadmap", "Reassess the roadmap", Standard, DESTRUCTIVE, alias "gsd_roadmap_reassess"
@@ -227,12 +220,9 @@ impl Change for ReassessRoadmap {
 /// Plan an open slice anew because a completed task found a blocker: add or change open tasks, remove others.
 /// There is one record for each blocker: sending it again replaces it.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ReplanSlice {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
+    #[serde(flatten)]
+    at: SliceKey,
     /// The completed task that found the blocker.
     blocker_task_id: TaskId,
     /// What blocks.
@@ -249,15 +239,8 @@ pub(crate) struct ReplanSlice {
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     removed_task_ids: Vec<TaskId>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(ReplanSlice, "gsd_replan_slice", "Replan a slice", Standard, DESTRUCTIVE, alias "gsd_slice_replan");
 
@@ -265,14 +248,10 @@ impl Change for ReplanSlice {
     const CMD: &'static str = "replan-slice";
     type Facts = (Slice, Vec<String>);
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::slice(&self.milestone_id, &self.slice_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
-        let blocker = Unit::task(&self.milestone_id, &self.slice_id, &self.blocker_task_id);
+        let blocker = Unit::task(&self.at.milestone_id, &self.at.slice_id, &self.blocker_task_id);
         let found = act.scene(Action::Replan, &blocker, refusals)?;
         if let Some(milestone) = &found.milestone {
             act.dependencies(Action::Replan, &milestone.plan.depends_on, refusals)?;
@@ -290,7 +269,7 @@ impl Change for ReplanSlice {
             }
         }
         let (updated, removed) = (&self.updated_tasks, &self.removed_task_ids);
-        let warnings = check_tasks(act, &self.slice_id, updated, removed, refusals)?;
+        let warnings = check_tasks(act, &self.at.slice_id, updated, removed, refusals)?;
         Ok(found.slice.map(|slice| (slice, warnings)))
     }
 
@@ -300,8 +279,12 @@ impl Change for ReplanSlice {
         (slice, warnings): Self::Facts,
         event: &Event,
     ) -> Result<Applied, ToolError> {
-        let (db, workspace, milestone, slice_id) =
-            (act.db(), act.workspace(), &self.milestone_id, &self.slice_id);
+        let (db, workspace, milestone, slice_id) = (
+            act.db(),
+            act.workspace(),
+            &self.at.milestone_id,
+            &self.at.slice_id,
+        );
         for planned in &self.updated_tasks {
             task::plan(
                 db,

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
-use crate::act::{Act, Applied, Change, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{ENTRIES, LINE, TEXT, UNITS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
+use crate::header::{Header, header};
 use crate::model::{MilestoneId, Risk, SliceId, Unit};
 use crate::store::log::Event;
 use crate::store::milestone;
@@ -59,7 +60,6 @@ impl SlicePlan {
 /// they are; gsd_reassess_roadmap removes them. Refused while a milestone in `depends_on` is not complete, and for
 /// every change to closed work.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PlanMilestone {
     /// The milestone, such as M01.
     milestone_id: MilestoneId,
@@ -92,15 +92,8 @@ pub(crate) struct PlanMilestone {
     slices: Vec<SlicePlan>,
     /// Set it aside, so that nothing in it starts or completes, or take it up again. Left out: as it is.
     parked: Option<bool>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(PlanMilestone, "gsd_plan_milestone", "Plan a milestone", Core, IDEMPOTENT, alias "gsd_milestone_plan");
 
