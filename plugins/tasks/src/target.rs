@@ -10,14 +10,14 @@ use crate::record::{Node, Plan, Root, Step, Task};
 use crate::scope::{Located, Scope, Selector, expect_target};
 use crate::write::Write;
 
-/// The plan or task that a read is about; the focus if neither is named.
+/// The plan or task that a read is about. Without either, the focus.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Subject {
     workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
+    /// Task or plan id, for example TASK-001. Default: the focus.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// The plan.
+    /// Plan id, instead of a task's.
     #[schemars(length(max = NAME))]
     plan: Option<String>,
 }
@@ -35,12 +35,12 @@ impl Subject {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RootTarget {
     workspace: Workspace,
-    /// The plan or task.
+    /// Task id, for example TASK-001; a plan id where plans are allowed.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// The revision as you know it.
+    /// Revision from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
-    /// The id that the target has to have.
+    /// Id that the target must have. Fails with TARGET_MISMATCH otherwise.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
 }
@@ -56,7 +56,7 @@ impl RootTarget {
         write.root(self.task.as_deref(), self.expected_revision)
     }
 
-    /// Like [`root`](RootTarget::root), for what only a task can have.
+    /// Like [`root`](RootTarget::root), but requires a task.
     pub(crate) fn task(&self, write: &mut Write<'_>) -> Result<Task, ToolError> {
         write.task(self.task.as_deref(), self.expected_revision)
     }
@@ -80,12 +80,12 @@ impl RootTarget {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct PlanTarget {
     workspace: Workspace,
-    /// The plan.
+    /// Plan id, for example PLAN-001.
     #[schemars(length(max = NAME))]
     plan: String,
-    /// The plan's revision as you know it.
+    /// Revision from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
-    /// The id that the target has to have.
+    /// Id that the target must have. Fails with TARGET_MISMATCH otherwise.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
 }
@@ -109,10 +109,10 @@ impl PlanTarget {
 pub(crate) struct StepTarget {
     #[serde(flatten)]
     pub root: RootTarget,
-    /// The step by path such as s:0.s:1.
+    /// Step by path, for example s:0.s:1; indexes start at 0.
     #[schemars(length(max = NAME))]
     pub path: Option<String>,
-    /// The step by id.
+    /// Step by id, for example STEP-8QZ3M0T4. Ids stay the same when paths move.
     #[schemars(length(max = NAME))]
     pub step_id: Option<String>,
 }
@@ -156,10 +156,10 @@ impl StepTarget {
 pub(crate) struct NodeTarget {
     #[serde(flatten)]
     root: RootTarget,
-    /// The node by path such as s:0.t:1.
+    /// Node by path, for example s:0.t:1; indexes start at 0.
     #[schemars(length(max = NAME))]
     path: Option<String>,
-    /// The node by id.
+    /// Node by id, for example NODE-8QZ3M0T4. Ids stay the same when paths move.
     #[schemars(length(max = NAME))]
     task_node_id: Option<String>,
 }

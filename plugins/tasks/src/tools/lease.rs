@@ -15,22 +15,22 @@ use crate::scope::Located;
 use crate::target::StepTarget;
 use crate::write::Write;
 
-/// Claim a step for yourself, for so many events of the workspace. Others cannot verify or close it meanwhile.
-/// Claiming again as the same owner renews it; taking over from another needs `force` and a `reason`.
+/// Lease a step. Until `events` workspace events have passed, only `owner` can verify or close it. The same
+/// owner renews the lease by claiming again. Taking over another owner's lease needs `force` and a `reason`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StepClaim {
     #[serde(flatten)]
     target: StepTarget,
-    /// Who you are.
+    /// Your name, the same in every call about the lease.
     #[schemars(length(min = 1, max = NAME))]
     owner: String,
-    /// How many events it lasts; 200 if absent.
+    /// Length of the lease in workspace events (default 200).
     #[schemars(range(min = 1, max = LONGEST))]
     events: Option<i64>,
-    /// Take it over from who holds it.
+    /// Take the lease over from its owner (default false).
     #[serde(default)]
     force: bool,
-    /// Why it is taken over.
+    /// Reason for taking over. Required with `force`.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
 }
@@ -48,7 +48,7 @@ impl Tool for StepClaim {
         refusals.optional("reason", self.reason.as_deref(), ENTRY);
         refusals.step_open(&write.scope, &step);
         if self.force && self.reason.is_none() {
-            refusals.add(Reason::input("reason", "is needed with force=true"));
+            refusals.add(Reason::input("reason", "is required with force=true"));
         }
         if !self.force {
             lease::guard(&write.scope, &step, Some(&self.owner), &mut refusals)?;
@@ -70,15 +70,15 @@ impl Tool for StepClaim {
     }
 }
 
-/// Renew a lease that you hold, for so many events from now.
+/// Renew your lease on a step, from the current event on. Fails if you do not hold one.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StepRenew {
     #[serde(flatten)]
     target: StepTarget,
-    /// Who you are.
+    /// Your name, the same in every call about the lease.
     #[schemars(length(min = 1, max = NAME))]
     owner: String,
-    /// How many events it lasts from now; 200 if absent.
+    /// Length of the lease from now, in workspace events (default 200).
     #[schemars(range(min = 1, max = LONGEST))]
     events: Option<i64>,
 }
@@ -106,12 +106,12 @@ impl Tool for StepRenew {
     }
 }
 
-/// Release a lease that you hold.
+/// Release your lease on a step. Fails if you do not hold one.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StepRelease {
     #[serde(flatten)]
     target: StepTarget,
-    /// Who you are.
+    /// Your name, the same in every call about the lease.
     #[schemars(length(min = 1, max = NAME))]
     owner: String,
 }
@@ -149,7 +149,7 @@ fn check(owner: &str, events: Option<i64>) -> Refusals {
     refusals
 }
 
-/// The lease that somebody holds on a step.
+/// The lease that an owner holds on a step.
 fn held(write: &Write<'_>, step: &Located<Step>, owner: &str) -> Result<Lease, ToolError> {
     let mut refusals = Refusals::default();
     lease::guard(&write.scope, step, Some(owner), &mut refusals)?;

@@ -8,8 +8,8 @@ use crate::budget::{self, Bounded};
 use crate::target::Subject;
 use crate::view;
 
-/// Check a plan with its tasks, or a task, for what is wrong. It changes nothing; each issue has a severity, a
-/// recovery and a ready call that mends it.
+/// Check a task, or a plan with its tasks, for problems. Each issue has a severity, a recovery and a call
+/// that fixes it. Changes nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Lint {
     #[serde(flatten)]

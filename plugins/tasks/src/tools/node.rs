@@ -14,26 +14,26 @@ use crate::reply::{NodeRef, Written};
 use crate::store::Kind;
 use crate::target::{NodeTarget, RootTarget};
 
-/// Add a task node to the plan inside a step. The step cannot be closed before its nodes are finished.
+/// Add a task node to a step. The step cannot be closed before its nodes are finished.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TaskAdd {
     #[serde(flatten)]
     target: RootTarget,
-    /// The step, by id or by path such as s:0.
+    /// Step by id or path, for example STEP-8QZ3M0T4 or s:0.
     #[schemars(length(min = 1, max = NAME))]
     parent_step: String,
-    /// One line.
+    /// Title of the node, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// What it is about.
+    /// Description: the goal and its scope.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
-    /// What somebody has to know to work on it.
+    /// Background needed to work on it, such as links or constraints.
     #[schemars(length(max = TEXT))]
     context: Option<String>,
-    /// How much it matters; MEDIUM if absent.
+    /// Priority of the work (default MEDIUM).
     priority: Option<Priority>,
-    /// Words to find it by.
+    /// Tags for searching and grouping, for example backend.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     tags: Vec<String>,
@@ -84,25 +84,25 @@ impl Tool for TaskAdd {
     }
 }
 
-/// Redefine a task node: what is given replaces what was there.
+/// Change fields of a task node. Given fields replace the old values; others stay.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TaskDefine {
     #[serde(flatten)]
     target: NodeTarget,
-    /// One line.
+    /// Title of the node, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
-    /// What it is about.
+    /// Description: the goal and its scope.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
-    /// What somebody has to know to work on it.
+    /// Background needed to work on it, such as links or constraints.
     #[schemars(length(max = TEXT))]
     context: Option<String>,
-    /// How far it is.
+    /// New status of the node, for example DONE.
     status: Option<Status>,
-    /// How much it matters.
+    /// New priority of the node.
     priority: Option<Priority>,
-    /// Words to find it by.
+    /// Tags for searching and grouping, for example backend.
     #[schemars(length(max = ENTRIES))]
     tags: Option<Vec<String>>,
 }
@@ -136,7 +136,7 @@ impl Tool for TaskDefine {
     }
 }
 
-/// Delete a task node from the plan inside a step. It can be undone.
+/// Delete a task node from a step. tasks_undo restores it.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TaskDelete {
     #[serde(flatten)]

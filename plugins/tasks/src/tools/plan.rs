@@ -12,21 +12,21 @@ use crate::record::{Plan, Root};
 use crate::reply::Written;
 use crate::target::PlanTarget;
 
-/// Update a plan's checklist: `steps` replaces it, `current` points into it, `advance` moves on by one, `doc`
-/// replaces the document beside it.
+/// Update a plan's checklist: `steps` replaces the entries, `current` sets the current entry, `advance` moves
+/// to the next one, `doc` replaces the accompanying document.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct PlanTool {
     #[serde(flatten)]
     target: PlanTarget,
-    /// The new checklist.
+    /// Entries that replace the checklist.
     #[schemars(length(max = CHECKLIST))]
     steps: Option<Vec<String>>,
-    /// The index of the current entry, from zero; the number of entries once all are done.
+    /// Index of the current entry, from 0. The number of entries means that all are done.
     current: Option<usize>,
-    /// The document.
+    /// Document that accompanies the checklist.
     #[schemars(length(max = TEXT))]
     doc: Option<String>,
-    /// Move on to the next entry.
+    /// Move to the next entry (default false). Not together with `current`.
     #[serde(default)]
     advance: bool,
 }
@@ -61,18 +61,18 @@ impl PlanTool {
         }
         let entries = plan.steps.len();
         match (self.current, self.advance) {
-            (Some(_), true) => refusals.add(Reason::input("advance", "is given beside current")),
+            (Some(_), true) => refusals.add(Reason::input("advance", "cannot be combined with current")),
             (Some(current), false) if current > entries => {
                 refusals.add(Reason::input(
                     "current",
-                    format!("is {current}, the checklist has {entries} entries"),
+                    format!("is {current}, but the checklist has {entries} entries"),
                 ));
             }
             (Some(current), false) => plan.current = current,
             (None, true) if plan.current >= entries => {
                 refusals.add(Reason::input(
                     "advance",
-                    "is too far: the checklist is at its end",
+                    "is not possible at the end of the checklist",
                 ));
             }
             (None, true) => plan.current += 1,
@@ -83,17 +83,17 @@ impl PlanTool {
     }
 }
 
-/// Set a plan's contract, as text (`current`) and as data, or take both away with `clear=true`.
+/// Set a plan's contract as text (`current`) or as data, or remove both with `clear=true`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Contract {
     #[serde(flatten)]
     target: PlanTarget,
-    /// The contract's text.
+    /// Contract of the plan, as text.
     #[schemars(length(max = TEXT))]
     current: Option<String>,
-    /// The contract as data.
+    /// Contract of a plan as a JSON object.
     contract_data: Option<Map<String, Json>>,
-    /// Take text and data away.
+    /// Remove text and data of the contract (default false).
     #[serde(default)]
     clear: bool,
 }
@@ -131,8 +131,8 @@ impl Contract {
         let mut refusals = Refusals::default();
         let given = self.current.is_some() || self.contract_data.is_some();
         match (self.clear, given) {
-            (true, true) => refusals.add(Reason::input("clear", "is given beside a contract")),
-            (false, false) => refusals.add(Reason::input("current", "or contract_data or clear is needed")),
+            (true, true) => refusals.add(Reason::input("clear", "cannot be combined with a contract")),
+            (false, false) => refusals.add(Reason::input("current", "or contract_data or clear is required")),
             (true, false) => (plan.contract, plan.contract_data) = (None, None),
             (false, true) => {
                 plan.contract = self.current.or(plan.contract.take());

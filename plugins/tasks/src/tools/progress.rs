@@ -1,4 +1,4 @@
-//! Work on one step: confirming, closing, reopening, blocking, remarks.
+//! Tools for one step: closing, reopening, blocking and notes.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,13 +15,13 @@ use crate::store::Kind;
 use crate::target::StepTarget;
 use crate::tools::close::{Close, Closing};
 
-/// Close a step whose checkpoints are confirmed. Refused with every reason at once if they are not, if
-/// something below it is open, or if it is blocked.
+/// Close a step whose checkpoints are confirmed. Fails with every reason at once if one is missing, if a part
+/// of the step is open, or if the step is blocked.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Done {
     #[serde(flatten)]
     target: StepTarget,
-    /// Who you are, if you hold a lease on the step.
+    /// Your name as in tasks_step_claim. Needed if the step is leased.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -47,21 +47,21 @@ impl Tool for Done {
     }
 }
 
-/// Set whether a step is completed. `completed=true` is gated like tasks_done; `force=true` with a `reason`
-/// goes past missing checkpoints and is recorded. `completed=false` reopens it and the steps above it.
+/// Close or reopen a step. `completed=true` is gated like tasks_done; `force=true` with a `reason` overrides
+/// missing checkpoints and is recorded. `completed=false` reopens the step and its parents.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Progress {
     #[serde(flatten)]
     target: StepTarget,
-    /// Whether it is completed.
+    /// true closes the step, false reopens it.
     completed: bool,
-    /// Close it although checkpoints are missing.
+    /// Close the step despite missing checkpoints (default false).
     #[serde(default)]
     force: bool,
-    /// Why it is forced.
+    /// Reason for forcing. Required with `force`.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
-    /// Who you are, if you hold a lease on the step.
+    /// Your name as in tasks_step_claim. Needed if the step is leased.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -77,8 +77,8 @@ impl Tool for Progress {
         let mut refusals = Refusals::default();
         refusals.optional("reason", self.reason.as_deref(), ENTRY);
         match (self.force, self.completed, &self.reason) {
-            (true, true, None) => refusals.add(Reason::input("reason", "is needed with force=true")),
-            (true, false, _) => refusals.add(Reason::input("force", "is for completed=true")),
+            (true, true, None) => refusals.add(Reason::input("reason", "is required with force=true")),
+            (true, false, _) => refusals.add(Reason::input("force", "requires completed=true")),
             _ => {}
         }
         refusals.finish()?;
@@ -100,14 +100,14 @@ impl Tool for Progress {
     }
 }
 
-/// Block a step, which then cannot be closed, or unblock it with `blocked=false`.
+/// Block a step, so that it cannot be closed, or unblock it with `blocked=false`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Block {
     #[serde(flatten)]
     target: StepTarget,
-    /// Whether it is blocked; true if absent.
+    /// true blocks the step (default), false unblocks it.
     blocked: Option<bool>,
-    /// What blocks it.
+    /// Reason why the step is blocked.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
 }
@@ -143,16 +143,16 @@ impl Tool for Block {
     }
 }
 
-/// Add a progress note to a plan, a task or one of its steps. With `decision=true` it is kept among the
-/// decisions. Secrets are redacted.
+/// Add a progress note to a plan, task or step. With `decision=true` the note is a decision. Secrets are
+/// redacted.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct AddNote {
     #[serde(flatten)]
     target: StepTarget,
-    /// What to note.
+    /// Text of the note: progress, findings or a decision.
     #[schemars(length(min = 1, max = TEXT))]
     note: String,
-    /// It records a decision.
+    /// Keep the note among the decisions, which tasks_resume_pack shows (default false).
     #[serde(default)]
     decision: bool,
 }

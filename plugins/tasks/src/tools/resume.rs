@@ -1,4 +1,4 @@
-//! Coming back to work: a plan or task whole, or all that a fresh context needs in one bounded call.
+//! Resuming work: a whole plan or task, or everything that a fresh context needs in one bounded call.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,13 +21,12 @@ use crate::view::tree::{self, Branch};
 /// Steps that tasks_resume shows.
 const STEPS: usize = 100;
 
-/// Load a plan or task: what it says about itself, its first 100 steps, and with `events_limit` its latest
-/// events.
+/// Load a plan or task: its fields, its first 100 steps and, with `events_limit`, its latest events.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Resume {
     #[serde(flatten)]
     subject: Subject,
-    /// Latest events, 0 to 100; 0 if absent.
+    /// Number of latest events, 0 to 100 (default 0).
     #[schemars(range(min = 0, max = 100))]
     events_limit: Option<i64>,
 }
@@ -35,15 +34,15 @@ pub(crate) struct Resume {
 /// A plan or task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Loaded {
-    /// The plan or task.
+    /// Id of the plan or task.
     task: String,
-    /// Its revision, for `expected_revision`.
+    /// Revision, for `expected_revision` of the next write.
     revision: i64,
-    /// What it says about itself.
+    /// Fields of the plan or task.
     detail: Map<String, Json>,
-    /// Its steps and nodes, depth first.
+    /// Steps and nodes, depth first.
     steps: Vec<Branch>,
-    /// There are more steps; tasks_mirror shows them by path.
+    /// Whether there are more steps; tasks_mirror shows them by path.
     has_more: bool,
     /// The latest events, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -107,45 +106,46 @@ fn detail(root: &Root) -> Result<Map<String, Json>, DbError> {
     }
 }
 
-/// Bring a fresh context up to date in one call: radar, timeline, decisions, evidence and blockers, bounded.
+/// Load everything that a fresh context needs in one bounded reply: radar, blockers, timeline, decisions and
+/// evidence.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ResumePack {
     #[serde(flatten)]
     subject: Subject,
-    /// Latest events, 0 to 100; 10 if absent.
+    /// Number of latest events, 0 to 100 (default 10).
     #[schemars(range(min = 0, max = 100))]
     events_limit: Option<i64>,
-    /// Latest decisions, 0 to 50; 5 if absent.
+    /// Number of latest decisions, 0 to 50 (default 5).
     #[schemars(range(min = 0, max = 50))]
     decisions_limit: Option<i64>,
-    /// Latest pieces of evidence, 0 to 50; 5 if absent.
+    /// Number of latest pieces of evidence, 0 to 50 (default 5).
     #[schemars(range(min = 0, max = 50))]
     evidence_limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Maximum reply size in bytes, at least 2 (default 30000).
     max_chars: Option<i64>,
 }
 
-/// All that a fresh context needs.
+/// Everything that a fresh context needs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Fresh {
-    /// Where it stands, with what blocks it.
+    /// Current state with its blockers.
     radar: radar::Radar,
-    /// What was decided, oldest first.
+    /// Decisions, oldest first.
     decisions: Vec<Note>,
     /// Latest evidence, oldest first.
     evidence: Vec<Shown>,
     /// The latest events, oldest first.
     timeline: Vec<Event>,
-    /// The cursor for tasks_delta.
+    /// Cursor for `since` of tasks_delta.
     next_since: i64,
 }
 
 /// A piece of evidence with the start of its body.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Shown {
-    /// What it is.
+    /// The evidence without its body.
     item: Evidence,
-    /// How its body starts.
+    /// Start of the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<String>,
 }

@@ -18,16 +18,15 @@ use crate::store::{self, record::children};
 use crate::target::StepTarget;
 use crate::write::Write;
 
-/// Add steps to a task, or below one of its steps if `step_id`, `parent_step` or `path` names it. They come
-/// behind those that are there.
+/// Append steps to a task, or below the step that `step_id`, `parent_step` or `path` names.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Decompose {
     #[serde(flatten)]
     target: StepTarget,
-    /// The same as `step_id`.
+    /// Alias of `step_id`. Give only one of them.
     #[schemars(length(max = NAME))]
     parent_step: Option<String>,
-    /// The steps in order.
+    /// Steps to append, in order.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<NewStep>,
 }
@@ -72,24 +71,25 @@ impl Decompose {
     }
 }
 
-/// Redefine a step: what is given replaces what was there. New criteria or tests have to be confirmed anew.
+/// Change fields of a step. Given fields replace the old values; others stay. Changed criteria or tests must
+/// be confirmed again.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Define {
     #[serde(flatten)]
     target: StepTarget,
-    /// One line that says what is done.
+    /// Outcome of the step, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
-    /// When it counts as done.
+    /// Criteria that must hold before the step counts as done.
     #[schemars(length(max = ENTRIES))]
     success_criteria: Option<Vec<String>>,
-    /// What shows it.
+    /// Commands or checks that prove the step is done.
     #[schemars(length(max = ENTRIES))]
     tests: Option<Vec<String>>,
-    /// What stands in the way, in words.
+    /// Known obstacles, as text. They do not block the step; tasks_block does.
     #[schemars(length(max = ENTRIES))]
     blockers: Option<Vec<String>>,
-    /// Checkpoints beyond criteria and tests that have to be confirmed.
+    /// Checkpoints to confirm in addition to criteria and tests.
     checkpoints: Option<BTreeSet<Checkpoint>>,
 }
 
@@ -119,8 +119,7 @@ impl Tool for Define {
     }
 }
 
-/// Replaces a step. What its gate wants cannot change once it is closed, and new criteria or tests take
-/// their confirmation back.
+/// Replaces a step. The gate of a closed step cannot change. New criteria or tests lose their confirmation.
 pub(crate) fn redefine(write: &mut Write<'_>, old: &Located<Step>, mut new: Step) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     let criteria = new.success_criteria != old.record.success_criteria;
@@ -143,8 +142,8 @@ pub(crate) fn redefine(write: &mut Write<'_>, old: &Located<Step>, mut new: Step
     Ok(())
 }
 
-/// Delete a plan with its tasks, a task with its steps, or, with `path` or `step_id`, a step with all below
-/// it. Deleting a step can be undone; deleting a plan or task cannot.
+/// Delete a plan with its tasks, a task with its steps, or, with `path` or `step_id`, a step with everything
+/// below it. tasks_undo restores a step, but not a plan or task.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Delete {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Bounded views: radar, handoff, the stream of events, and packs of them.
+//! Bounded views: radar, handoff, event stream, and combinations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,13 +15,13 @@ use crate::target::Subject;
 use crate::view::handoff::{self, Handoff};
 use crate::view::radar;
 
-/// Show where a plan or task stands on one screen: now, why, verify, next, blockers, with the next calls ready
-/// to run. Start here.
+/// Show the state of a plan or task on one screen: now, why, verify, next, blockers, and complete next calls.
+/// Call this first.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Radar {
     #[serde(flatten)]
     subject: Subject,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Maximum reply size in bytes, at least 2 (default 30000).
     max_chars: Option<i64>,
 }
 
@@ -38,15 +38,15 @@ impl Tool for Radar {
     }
 }
 
-/// Write the shift report of a plan or task: what is done, what remains, what could go wrong, and the radar.
+/// Write the handoff report of a plan or task: done, remaining, risks, and the radar.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct HandoffTool {
     #[serde(flatten)]
     subject: Subject,
-    /// Entries of each list, 1 to 50; 10 if absent.
+    /// Entries of each list, 1 to 50 (default 10).
     #[schemars(range(min = 1, max = 50))]
     limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Maximum reply size in bytes, at least 2 (default 30000).
     max_chars: Option<i64>,
 }
 
@@ -63,42 +63,42 @@ impl Tool for HandoffTool {
     }
 }
 
-/// Read what happened after a cursor, oldest first: in the workspace, or to one plan or task. Pass `next_since`
-/// as `since` of the next call.
+/// Read the events after a cursor, oldest first, of a workspace, plan or task. To read on, pass `next_since`
+/// as `since`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delta {
     workspace: Workspace,
-    /// Only this plan or task.
+    /// Plan or task id, to read only its events. Default: the workspace.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// The sequence number of the last event you know; 0 if absent.
+    /// Sequence number of the last event you know, from `next_since` (default 0).
     #[schemars(range(min = 0))]
     since: Option<i64>,
-    /// Events, 1 to 200; 50 if absent.
+    /// Maximum number of events, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Maximum reply size in bytes, at least 2 (default 30000).
     max_chars: Option<i64>,
 }
 
-/// A part of the stream of events.
+/// Part of the event stream.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Stream {
     /// The cursor that was given.
     since: i64,
     /// The cursor for the next call.
     next_since: i64,
-    /// There are more events already.
+    /// Whether there are more events.
     has_more: bool,
-    /// What happened, oldest first.
+    /// Events, oldest first.
     events: Vec<Event>,
 }
 
 impl View for Stream {
     const ORDER: &'static [Shrink] = &[Shrink::End("events")];
 
-    /// The cursor follows what is left, so that nothing is skipped.
+    /// Moves the cursor to the last event that is left, so that no event is skipped.
     fn settle(view: &mut Map<String, Json>) {
         settle_stream(view);
     }
@@ -152,26 +152,26 @@ fn stream(scope: &Scope<'_>, task: Option<&str>, since: i64, limit: usize) -> Re
     })
 }
 
-/// Get the radar of a plan or task together with its latest events.
+/// Get the radar of a plan or task with its latest events.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ContextPack {
     #[serde(flatten)]
     subject: Subject,
-    /// Events, 0 to 100; 20 if absent.
+    /// Number of latest events, 0 to 100 (default 20).
     #[schemars(range(min = 0, max = 100))]
     delta_limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Maximum reply size in bytes, at least 2 (default 30000).
     max_chars: Option<i64>,
 }
 
 /// A radar and the latest events.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Pack {
-    /// Where it stands.
+    /// Current state.
     radar: radar::Radar,
-    /// The latest events, oldest first; the earliest are left out first.
+    /// Latest events, oldest first. The earliest are dropped first if the reply is too large.
     delta: Vec<Event>,
-    /// The cursor for tasks_delta.
+    /// Cursor for `since` of tasks_delta.
     next_since: i64,
 }
 
