@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use crate::arguments::{NAME, TEXT, WORKSPACE};
 use crate::model::{MilestoneId, SliceId, TaskId, Unit};
 
-/// Where a change happens, who makes it and why.
+/// Workspace, actor and reason of a change.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Header {
-    /// Where it belongs: a registered workspace or just a label.
+    /// Name of a registered workspace, or any label; only the former gets files in .gsd/.
     #[schemars(length(min = 1, max = WORKSPACE))]
     pub workspace: String,
-    /// Who calls.
+    /// Your name, stored with the event (default agent).
     #[schemars(length(min = 1, max = NAME))]
     pub actor_name: Option<String>,
-    /// What caused the call.
+    /// Reason for the change, stored in the event log.
     #[schemars(length(max = TEXT))]
     pub trigger_reason: Option<String>,
 }
@@ -33,13 +33,13 @@ impl Header {
 /// [`Header`] of a change that needs the caller's name.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct OwnerHeader {
-    /// Who claims.
+    /// Your name, which owns the claim.
     #[schemars(length(min = 1, max = NAME))]
     pub actor_name: String,
-    /// Where it belongs: a registered workspace or just a label.
+    /// Name of a registered workspace, or any label; only the former gets files in .gsd/.
     #[schemars(length(min = 1, max = WORKSPACE))]
     pub workspace: String,
-    /// What caused the call.
+    /// Reason for the change, stored in the event log.
     #[schemars(length(max = TEXT))]
     pub trigger_reason: Option<String>,
 }

@@ -12,14 +12,14 @@ macro_rules! unit_id {
         pub(crate) struct $name(String);
 
         impl $name {
-            /// Reads an identifier. `None` if it is none.
+            /// Reads an identifier. `None` if the text is not one.
             pub(crate) fn parse(text: &str) -> Option<$name> {
                 let digits = text.strip_prefix($letter)?;
                 let fits = matches!(digits.len(), 2 | 3) && digits.bytes().all(|byte| byte.is_ascii_digit());
                 fits.then(|| $name(text.to_owned()))
             }
 
-            /// The number in it, by which units are sorted.
+            /// The number in the identifier, by which units are sorted.
             pub(crate) fn ordinal(&self) -> u32 {
                 self.0.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or_default()
             }
@@ -91,7 +91,7 @@ unit_id!(
 );
 
 text_enum! {
-    /// How far a milestone is.
+    /// Status of a milestone.
     pub(crate) enum MilestoneStatus {
         Active = "active",
         Complete = "complete",
@@ -100,7 +100,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How far a slice or a task is.
+    /// Status of a slice or a task.
     pub(crate) enum Status {
         Pending = "pending",
         InProgress = "in_progress",
@@ -110,14 +110,14 @@ text_enum! {
 }
 
 impl Status {
-    /// Nothing is left to do: complete or skipped.
+    /// Whether no work is left: complete or skipped.
     pub(crate) const fn is_closed(self) -> bool {
         matches!(self, Status::Complete | Status::Skipped)
     }
 }
 
 text_enum! {
-    /// How likely a slice is to go wrong.
+    /// Risk of a slice.
     pub(crate) enum Risk {
         Low = "low",
         Medium = "medium",
@@ -136,7 +136,7 @@ impl Default for Risk {
 }
 
 text_enum! {
-    /// What validating a milestone found.
+    /// Verdict of a milestone's validation.
     pub(crate) enum Verdict {
         Pass = "pass",
         NeedsAttention = "needs_attention",
@@ -145,7 +145,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// Who caused an event: an agent by its call, or the system as a consequence.
+    /// Cause of an event: an agent's call, or the system as a consequence.
     pub(crate) enum Actor {
         Agent = "agent",
         System = "system",
@@ -153,7 +153,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How much an entry of the audit log matters.
+    /// Severity of an audit entry.
     pub(crate) enum Severity {
         Info = "info",
         Warn = "warn",
@@ -161,7 +161,7 @@ text_enum! {
     }
 }
 
-/// A milestone, a slice or a task, by its way from the milestone down.
+/// Key of a milestone, slice or task, from the milestone down.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unit {
     pub milestone: MilestoneId,
@@ -194,7 +194,7 @@ impl Unit {
         }
     }
 
-    /// The slice around a task.
+    /// The slice that contains a task.
     pub(crate) fn parent_slice(&self) -> Option<Unit> {
         self.task.as_ref()?;
         Some(Unit {

@@ -1,4 +1,4 @@
-//! Holding units: claiming, releasing, and who holds what.
+//! Claims on units: claiming, releasing and listing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,19 +18,19 @@ use crate::violation::{Refusals, Violation};
 /// Most claims of one reply.
 const LISTED: u32 = 200;
 
-/// Hold a slice or a task, so that only you may start, complete, skip or reopen it. The first claim wins. A slice's
-/// claim covers those of its tasks that nobody holds. Claiming again as the same actor renews; `force` with a
-/// `reason` takes over.
+/// Claim a slice or task, so that only you may start, complete, skip or reopen it. The first claim wins. A
+/// slice's claim covers its unclaimed tasks. Claiming again renews the claim; `force` with a `reason` takes
+/// it over.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ClaimUnit {
     #[serde(flatten)]
     at: ClaimKey,
-    /// After how many seconds the claim is over. Left out: when it is released.
+    /// Lifetime of the claim in seconds. Default: until released.
     #[schemars(range(min = 1, max = TTL_SEC))]
     ttl_sec: Option<u32>,
-    /// Take the unit over from who holds it. Wants a reason.
+    /// Take the claim over from its owner. Requires `reason`.
     force: Option<bool>,
-    /// Why it is taken over.
+    /// Reason for taking over. Required with `force`.
     #[schemars(length(min = 1, max = TEXT))]
     reason: Option<String>,
     #[serde(flatten)]
@@ -46,7 +46,7 @@ change_tool!(
 
 impl Change for ClaimUnit {
     const CMD: &'static str = "claim-unit";
-    /// Who held it before.
+    /// The previous owner.
     type Facts = Option<Holder>;
 
     header!(at);
@@ -60,15 +60,12 @@ impl Change for ClaimUnit {
             refusals.text("reason", reason);
         }
         if let Some(ttl) = self.ttl_sec.filter(|ttl| !(1..=TTL_SEC).contains(ttl)) {
-            let fault = format!("is {ttl}, not within 1 to {TTL_SEC}");
+            let fault = format!("is {ttl}, but must be within 1 to {TTL_SEC}");
             refusals.add(Violation::argument("ttl_sec", fault));
         }
         match (&holder, self.force.unwrap_or_default(), &self.reason) {
             (Some(_), true, None) => {
-                refusals.add(Violation::argument(
-                    "reason",
-                    "is missing, which taking over wants",
-                ));
+                refusals.add(Violation::argument("reason", "is required to take a claim over"));
             }
             (Some(_), false, _) => {
                 act.ownership(&act.unit, refusals)?;
@@ -106,7 +103,7 @@ impl Change for ClaimUnit {
     }
 }
 
-/// Let go of a unit you hold. Nothing happens if nobody holds it.
+/// Release your claim on a slice or task. Fails if another actor holds it; does nothing if nobody does.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReleaseUnit {
     #[serde(flatten)]
@@ -149,23 +146,23 @@ impl Change for ReleaseUnit {
     }
 }
 
-/// List who holds which slices and tasks, and until when.
+/// List the claims on slices and tasks with owner and expiry.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListClaims {
-    /// Only this workspace.
+    /// Name of the workspace. Default: all.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
-    /// Only this milestone, such as M01.
+    /// Milestone id, for example M01. Default: all.
     milestone_id: Option<MilestoneId>,
 }
 
-/// Who holds what.
+/// List of claims.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Claims {
-    /// The claims that are not over.
+    /// Unexpired claims.
     claims: Vec<Claim>,
-    /// There are more.
+    /// Whether there are more claims.
     more: bool,
 }
 

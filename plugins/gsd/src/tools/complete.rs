@@ -17,63 +17,62 @@ use crate::store::task::TaskHead;
 use crate::store::{Closed, Closing, claim, milestone, slice, task};
 use crate::violation::Refusals;
 
-/// A check that was run.
+/// Check that was run.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Evidence {
-    /// What was run.
+    /// Command line that was run.
     #[schemars(length(min = 1, max = TEXT))]
     command: String,
-    /// What it exited with.
+    /// Exit code of the command.
     exit_code: i32,
-    /// What that means, such as `pass`.
+    /// Interpretation of the result, for example `pass`.
     #[schemars(length(min = 1, max = LINE))]
     verdict: String,
-    /// How long it took.
+    /// Duration in milliseconds.
     duration_ms: Option<u32>,
 }
 
-/// Complete a task with what was done and how it was verified. Refused unless the task, its slice and its
-/// milestone are open, what they depend on is closed, and nobody else holds the task. Completing releases the
-/// claim.
+/// Complete a task and release its claim. Fails if the task, its slice or its milestone is closed, a
+/// dependency is open, or another actor has claimed the task. Next: the reply's next_call.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CompleteTask {
     #[serde(flatten)]
     at: TaskKey,
-    /// What was done, in one line.
+    /// Summary of the result, in one line.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
-    /// What was done, in full.
+    /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// How it was verified.
+    /// Description of the verification.
     #[schemars(length(min = 1, max = TEXT))]
     verification: String,
-    /// The checks that were run.
+    /// Checks that were run as proof.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     verification_evidence: Vec<Evidence>,
-    /// Where it departs from the plan.
+    /// Deviations from the plan.
     #[schemars(length(max = TEXT))]
     deviations: Option<String>,
-    /// What is known not to work.
+    /// Known issues that remain.
     #[schemars(length(max = TEXT))]
     known_issues: Option<String>,
-    /// Files that matter for who reads on.
+    /// Files that later work should read.
     #[schemars(length(max = ENTRIES))]
     key_files: Option<Vec<String>>,
-    /// Decisions that matter for who reads on.
+    /// Decisions that later work depends on.
     #[schemars(length(max = ENTRIES))]
     key_decisions: Option<Vec<String>>,
-    /// Something was found that the rest of the slice's plan does not survive; gsd_replan_slice is next.
+    /// Whether the slice's plan no longer works. Call gsd_replan_slice next.
     blocker_discovered: Option<bool>,
     #[serde(flatten)]
     header: Header,
 }
 change_tool!(CompleteTask, "gsd_task_complete", "Complete a task", Core, ADDITIVE, alias "gsd_complete_task");
 
-/// Says whether what is complete already was completed by the same actor with the same content, so that
-/// a call that was sent twice can be told from a second opinion.
+/// Adds to an ALREADY_COMPLETE refusal whether actor and content are the same, so that a repeated call
+/// differs from a conflicting one.
 pub(super) fn same_content(act: &Act<'_>, closed: Option<&Closed>, refusals: &mut Refusals) {
     if let Some(Closed { by, hash }) = closed.filter(|_| refusals.has("ALREADY_COMPLETE")) {
         refusals.fact("same_content", *hash == act.hash && by == act.actor());
@@ -81,7 +80,7 @@ pub(super) fn same_content(act: &Act<'_>, closed: Option<&Closed>, refusals: &mu
     }
 }
 
-/// What a completion says, to be kept beside the unit.
+/// Summary of a completion, stored with the unit.
 pub(super) fn summary(call: &impl Serialize, act: &Act<'_>) -> Json {
     let mut summary = serde_json::to_value(call).unwrap_or_default();
     if let Some(summary) = summary.as_object_mut() {
@@ -133,7 +132,7 @@ impl CompleteTask {
         let unit = self.unit();
         let mut warnings = Vec::new();
         if self.verification_evidence.is_empty() {
-            warnings.push(format!("{unit} was completed without evidence"));
+            warnings.push(format!("{unit} was completed without verification_evidence"));
         }
         for evidence in self
             .verification_evidence
@@ -145,7 +144,7 @@ impl CompleteTask {
         }
         if self.blocker_discovered == Some(true) {
             warnings.push(format!(
-                "{unit} found a blocker: replan the slice with gsd_replan_slice"
+                "{unit} found a blocker; replan the slice with gsd_replan_slice"
             ));
         }
         warnings
@@ -213,7 +212,7 @@ impl Change for CompleteTask {
 }
 
 impl CompleteTask {
-    /// The next task of the slice that nobody has begun, if no blocker was found.
+    /// The start of the slice's next pending task, if no blocker was found.
     fn next_call(&self, act: &Act<'_>, tasks: &[TaskHead]) -> Option<NextCall> {
         let pending = tasks.iter().find(|task| task.status == Status::Pending)?;
         (self.blocker_discovered != Some(true)).then(|| {
@@ -226,7 +225,7 @@ impl CompleteTask {
     }
 }
 
-/// The slice as something else that changed, if it began with its first task.
+/// The slice's new status, if it was started by its first task.
 pub(super) fn began_slice(began: bool, milestone: &MilestoneId, slice: &SliceId) -> Vec<UnitStatus> {
     let status = began.then(|| UnitStatus {
         unit: Unit::slice(milestone, slice).to_string(),
@@ -235,22 +234,22 @@ pub(super) fn began_slice(began: bool, milestone: &MilestoneId, slice: &SliceId)
     status.into_iter().collect()
 }
 
-/// Complete a slice whose tasks are all closed. Refused without tasks, while a slice it depends on is open, and if
-/// somebody else holds it.
+/// Complete a slice. Fails if the slice has no tasks or open ones, depends on an open slice, or is claimed by
+/// another actor.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CompleteSlice {
     #[serde(flatten)]
     at: SliceKey,
-    /// What was done, in one line.
+    /// Summary of the result, in one line.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
-    /// What was done, in full.
+    /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// How it was verified.
+    /// Description of the verification.
     #[schemars(length(min = 1, max = TEXT))]
     verification: String,
-    /// How a person can try it.
+    /// Steps for a person to try the result.
     #[schemars(length(min = 1, max = TEXT))]
     uat_content: String,
     #[serde(flatten)]

@@ -17,22 +17,22 @@ use crate::store::log::Event;
 use crate::store::{Closing, milestone, slice, task};
 use crate::violation::{Refusals, Violation};
 
-/// Open tasks that a refusal names at most.
+/// Most open tasks that a refusal names.
 const NAMED: u32 = 100;
 
-/// Complete a milestone whose slices and tasks are all closed, after a validation with the verdict `pass` that is
-/// newer than the milestone's last change.
+/// Complete a milestone. Fails if a slice or task is open, or without a `pass` validation that is newer than
+/// the last change. Call gsd_validate_milestone before.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CompleteMilestone {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// What was done, in one line.
+    /// Summary of the result, in one line.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
-    /// What was done, in full.
+    /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// Whether everything that was to be verified was, and passed.
+    /// true if all verification was done and passed. Required.
     verification_passed: bool,
     #[serde(flatten)]
     header: Header,
@@ -99,33 +99,33 @@ impl Change for CompleteMilestone {
     }
 }
 
-/// A criterion of a milestone and whether it is met.
+/// Criterion of a milestone with its result.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Checked {
-    /// The criterion.
+    /// Criterion that was checked.
     #[schemars(length(min = 1, max = LINE))]
     criterion: String,
-    /// Whether it is met.
+    /// Whether the criterion is met.
     met: bool,
-    /// What shows it.
+    /// Evidence for the criterion.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     evidence: String,
 }
 
-/// Record whether a milestone as it is now does what it promised. Any later change to the milestone makes the
-/// validation too old to complete it with.
+/// Record the validation of a milestone in its current state. Any later change outdates it. Next:
+/// gsd_milestone_complete after `pass`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ValidateMilestone {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// What was found.
+    /// Result of the validation.
     verdict: Verdict,
-    /// Why.
+    /// Reason for the verdict, with the findings.
     #[schemars(length(min = 1, max = TEXT))]
     rationale: String,
-    /// The criteria that were checked. A verdict of `pass` wants all of them met.
+    /// Criteria that were checked. `pass` requires all of them to be met.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     criteria: Vec<Checked>,
@@ -156,10 +156,7 @@ impl Change for ValidateMilestone {
             refusals.prose(&format!("criteria[{index}].evidence"), &checked.evidence);
             if self.verdict == Verdict::Pass && !checked.met {
                 let field = format!("criteria[{index}].met");
-                refusals.add(Violation::argument(
-                    field,
-                    "is false, which a verdict of pass rules out",
-                ));
+                refusals.add(Violation::argument(field, "is false, but the verdict is pass"));
             }
         }
         Ok(Some(()))
@@ -173,7 +170,7 @@ impl Change for ValidateMilestone {
         let mut warnings = Vec::new();
         if self.verdict == Verdict::Pass && !closed {
             warnings.push(format!(
-                "{id} has open slices; closing them makes this validation too old"
+                "{id} has open slices; closing them outdates this validation"
             ));
         }
         Ok(Applied {

@@ -1,4 +1,4 @@
-//! Planning what a slice is made of: its tasks, all at once or one by one.
+//! Planning the tasks of a slice, all at once or one by one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,36 +18,36 @@ use crate::store::slice::{self, Slice};
 use crate::store::task::{self, TaskHead};
 use crate::violation::{Refusals, Violation};
 
-/// A task as it is planned.
+/// Plan of a task.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskPlan {
-    /// Its id, such as T01.
+    /// Id of the task, for example T01.
     pub(super) task_id: TaskId,
-    /// What it is called, in one line.
+    /// Title of the task, in one line.
     #[schemars(length(min = 1, max = LINE))]
     pub(super) title: String,
-    /// What is to be done.
+    /// Description of the work to do.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     pub(super) description: String,
-    /// How long it takes, such as 30m.
+    /// Estimated duration, for example 30m.
     #[serde(default)]
     #[schemars(length(max = NAME))]
     pub(super) estimate: String,
-    /// Files it touches.
+    /// Files that the task changes.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub(super) files: Vec<String>,
-    /// How to see that it is done, in one line.
+    /// Check that proves the task is done, in one line.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     pub(super) verify: String,
-    /// What it starts from.
+    /// Inputs that the task needs.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub(super) inputs: Vec<String>,
-    /// What it produces.
+    /// Results that the task produces.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub(super) expected_output: Vec<String>,
@@ -67,16 +67,16 @@ impl TaskPlan {
     }
 }
 
-/// Plan the tasks of a slice that its milestone's plan names, or change the plan of those that are open. Tasks
-/// that are not named stay as they are; gsd_replan_slice removes them.
+/// Add tasks to a slice or change open ones. Tasks that are not named stay; gsd_replan_slice removes tasks.
+/// Next: gsd_task_start.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlanSlice {
     #[serde(flatten)]
     at: SliceKey,
-    /// What the slice is to achieve. Left out: as it is.
+    /// New goal of the slice. Default: unchanged.
     #[schemars(length(max = TEXT))]
     goal: Option<String>,
-    /// Its tasks.
+    /// Tasks to add or to change.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     tasks: Vec<TaskPlan>,
@@ -85,8 +85,7 @@ pub(crate) struct PlanSlice {
 }
 change_tool!(PlanSlice, "gsd_plan_slice", "Plan a slice", Core, IDEMPOTENT, alias "gsd_slice_plan");
 
-/// Checks tasks that are planned or removed against those that are there. Returns warnings about work
-/// that is under way.
+/// Checks planned and removed tasks against the existing ones. Returns warnings about work in progress.
 pub(super) fn check_tasks(
     act: &Act<'_>,
     slice: &SliceId,
@@ -133,7 +132,7 @@ fn under_way(head: &TaskHead, unit: &Unit) -> Option<String> {
         .as_deref()
         .filter(|_| head.status == Status::InProgress)?;
     Some(format!(
-        "{unit} is being worked on by {by}, who has to hear of the new plan"
+        "{unit} is in progress by {by}; tell {by} about the new plan"
     ))
 }
 
@@ -197,35 +196,35 @@ impl Change for PlanSlice {
     }
 }
 
-/// Add one task to a slice, or change the plan of one that is open.
+/// Add one task to a slice, or change the plan of an open one. Next: gsd_task_start.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlanTask {
     #[serde(flatten)]
     at: TaskKey,
-    /// What it is called, in one line.
+    /// Title of the task, in one line.
     #[schemars(length(min = 1, max = LINE))]
     title: String,
-    /// What is to be done.
+    /// Description of the work to do.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     description: String,
-    /// How long it takes, such as 30m.
+    /// Estimated duration, for example 30m.
     #[serde(default)]
     #[schemars(length(max = NAME))]
     estimate: String,
-    /// Files it touches.
+    /// Files that the task changes.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     files: Vec<String>,
-    /// How to see that it is done, in one line.
+    /// Check that proves the task is done, in one line.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     verify: String,
-    /// What it starts from.
+    /// Inputs that the task needs.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     inputs: Vec<String>,
-    /// What it produces.
+    /// Results that the task produces.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     expected_output: Vec<String>,

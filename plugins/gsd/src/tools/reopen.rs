@@ -1,4 +1,4 @@
-//! Taking back what was closed, with a reason that reaches who works on it next.
+//! Reopening closed units, with a reason that the next worker sees.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,13 +24,13 @@ fn reopen(act: &Act<'_>, reason: &str) -> Reopen {
     }
 }
 
-/// Make a complete or skipped task pending again. The reason is shown wherever the task is, and returned to who
-/// starts it next. Refused inside a closed slice or milestone, and if somebody else holds the task.
+/// Make a complete or skipped task pending again. gsd_task_start returns the reason to the next worker. Fails
+/// in a closed slice or milestone, or if another actor has claimed the task.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReopenTask {
     #[serde(flatten)]
     at: TaskKey,
-    /// Why: what the next worker has to know.
+    /// Reason, as the next worker needs it.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
     #[serde(flatten)]
@@ -76,14 +76,14 @@ impl Change for ReopenTask {
     }
 }
 
-/// Make a complete or skipped slice in_progress again, and all its tasks pending. The reason is shown wherever they
-/// are, and returned to who starts one next. Refused inside a complete milestone, and if somebody else holds the
-/// slice or a task of it.
+/// Make a complete or skipped slice in_progress again and all its tasks pending. gsd_task_start returns the
+/// reason to the next worker. Fails in a complete milestone, or if another actor has claimed the slice or one
+/// of its tasks.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReopenSlice {
     #[serde(flatten)]
     at: SliceKey,
-    /// Why: what the next worker has to know.
+    /// Reason, as the next worker needs it.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
     #[serde(flatten)]
@@ -143,13 +143,13 @@ impl Change for ReopenSlice {
     }
 }
 
-/// Make a complete or parked milestone active again. Its slices stay as they are; reopen those whose work has to be
-/// done again. The reason is shown wherever the milestone is, and returned to who starts a task in it.
+/// Make a complete or parked milestone active again. Its slices stay closed; reopen those to redo with
+/// gsd_slice_reopen. gsd_task_start returns the reason to the next worker.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReopenMilestone {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// Why: what the next worker has to know.
+    /// Reason, as the next worker needs it.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
     #[serde(flatten)]

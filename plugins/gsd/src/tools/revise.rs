@@ -1,4 +1,4 @@
-//! Changing plans because of what was learnt: after a completed slice, and around a blocker.
+//! Revising plans after a completed slice or because of a blocker.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,24 +19,24 @@ use crate::store::slice::{self, Slice};
 use crate::store::{claim, milestone, task};
 use crate::violation::{Refusals, Violation};
 
-/// What is to change about a slice. What is left out stays.
+/// Changes to a slice. Absent fields stay.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SliceEdit {
-    /// Which slice.
+    /// Slice id, for example S01.
     slice_id: SliceId,
-    /// What it is called.
+    /// New title of the slice, in one line.
     #[schemars(length(min = 1, max = LINE))]
     title: Option<String>,
-    /// How likely it is to go wrong.
+    /// New risk level of the slice.
     risk: Option<Risk>,
-    /// Slices that have to be closed before it starts.
+    /// Ids of slices to close before this one starts.
     #[schemars(length(max = ENTRIES))]
     depends: Option<Vec<SliceId>>,
-    /// What can be shown once it is complete.
+    /// Demonstrable result of the slice, in one line.
     #[schemars(length(max = LINE))]
     demo: Option<String>,
-    /// What it is to achieve.
+    /// New goal: the intended result.
     #[schemars(length(max = TEXT))]
     goal: Option<String>,
 }
@@ -53,36 +53,36 @@ impl SliceEdit {
     }
 }
 
-/// What is to change about the slices of a milestone.
+/// Changes to the slices of a milestone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SliceChanges {
-    /// New slices.
+    /// Slices to add to the roadmap.
     #[schemars(length(max = UNITS))]
     added: Vec<SlicePlan>,
-    /// Open slices with what changes about them.
+    /// Open slices to change, with their new fields.
     #[schemars(length(max = UNITS))]
     modified: Vec<SliceEdit>,
-    /// Open slices to take out, with their open tasks.
+    /// Ids of open slices to remove, with their open tasks.
     #[schemars(length(max = UNITS))]
     removed: Vec<SliceId>,
 }
 
-/// Record what a completed slice means for the rest of the roadmap, and add, change or remove open slices. There
-/// is one assessment for each completed slice: sending it again replaces it.
+/// Record what a completed slice means for the roadmap, and add, change or remove open slices. A second
+/// assessment of the same slice replaces the first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReassessRoadmap {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// The slice that was completed.
+    /// Id of the completed slice, for example S01.
     completed_slice_id: SliceId,
-    /// What follows for the roadmap, in a word or two, such as `confirmed` or `adjusted`.
+    /// Verdict in a word or two, for example `confirmed` or `adjusted`.
     #[schemars(length(min = 1, max = NAME))]
     verdict: String,
-    /// Why.
+    /// Reasons for the verdict, with the findings.
     #[schemars(length(min = 1, max = TEXT))]
     assessment: String,
-    /// What changes.
+    /// Slices to add, change or remove.
     #[serde(default)]
     slice_changes: SliceChanges,
     #[serde(flatten)]
@@ -117,7 +117,10 @@ impl ReassessRoadmap {
         for slice in added.iter().filter(|slice| is_known(&slice.slice_id)) {
             refusals.add(Violation::argument(
                 "slice_changes.added",
-                format!("names {}, which exists; modify it instead", slice.slice_id),
+                format!(
+                    "contains {}, which already exists; put it into modified",
+                    slice.slice_id
+                ),
             ));
         }
         let missing = modified.iter().map(|edit| &edit.slice_id).chain(removed);
@@ -134,7 +137,7 @@ impl ReassessRoadmap {
         for edit in modified.iter().filter(|edit| removed.contains(&edit.slice_id)) {
             refusals.add(Violation::argument(
                 "slice_changes",
-                format!("modifies and removes {}", edit.slice_id),
+                format!("cannot both modify and remove {}", edit.slice_id),
             ));
         }
         for id in removed {
@@ -217,25 +220,25 @@ impl Change for ReassessRoadmap {
     }
 }
 
-/// Plan an open slice anew because a completed task found a blocker: add or change open tasks, remove others.
-/// There is one record for each blocker: sending it again replaces it.
+/// Replan an open slice after a completed task found a blocker: add, change or remove open tasks. A second
+/// record for the same blocker replaces the first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReplanSlice {
     #[serde(flatten)]
     at: SliceKey,
-    /// The completed task that found the blocker.
+    /// Id of the completed task that found the blocker, for example T01.
     blocker_task_id: TaskId,
-    /// What blocks.
+    /// Description of the blocker.
     #[schemars(length(min = 1, max = TEXT))]
     blocker_description: String,
-    /// What changes in the plan.
+    /// Summary of the changes to the plan.
     #[schemars(length(min = 1, max = TEXT))]
     what_changed: String,
-    /// New tasks, and open ones with their new plan.
+    /// Tasks to add, and open tasks with their new plan.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     updated_tasks: Vec<TaskPlan>,
-    /// Open tasks to take out.
+    /// Ids of open tasks to remove.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     removed_task_ids: Vec<TaskId>,
@@ -264,7 +267,7 @@ impl Change for ReplanSlice {
             if self.removed_task_ids.contains(&task.task_id) {
                 refusals.add(Violation::argument(
                     "removed_task_ids",
-                    format!("removes {}, which updated_tasks changes", task.task_id),
+                    format!("contains {}, which updated_tasks changes", task.task_id),
                 ));
             }
         }

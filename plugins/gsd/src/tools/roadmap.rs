@@ -1,4 +1,4 @@
-//! Planning and reassessing roadmaps: milestones and the slices they are made of.
+//! Planning milestones and their slices.
 
 use std::collections::BTreeMap;
 
@@ -18,27 +18,27 @@ use crate::store::milestone;
 use crate::store::slice::{self, Slice};
 use crate::violation::Refusals;
 
-/// A slice as it is planned.
+/// Plan of a slice.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SlicePlan {
-    /// Its id, such as S01.
+    /// Id of the slice, for example S01.
     pub(super) slice_id: SliceId,
-    /// What it is called, in one line.
+    /// Title of the milestone or slice, in one line.
     #[schemars(length(min = 1, max = LINE))]
     pub(super) title: String,
-    /// How likely it is to go wrong.
+    /// Risk that the slice fails or changes (default medium).
     #[serde(default)]
     pub(super) risk: Risk,
-    /// Slices of the same milestone that have to be closed before it starts.
+    /// Ids of slices in the milestone to close before this one starts.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub(super) depends: Vec<SliceId>,
-    /// What can be shown once it is complete, in one line.
+    /// Demonstrable result of the slice, in one line.
     #[serde(default)]
     #[schemars(length(max = LINE))]
     pub(super) demo: String,
-    /// What it is to achieve.
+    /// Goal of the slice: the intended result.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     pub(super) goal: String,
@@ -56,41 +56,40 @@ impl SlicePlan {
     }
 }
 
-/// Plan a milestone and its slices, or change the plan of what is open in it. Slices that are not named stay as
-/// they are; gsd_reassess_roadmap removes them. Refused while a milestone in `depends_on` is not complete, and for
-/// every change to closed work.
+/// Plan a milestone and its slices, or change open ones. Slices that are not named stay; gsd_reassess_roadmap
+/// removes slices. Fails if a dependency is not complete or closed work would change. Next: gsd_plan_slice.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlanMilestone {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// What it is called, in one line.
+    /// Title of the milestone or slice, in one line.
     #[schemars(length(min = 1, max = LINE))]
     title: String,
-    /// What the world looks like once it is complete.
+    /// Intended result of the milestone.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     vision: String,
-    /// Milestones that have to be complete first.
+    /// Ids of milestones to complete first.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     depends_on: Vec<MilestoneId>,
-    /// How its success is judged.
+    /// Criteria by which success is judged.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     success_criteria: Vec<String>,
-    /// What may go wrong.
+    /// Risks of the milestone as a whole.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     key_risks: Vec<String>,
-    /// What has to hold before it is complete.
+    /// Conditions for completion.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     definition_of_done: Vec<String>,
-    /// Its slices, in any order.
+    /// Slices to add or to change.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     slices: Vec<SlicePlan>,
-    /// Set it aside, so that nothing in it starts or completes, or take it up again. Left out: as it is.
+    /// true parks the milestone: no work in it starts or completes. false resumes it. Default: unchanged.
     parked: Option<bool>,
     #[serde(flatten)]
     header: Header,
@@ -122,7 +121,7 @@ impl PlanMilestone {
         }
     }
 
-    /// No milestone may come to depend on itself.
+    /// Refuses milestones that would depend on themselves.
     fn check_dependencies(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<(), DbError> {
         act.dependencies(Action::PlanMilestone, &self.depends_on, refusals)?;
         let known = milestone::heads(act.db(), act.workspace())?;
@@ -138,7 +137,7 @@ impl PlanMilestone {
     }
 }
 
-/// The slices of a milestone after a plan, with the checks that every such plan needs.
+/// Checks the slices of a milestone as they would be after a plan.
 pub(super) fn check_slices<'a>(
     milestone: &MilestoneId,
     known: &[Slice],

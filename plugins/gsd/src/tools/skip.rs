@@ -1,4 +1,4 @@
-//! Leaving slices out.
+//! Skipping slices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,12 +17,13 @@ use crate::store::task::TaskHead;
 use crate::store::{Closing, claim, milestone, slice, task};
 use crate::violation::Refusals;
 
-/// Skip a slice that is not worth doing, with its open tasks. Skipped counts as closed; reopening works on it.
+/// Skip a slice and its open tasks. Skipped units count as closed; gsd_slice_reopen reverses it. Fails if
+/// another actor has claimed the slice or one of its tasks.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SkipSlice {
     #[serde(flatten)]
     at: SliceKey,
-    /// Why.
+    /// Reason for skipping the slice.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Starting tasks: who starts gets all that is needed to do the work.
+//! Starting tasks. The reply has everything that the work needs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,8 @@ use crate::store::log::Event;
 use crate::store::{Reopen, milestone, slice, task};
 use crate::violation::Refusals;
 
-/// Start a task, or come back to one you started. Returns its plan and, if it or what it belongs to was reopened,
-/// why. Refused while what it depends on is open, if somebody else holds it, or if somebody else is at it and
-/// you hold no claim.
+/// Start a task, or resume one you started. Returns its plan and the reasons of reopenings. Fails if a
+/// dependency is open, or another actor has claimed or started the task. Next: gsd_task_complete.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StartTask {
     #[serde(flatten)]
@@ -25,38 +24,38 @@ pub(crate) struct StartTask {
     header: Header,
 }
 
-/// A task to work on.
+/// A started task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Started {
-    /// What changed.
+    /// The change.
     #[serde(flatten)]
     changed: Changed,
-    /// What it is called.
+    /// Title of the task.
     title: String,
-    /// What is to be done.
+    /// Description of the work to do.
     description: String,
-    /// How long it takes.
+    /// Estimated duration.
     estimate: String,
-    /// Files it touches.
+    /// Files that the task changes.
     files: Vec<String>,
-    /// How to see that it is done.
+    /// Check that proves the task is done.
     verify: String,
-    /// What it starts from.
+    /// Inputs that the task needs.
     inputs: Vec<String>,
-    /// What it produces.
+    /// Results that the task produces.
     expected_output: Vec<String>,
-    /// What its slice is to achieve.
+    /// Goal of the slice.
     slice_goal: String,
-    /// Why it, its slice or its milestone was reopened, if one was: what the work has to answer to.
+    /// Reopenings of the task, its slice or its milestone, whose reasons the work must address.
     reopened: Vec<Reopened>,
 }
 
-/// Why a unit was reopened.
+/// Reopening of a unit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Reopened {
-    /// The unit.
+    /// Key of the unit.
     unit: String,
-    /// Why, by whom and when.
+    /// Reason, actor and time.
     #[serde(flatten)]
     reopen: Reopen,
 }
