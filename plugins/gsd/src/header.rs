@@ -9,13 +9,13 @@ use crate::model::{MilestoneId, SliceId, TaskId, Unit};
 /// Workspace, actor and reason of a change.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Header {
-    /// Name of a registered workspace, or any label; only the former gets files in .gsd/.
+    /// Registered workspace or any label; only the former gets .gsd/ files.
     #[schemars(length(min = 1, max = WORKSPACE))]
     pub workspace: String,
-    /// Your name, stored with the event (default agent).
+    /// Your name (default agent).
     #[schemars(length(min = 1, max = NAME))]
     pub actor_name: Option<String>,
-    /// Reason for the change, stored in the event log.
+    /// Reason, kept in the event log.
     #[schemars(length(max = TEXT))]
     pub trigger_reason: Option<String>,
 }
@@ -36,10 +36,10 @@ pub(crate) struct OwnerHeader {
     /// Your name, which owns the claim.
     #[schemars(length(min = 1, max = NAME))]
     pub actor_name: String,
-    /// Name of a registered workspace, or any label; only the former gets files in .gsd/.
+    /// Registered workspace or any label; only the former gets .gsd/ files.
     #[schemars(length(min = 1, max = WORKSPACE))]
     pub workspace: String,
-    /// Reason for the change, stored in the event log.
+    /// Reason, kept in the event log.
     #[schemars(length(max = TEXT))]
     pub trigger_reason: Option<String>,
 }

@@ -38,7 +38,7 @@ impl JsonSchema for Workspace {
         json_schema!({
             "type": "string",
             "pattern": Workspace::PATTERN,
-            "description": "Namespace you choose, for example the repository's name.",
+            "description": "Namespace of your choice. For example the repository's name.",
         })
     }
 }

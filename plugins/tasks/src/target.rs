@@ -14,7 +14,7 @@ use crate::write::Write;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Subject {
     workspace: Workspace,
-    /// Task or plan id, for example TASK-001. Default: the focus.
+    /// Task or plan id (default: the focus).
     #[schemars(length(max = NAME))]
     task: Option<String>,
     /// Plan id, instead of a task's.
@@ -38,9 +38,9 @@ pub(crate) struct RootTarget {
     /// Task id, for example TASK-001; a plan id where plans are allowed.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// Revision from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
+    /// Revision from your last reply, to detect later changes.
     expected_revision: Option<i64>,
-    /// Id that the target must have. Fails with TARGET_MISMATCH otherwise.
+    /// Id that the target must have.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
 }
@@ -83,9 +83,9 @@ pub(crate) struct PlanTarget {
     /// Plan id, for example PLAN-001.
     #[schemars(length(max = NAME))]
     plan: String,
-    /// Revision from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
+    /// Revision from your last reply, to detect later changes.
     expected_revision: Option<i64>,
-    /// Id that the target must have. Fails with TARGET_MISMATCH otherwise.
+    /// Id that the target must have.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
 }

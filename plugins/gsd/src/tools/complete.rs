@@ -26,7 +26,7 @@ pub(crate) struct Evidence {
     command: String,
     /// Exit code of the command.
     exit_code: i32,
-    /// Interpretation of the result, for example `pass`.
+    /// Result, for example `pass`.
     #[schemars(length(min = 1, max = LINE))]
     verdict: String,
     /// Duration in milliseconds.
@@ -34,18 +34,18 @@ pub(crate) struct Evidence {
 }
 
 /// Complete a task and release its claim. Fails if the task, its slice or its milestone is closed, a
-/// dependency is open, or another actor has claimed the task. Next: the reply's next_call.
+/// dependency is open, or another actor has claimed the task.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CompleteTask {
     #[serde(flatten)]
     at: TaskKey,
-    /// Summary of the result, in one line.
+    /// One-line summary of the result.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
     /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// Description of the verification.
+    /// Steps of the verification.
     #[schemars(length(min = 1, max = TEXT))]
     verification: String,
     /// Checks that were run as proof.
@@ -240,13 +240,13 @@ pub(super) fn began_slice(began: bool, milestone: &MilestoneId, slice: &SliceId)
 pub(crate) struct CompleteSlice {
     #[serde(flatten)]
     at: SliceKey,
-    /// Summary of the result, in one line.
+    /// One-line summary of the result.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
     /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// Description of the verification.
+    /// Steps of the verification.
     #[schemars(length(min = 1, max = TEXT))]
     verification: String,
     /// Steps for a person to try the result.

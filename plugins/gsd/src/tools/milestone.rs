@@ -26,7 +26,7 @@ const NAMED: u32 = 100;
 pub(crate) struct CompleteMilestone {
     /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// Summary of the result, in one line.
+    /// One-line summary of the result.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
     /// Full description of the result.

@@ -22,9 +22,8 @@ use crate::violation::{Refusals, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskPlan {
-    /// Id of the task, for example T01.
     pub(super) task_id: TaskId,
-    /// Title of the task, in one line.
+    /// One-line title of the task.
     #[schemars(length(min = 1, max = LINE))]
     pub(super) title: String,
     /// Description of the work to do.
@@ -67,8 +66,8 @@ impl TaskPlan {
     }
 }
 
-/// Add tasks to a slice or change open ones. Tasks that are not named stay; gsd_replan_slice removes tasks.
-/// Next: gsd_task_start.
+/// Add tasks to a slice or change open ones. Unnamed tasks stay; gsd_replan_slice removes them. Next:
+/// gsd_task_start.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlanSlice {
     #[serde(flatten)]
@@ -201,7 +200,7 @@ impl Change for PlanSlice {
 pub(crate) struct PlanTask {
     #[serde(flatten)]
     at: TaskKey,
-    /// Title of the task, in one line.
+    /// One-line title of the task.
     #[schemars(length(min = 1, max = LINE))]
     title: String,
     /// Description of the work to do.

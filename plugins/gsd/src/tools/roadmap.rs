@@ -22,9 +22,8 @@ use crate::violation::Refusals;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SlicePlan {
-    /// Id of the slice, for example S01.
     pub(super) slice_id: SliceId,
-    /// Title of the milestone or slice, in one line.
+    /// One-line title of the slice.
     #[schemars(length(min = 1, max = LINE))]
     pub(super) title: String,
     /// Risk that the slice fails or changes (default medium).
@@ -56,13 +55,13 @@ impl SlicePlan {
     }
 }
 
-/// Plan a milestone and its slices, or change open ones. Slices that are not named stay; gsd_reassess_roadmap
-/// removes slices. Fails if a dependency is not complete or closed work would change. Next: gsd_plan_slice.
+/// Plan a milestone with its slices, or change open ones. Unnamed slices stay; gsd_reassess_roadmap removes
+/// them. Fails if a dependency is incomplete or closed work would change. Next: gsd_plan_slice.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlanMilestone {
     /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// Title of the milestone or slice, in one line.
+    /// One-line title of the milestone.
     #[schemars(length(min = 1, max = LINE))]
     title: String,
     /// Intended result of the milestone.
@@ -89,7 +88,8 @@ pub(crate) struct PlanMilestone {
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     slices: Vec<SlicePlan>,
-    /// true parks the milestone: no work in it starts or completes. false resumes it. Default: unchanged.
+    /// true parks the milestone. Parked work neither starts nor completes. false resumes it. Default:
+    /// unchanged.
     parked: Option<bool>,
     #[serde(flatten)]
     header: Header,

@@ -14,8 +14,8 @@ use crate::store::log::Event;
 use crate::store::{Reopen, milestone, slice, task};
 use crate::violation::Refusals;
 
-/// Start a task, or resume one you started. Returns its plan and the reasons of reopenings. Fails if a
-/// dependency is open, or another actor has claimed or started the task. Next: gsd_task_complete.
+/// Start a task, or resume your own. Returns its plan and the reasons of reopenings. Fails if a dependency is
+/// open, or another actor has claimed or started the task. Next: gsd_task_complete.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StartTask {
     #[serde(flatten)]

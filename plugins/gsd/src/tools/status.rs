@@ -24,10 +24,10 @@ const WORKSPACES: usize = 10;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShowStatus {
-    /// Name of the workspace. Default: all that have milestones.
+    /// Workspace name. Default: all with milestones.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
-    /// Milestone id, to show only this milestone, in full.
+    /// Milestone id, to show only that one in full.
     milestone_id: Option<MilestoneId>,
 }
 

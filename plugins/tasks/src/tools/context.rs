@@ -38,7 +38,7 @@ pub(crate) struct Context {
     /// Entries of each kind, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<i64>,
-    /// Maximum reply size in bytes, at least 2 (default 30000).
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 

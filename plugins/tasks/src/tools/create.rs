@@ -157,13 +157,13 @@ pub(crate) fn one_plan<'a>(
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadyStep {
-    /// Outcome of the step, in one line.
+    /// One-line outcome of the step.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
     /// Criteria for done, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     success_criteria: Vec<String>,
-    /// Commands or checks that prove it, at least one.
+    /// Tests that prove it, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     tests: Vec<String>,
     /// Known obstacles, as text. They do not block the step; tasks_block does.

@@ -36,7 +36,7 @@ pub(crate) struct Next {
     /// Entries of each list, 1 to 50 (default 5).
     #[schemars(range(min = 1, max = 50))]
     limit: Option<i64>,
-    /// Maximum reply size in bytes, at least 2 (default 30000).
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 

@@ -121,7 +121,7 @@ pub(crate) struct ResumePack {
     /// Number of latest pieces of evidence, 0 to 50 (default 5).
     #[schemars(range(min = 0, max = 50))]
     evidence_limit: Option<i64>,
-    /// Maximum reply size in bytes, at least 2 (default 30000).
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 

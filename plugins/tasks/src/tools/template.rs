@@ -216,7 +216,7 @@ pub(crate) struct SavedStep {
     /// Criteria for done, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     success_criteria: Vec<String>,
-    /// Commands or checks that prove it, at least one.
+    /// Tests that prove it, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     tests: Vec<String>,
 }

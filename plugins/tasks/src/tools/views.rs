@@ -21,7 +21,7 @@ use crate::view::radar;
 pub(crate) struct Radar {
     #[serde(flatten)]
     subject: Subject,
-    /// Maximum reply size in bytes, at least 2 (default 30000).
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct HandoffTool {
     /// Entries of each list, 1 to 50 (default 10).
     #[schemars(range(min = 1, max = 50))]
     limit: Option<i64>,
-    /// Maximum reply size in bytes, at least 2 (default 30000).
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Delta {
     /// Maximum number of events, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<i64>,
-    /// Maximum reply size in bytes, at least 2 (default 30000).
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct ContextPack {
     /// Number of latest events, 0 to 100 (default 20).
     #[schemars(range(min = 0, max = 100))]
     delta_limit: Option<i64>,
-    /// Maximum reply size in bytes, at least 2 (default 30000).
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
