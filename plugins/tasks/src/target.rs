@@ -35,7 +35,7 @@ impl Subject {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RootTarget {
     workspace: Workspace,
-    /// Task id, for example TASK-001; a plan id where plans are allowed.
+    /// Task id, for example TASK-001; or a plan id, where allowed.
     #[schemars(length(max = NAME))]
     task: Option<String>,
     /// Revision from your last reply, to detect later changes.

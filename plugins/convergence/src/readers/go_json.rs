@@ -16,7 +16,7 @@ pub(super) struct Event {
     import_path: String,
 }
 
-/// The event that a line tells.
+/// Event in a line.
 pub(super) fn event(line: &str) -> Option<Event> {
     let line = line.trim();
     if !line.starts_with('{') || !line.contains("\"Action\":") {
@@ -25,7 +25,7 @@ pub(super) fn event(line: &str) -> Option<Event> {
     serde_json::from_str(line).ok()
 }
 
-/// Takes in an event.
+/// Processes an event.
 pub(super) fn take(event: Event, reading: &mut Reading) {
     reading.verbose = true;
     let Event {

@@ -5,7 +5,7 @@ use crate::report::{Counts, Findings};
 use crate::text;
 use crate::trace::{Trace, js};
 
-/// Whether the test runner of Node wrote it.
+/// Whether a text is output of Node's test runner.
 pub(super) fn recognises(text: &str) -> bool {
     let tests = text.lines().any(|line| line.starts_with("ℹ tests "));
     let marks = text
@@ -51,7 +51,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
     findings
 }
 
-/// The name in `  ✖ doubles (0.339564ms)`, and how far it is indented.
+/// The name in `  ✖ doubles (0.339564ms)`, with its indentation.
 fn entry(line: &str) -> Option<(usize, &str)> {
     let name = line.trim_start().strip_prefix("✖ ")?.trim_end();
     let (name, time) = name.rsplit_once(" (")?;

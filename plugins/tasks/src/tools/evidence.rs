@@ -31,7 +31,7 @@ const PREVIEW: usize = 2_000;
 pub(crate) struct EvidenceCapture {
     #[serde(flatten)]
     target: StepTarget,
-    /// Checkpoint that the evidence supports. Items can name another one.
+    /// Checkpoint to support. Items can name another one.
     checkpoint: Option<Checkpoint>,
     /// Evidence with content. At most 20 items, checks and attachments together.
     #[serde(default)]

@@ -27,7 +27,7 @@ pub(crate) struct Complete {
     target: RootTarget,
     /// New status (default DONE).
     status: Option<Status>,
-    /// Allow DONE without any steps or tasks (default false).
+    /// Allow DONE without steps or tasks.
     #[serde(default)]
     allow_empty: bool,
 }

@@ -30,10 +30,10 @@ pub(crate) struct Next {
     /// Plan id, to list only its tasks.
     #[schemars(length(max = NAME))]
     plan: Option<String>,
-    /// Your name. Steps leased to others count as blocked.
+    /// Your name; steps leased to others are blocked.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
-    /// Entries of each list, 1 to 50 (default 5).
+    /// Entries per list, 1 to 50 (default 5).
     #[schemars(range(min = 1, max = 50))]
     limit: Option<i64>,
     /// Reply size limit in bytes (default 30000).

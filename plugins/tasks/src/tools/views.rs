@@ -43,7 +43,7 @@ impl Tool for Radar {
 pub(crate) struct HandoffTool {
     #[serde(flatten)]
     subject: Subject,
-    /// Entries of each list, 1 to 50 (default 10).
+    /// Entries per list, 1 to 50 (default 10).
     #[schemars(range(min = 1, max = 50))]
     limit: Option<i64>,
     /// Reply size limit in bytes (default 30000).
