@@ -38,7 +38,7 @@ pub(crate) struct RootTarget {
     /// Task id, for example TASK-001; or a plan id, where allowed.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// Revision from your last reply, to detect later changes.
+    /// Revision from your last reply.
     expected_revision: Option<i64>,
     /// Id that the target must have.
     #[schemars(length(max = NAME))]
@@ -83,7 +83,7 @@ pub(crate) struct PlanTarget {
     /// Plan id, for example PLAN-001.
     #[schemars(length(max = NAME))]
     plan: String,
-    /// Revision from your last reply, to detect later changes.
+    /// Revision from your last reply.
     expected_revision: Option<i64>,
     /// Id that the target must have.
     #[schemars(length(max = NAME))]

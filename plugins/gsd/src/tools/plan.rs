@@ -75,7 +75,7 @@ pub(crate) struct PlanSlice {
     /// New goal of the slice. Default: unchanged.
     #[schemars(length(max = TEXT))]
     goal: Option<String>,
-    /// Tasks to add or to change.
+    /// Tasks of the slice to plan.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     tasks: Vec<TaskPlan>,

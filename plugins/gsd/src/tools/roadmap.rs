@@ -84,7 +84,7 @@ pub(crate) struct PlanMilestone {
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     definition_of_done: Vec<String>,
-    /// Slices to add or to change.
+    /// Slices of the milestone to plan.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     slices: Vec<SlicePlan>,

@@ -64,10 +64,10 @@ pub(crate) struct TaskList {
     /// Cursor: `next_cursor` of the previous page.
     #[schemars(length(max = REFERENCE))]
     cursor: Option<String>,
-    /// Your name. Stored with the event.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// Your role; each tool lists its allowed roles.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 
@@ -121,10 +121,10 @@ pub(crate) struct TaskListReady {
     /// Cursor: `next_cursor` of the previous page. Later pages omit the waiting tasks.
     #[schemars(length(max = REFERENCE))]
     cursor: Option<String>,
-    /// Your name. Stored with the event.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// Your role; each tool lists its allowed roles.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 

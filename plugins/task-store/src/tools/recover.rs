@@ -28,10 +28,10 @@ use crate::store::task::{self, Task};
 pub(crate) struct TaskRecover {
     /// Task id from task_create.
     task_id: TaskId,
-    /// Your name. Stored with the event.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// Your role; each tool lists its allowed roles.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 

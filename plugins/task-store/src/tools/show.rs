@@ -30,10 +30,10 @@ pub(crate) struct TaskGet {
     /// Add the Markdown source of the spec (default false).
     #[serde(default)]
     include_spec_markdown: bool,
-    /// Your name. Stored with the event.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// Your role; each tool lists its allowed roles.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 
@@ -138,10 +138,10 @@ pub(crate) struct TaskEvents {
     /// Maximum number of events, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
-    /// Your name. Stored with the event.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// Your role; each tool lists its allowed roles.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 

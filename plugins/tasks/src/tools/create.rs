@@ -187,13 +187,13 @@ pub(crate) struct Bootstrap {
     /// Title of the new plan to create.
     #[schemars(length(min = 1, max = TITLE))]
     plan_title: Option<String>,
-    /// Title of the task in one line.
+    /// Title of the task to bootstrap.
     #[schemars(length(min = 1, max = TITLE))]
     task_title: String,
     /// Goal and scope of the task.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
-    /// Steps of the task in order.
+    /// Steps of the task to bootstrap.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<ReadyStep>,
     /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
