@@ -16,6 +16,8 @@ const LONGEST_DESCRIPTION: usize = 1 << 10;
 const LARGEST_SCHEMA: usize = 16 << 10;
 /// Deepest nesting of objects and arrays in a schema.
 const DEEPEST: usize = 5;
+/// Shortest description of a parameter that can say what the value is and where it comes from, in characters.
+const SHORTEST_PARAMETER: usize = 25;
 /// What some client refuses the whole list for.
 const BANNED: [&str; 7] = ["$ref", "$schema", "$defs", "oneOf", "anyOf", "allOf", "not"];
 
@@ -45,6 +47,8 @@ pub struct Faults {
     pub refused: Vec<String>,
     /// What somebody does not understand.
     pub unclear: Vec<String>,
+    /// Parameters whose descriptions are too short to explain them, or only repeat their names.
+    pub vague: Vec<String>,
 }
 
 /// Everything that is wrong with a tool.
@@ -107,10 +111,17 @@ fn is_name(name: &str, longest: usize) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
+/// Whether the description of a parameter explains nothing beyond its name.
+fn is_vague(name: &str, description: &str) -> bool {
+    let text = description.trim().trim_end_matches('.').to_lowercase();
+    let text = text.strip_prefix("the ").unwrap_or(&text).replace(' ', "_");
+    description.chars().count() < SHORTEST_PARAMETER || text == name.to_lowercase()
+}
+
 impl Faults {
     /// All of them, the grave ones first.
     pub fn into_all(self) -> impl Iterator<Item = String> {
-        self.refused.into_iter().chain(self.unclear)
+        self.refused.into_iter().chain(self.unclear).chain(self.vague)
     }
 
     fn refuse(&mut self, fault: String) {
@@ -161,9 +172,12 @@ impl Faults {
                 self.refuse(format!("{path} has no type"));
                 continue;
             };
-            let description = property.get("description").and_then(Value::as_str);
-            if description.is_none_or(str::is_empty) {
-                self.unclear(format!("{path} has no description"));
+            match property.get("description").and_then(Value::as_str) {
+                None | Some("") => self.unclear(format!("{path} has no description")),
+                Some(text) if path.starts_with("input") && is_vague(name, text) => {
+                    self.vague.push(format!("{path} is described only as {text:?}"));
+                }
+                Some(_) => {}
             }
             self.walk(property, &path, depth + 1);
         }
@@ -203,7 +217,12 @@ mod tests {
             input: &input,
             output: &output,
         });
-        let told = [told.refused.join("\n"), told.unclear.join("\n")].join("\n--\n");
+        let told = [
+            told.refused.join("\n"),
+            told.unclear.join("\n"),
+            told.vague.join("\n"),
+        ]
+        .join("\n--\n");
         expect![[r#"
             the name "Bad Name" does not match ^[a-z][a-z0-9_]{0,39}$
             it has no title
@@ -223,7 +242,40 @@ mod tests {
             input.a has no description
             input.b has no description
             input.d has no description
-            input.d uses const"#]]
+            input.d uses const
+            --
+        "#]]
         .assert_eq(&told);
+    }
+
+    #[test]
+    fn parameters_say_more_than_their_names() {
+        let property = |description: &str| json!({"type": "string", "description": description});
+        let input = object(
+            json!({"type": "object", "additionalProperties": false, "properties": {
+                "job_id": property("The job."),
+                "expected_configuration_revision": property("The expected configuration revision."),
+                "path": property("Path of the file, for example src/lib.rs."),
+                "rows": {"type": "array", "description": "Rows to add to the table, in order.", "items": {
+                    "type": "object", "properties": {"name": property("Name.")}
+                }}
+            }}),
+        );
+        let output = object(json!({"type": "object", "properties": {"job": property("The job.")}}));
+        let found = faults(&Surface {
+            names: vec!["fine_name"],
+            title: "A title",
+            description: "Add rows to a table.",
+            effect: Effect::Write,
+            destructive: false,
+            input: &input,
+            output: &output,
+        });
+        assert_eq!((found.refused, found.unclear), (Vec::new(), Vec::new()));
+        expect![[r#"
+            input.job_id is described only as "The job."
+            input.expected_configuration_revision is described only as "The expected configuration revision."
+            input.rows[].name is described only as "Name.""#]]
+        .assert_eq(&found.vague.join("\n"));
     }
 }
