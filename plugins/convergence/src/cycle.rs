@@ -10,7 +10,7 @@ pub const MAX_PERIOD: usize = 8;
 /// Relation of a mutation to earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Cycle {
-    /// Whether the state equals the previous one.
+    /// True if the state equals the previous one.
     pub no_op: bool,
     /// Number of mutations since the same state, if other states came in between.
     pub oscillation: Option<u32>,
@@ -47,7 +47,7 @@ pub struct Sighting<'a> {
 /// Relation of a failure to earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Repetition {
-    /// Whether the failure was seen before and persists after at least one mutation.
+    /// True if the failure was seen before and persists after at least one mutation.
     pub non_progress: bool,
     /// Number of sightings, including this one.
     pub seen: u64,

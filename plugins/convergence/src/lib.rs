@@ -10,15 +10,12 @@
 //! ```
 //! use convergence::{Normaliser, Outcome, fingerprint, readers};
 //!
-//! let output = b"running 1 test\ntest tests::adds ... FAILED\n\nfailures:\n\n---- tests::adds stdout ----\n\n\
-//!     thread 'tests::adds' (17) panicked at /srv/proj/src/lib.rs:25:9:\nassertion failed: x\n";
-//! let run = readers::Run { output, exit_code: Some(101), command: "cargo test", reader: None };
-//! let report = readers::read(&run, &Normaliser::new(["/srv/proj"]));
-//! assert_eq!(report.outcome, Outcome::Failed);
-//! assert_eq!(report.failing_tests[0].name, "tests::adds");
-//! assert_eq!(report.failing_tests[0].stack, ["src/lib.rs"]);
-//! assert_eq!(fingerprint::failure(&report).unwrap().len(), 64);
-//! ```
+//! let output = b"running 1 test\ntest tests::adds ... FAILED\n\nfailures:\n\n---- tests::adds stdout
+//! ----\n\n\     thread 'tests::adds' (17) panicked at /srv/proj/src/lib.rs:25:9:\nassertion failed: x\n";
+//! let run = readers::Run { output, exit_code: Some(101), command: "cargo test", reader: None }; let report =
+//! readers::read(&run, &Normaliser::new(["/srv/proj"])); assert_eq!(report.outcome, Outcome::Failed);
+//! assert_eq!(report.failing_tests[0].name, "tests::adds"); assert_eq!(report.failing_tests[0].stack,
+//! ["src/lib.rs"]); assert_eq!(fingerprint::failure(&report).unwrap().len(), 64); ```
 #![warn(missing_docs)]
 
 mod config;

@@ -36,7 +36,7 @@ pub struct Mutation {
     pub symbol_changes: Vec<Symbol>,
     /// Changed paths.
     pub changed_paths: Vec<RepoPath>,
-    /// One line for each path: `+ a.py`, `~ b.rs`, `- c.go`.
+    /// A line for each path: `+ a.py`, `~ b.rs`, `- c.go`.
     pub short_diff: Vec<String>,
     /// Number of changed paths that are not listed.
     pub more_paths: u64,

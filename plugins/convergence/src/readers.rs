@@ -83,7 +83,7 @@ pub struct Run<'a> {
 /// Reader of one format.
 struct Format {
     reader: Reader,
-    /// Whether a text looks like the tool's output.
+    /// Returns whether a text looks like the tool's output.
     recognises: fn(&str) -> bool,
     read: fn(&str, &Normaliser) -> Findings,
 }

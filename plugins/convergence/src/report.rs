@@ -48,7 +48,7 @@ impl Counts {
         }
     }
 
-    /// Whether no test passed or failed, as far as known.
+    /// Returns whether no test passed or failed, as far as known.
     pub(crate) fn none_ran(&self) -> bool {
         self.total.is_some() && self.passed.unwrap_or(0) == 0 && self.failed.unwrap_or(0) == 0
     }
@@ -89,7 +89,7 @@ pub struct TestReport {
 }
 
 impl TestReport {
-    /// Whether there is something to fix.
+    /// Returns whether there is something to fix.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         match self.outcome {
@@ -121,9 +121,9 @@ pub(crate) struct Findings {
     pub failing: Vec<Failure>,
     pub errors: Vec<Failure>,
     pub counts: Counts,
-    /// Whether the output has the tool's final summary.
+    /// True if the output has the tool's final summary.
     pub complete: bool,
-    /// Whether the tool reported that there are no tests.
+    /// True if the tool reported that there are no tests.
     pub no_tests: bool,
 }
 

@@ -57,7 +57,7 @@ impl Trace {
         }
     }
 
-    /// Whether nothing was found.
+    /// Returns whether nothing was found.
     pub(crate) fn is_empty(&self) -> bool {
         self.kind.is_none() && self.message.trim().is_empty() && self.frames.is_empty()
     }
@@ -146,7 +146,7 @@ pub(crate) fn any(text: &str, normaliser: &Normaliser) -> Trace {
         })
 }
 
-/// Whether a word is the name of a type such as `calc.RatioError`.
+/// Returns whether a word is the name of a type such as `calc.RatioError`.
 pub(crate) fn is_type(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')

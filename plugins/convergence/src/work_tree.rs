@@ -32,7 +32,7 @@ pub(crate) struct WorkTree {
     pub head: Option<String>,
     /// Difference from the base commit.
     pub mutation: Mutation,
-    /// Whether symbols were left out because the difference is too large to read.
+    /// True if symbols were left out because the difference is too large to read.
     pub symbols_left_out: bool,
 }
 

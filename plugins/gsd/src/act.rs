@@ -82,7 +82,7 @@ pub(crate) struct Changed {
     pub hash: String,
     /// Warnings about the change.
     pub warnings: Vec<String>,
-    /// Whether a file could not be written. The change itself is stored; gsd_render writes the file again.
+    /// True if a file could not be written. The change itself is stored; gsd_render writes the file again.
     pub stale: bool,
     /// Suggested next call.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ pub struct TaskLine {
     pub id: String,
     /// Title of the unit.
     pub title: String,
-    /// Whether the box is ticked.
+    /// True if the box is ticked.
     pub closed: bool,
     /// `pending`, `in_progress`, `complete` or `skipped`.
     pub status: String,
@@ -24,7 +24,7 @@ pub struct SliceLine {
     pub id: String,
     /// Title of the unit.
     pub title: String,
-    /// Whether the box is ticked.
+    /// True if the box is ticked.
     pub closed: bool,
     /// `low`, `medium` or `high`.
     pub risk: String,
@@ -178,7 +178,7 @@ fn end_of_title(text: &str) -> Option<usize> {
     None
 }
 
-/// One line of text, escaped so that Markdown shows it unchanged, also at the start of a line. Line breaks
+/// Escapes a line of text so that Markdown shows it unchanged, also at the start of a line. Line breaks
 /// become spaces.
 #[must_use]
 pub fn escape(text: &str) -> String {

@@ -28,7 +28,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Whether the action plans work, so that refusals speak of planning.
+    /// Returns whether the action plans work, so that refusals speak of planning.
     const fn plans(self) -> bool {
         matches!(
             self,
@@ -192,7 +192,7 @@ pub(crate) fn milestone_graph(graph: &BTreeMap<MilestoneId, Vec<MilestoneId>>) -
     cycle(graph).map(|way| Violation::DependencyCycle(way.iter().map(Unit::milestone).collect()))
 }
 
-/// One cycle, if there is one. Without recursion, because a guest's stack is small.
+/// A cycle, if there is one. Without recursion, because a guest's stack is small.
 fn cycle<I: Ord + Clone>(graph: &BTreeMap<I, Vec<I>>) -> Option<Vec<I>> {
     let mut done: BTreeSet<&I> = BTreeSet::new();
     for start in graph.keys() {

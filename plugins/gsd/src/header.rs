@@ -1,4 +1,5 @@
-//! The argument blocks that name a change's unit and its caller, shared by the tools through `#[serde(flatten)]`.
+//! The argument blocks that name a change's unit and its caller, shared by the tools through
+//! `#[serde(flatten)]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

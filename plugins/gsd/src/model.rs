@@ -110,7 +110,7 @@ text_enum! {
 }
 
 impl Status {
-    /// Whether no work is left: complete or skipped.
+    /// Returns whether no work is left: complete or skipped.
     pub(crate) const fn is_closed(self) -> bool {
         matches!(self, Status::Complete | Status::Skipped)
     }

@@ -40,12 +40,12 @@ impl Phase {
         }
     }
 
-    /// Whether a transition to a phase is legal.
+    /// Returns whether a transition to a phase is legal.
     pub(crate) fn leads_to(self, to: Phase) -> bool {
         self.next().contains(&to)
     }
 
-    /// Whether nothing leads out of this phase.
+    /// Returns whether nothing leads out of this phase.
     pub(crate) const fn is_terminal(self) -> bool {
         self.next().is_empty()
     }
@@ -54,19 +54,19 @@ impl Phase {
 /// Facts for the conditions of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Whether the spec has acceptance criteria.
+    /// True if the spec has acceptance criteria.
     pub acceptance: bool,
     /// The latest spec review of the current attempt or, before the first, of the spec itself.
     pub spec_review: Option<Verdict>,
     /// The latest quality review of the current attempt.
     pub quality_review: Option<Verdict>,
-    /// Whether an attempt is running.
+    /// True if an attempt is running.
     pub attempt_running: bool,
-    /// Whether the circuit is open, or must be because no retry is left.
+    /// True if the circuit is open, or must be because no retry is left.
     pub circuit_open: bool,
-    /// Whether an approval is pending.
+    /// True if an approval is pending.
     pub approval_pending: bool,
-    /// Whether an approval was granted.
+    /// True if an approval was granted.
     pub approved: bool,
 }
 

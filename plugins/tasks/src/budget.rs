@@ -25,7 +25,7 @@ const MOST: usize = 500_000;
 /// Bytes of the shortest reply, `{}`.
 const LEAST: i64 = 2;
 
-/// One way to make a view shorter, by the path of a field.
+/// Cut that makes a view shorter, by the path of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shrink {
     /// Leave a field out.

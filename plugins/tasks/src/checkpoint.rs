@@ -118,7 +118,7 @@ impl Checkpoints {
         }
     }
 
-    /// Whether the call withdraws a checkpoint.
+    /// Returns whether the call withdraws a checkpoint.
     pub(crate) fn denies(&self) -> bool {
         match self {
             Checkpoints::Gate | Checkpoints::All => false,
@@ -126,7 +126,7 @@ impl Checkpoints {
         }
     }
 
-    /// Whether criteria or tests are named, which tasks_close_step requires.
+    /// Returns whether criteria or tests are named, which tasks_close_step requires.
     pub(crate) fn mentions_gate(&self) -> bool {
         match self {
             Checkpoints::Gate | Checkpoints::All => true,

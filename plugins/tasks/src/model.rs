@@ -17,7 +17,7 @@ impl Workspace {
         &self.0
     }
 
-    /// Whether the name matches the pattern, for calls that no schema has checked.
+    /// Returns whether the name matches the pattern, for calls that no schema has checked.
     pub(crate) fn is_valid(&self) -> bool {
         let first = self.0.bytes().next();
         first.is_some_and(|byte| byte.is_ascii_alphanumeric())
@@ -76,7 +76,7 @@ text_enum! {
 }
 
 impl Status {
-    /// Whether no work is left. CANCELED counts as finished everywhere.
+    /// Returns whether no work is left. CANCELED counts as finished everywhere.
     pub(crate) const fn is_finished(self) -> bool {
         matches!(self, Status::Done | Status::Canceled)
     }

@@ -38,7 +38,7 @@ fn anything() -> Json {
     json!({})
 }
 
-/// One change of one field.
+/// Change of a field.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PatchOp {

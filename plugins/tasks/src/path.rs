@@ -113,23 +113,23 @@ mod tests {
             "s:0" a path
             "s:10.s:2" a path
             "s:0.t:1" a path
-            "" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:x" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:-1" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:+1" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:01" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "t:0" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:0.t:1.s:0" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:0..s:1" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "S:0" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:0." is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:x" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:-1" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:+1" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:01" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "t:0" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:0.t:1.s:0" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:0..s:1" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "S:0" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:0." is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
             "s:4294967295" a path
             "s:4294967296" has an index beyond 4294967295
             "s:99999999999999999999" has an index beyond 4294967295
-            "s:0 " is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:٣" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:0 " is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:٣" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
             "s:0.s:0.s:0.s:0.s:0.s:0.s:0.s:0.s:0" is deeper than 8 steps
         "#]]
         .assert_eq(&table);

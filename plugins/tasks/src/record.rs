@@ -236,7 +236,7 @@ pub(crate) struct Note {
     pub position: i64,
     /// Text of the note.
     pub text: String,
-    /// Whether the note records a decision.
+    /// True if the note records a decision.
     #[serde(default)]
     pub decision: bool,
     /// Time of creation.

@@ -19,7 +19,7 @@ pub(crate) struct Scope<'a> {
     pub workspace: Workspace,
     pub config: Config,
     pub counters: Counters,
-    /// Whether the workspace has been written to before.
+    /// True if the workspace has been written to before.
     known: bool,
 }
 

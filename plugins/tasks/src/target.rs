@@ -1,4 +1,5 @@
-//! The argument blocks that name a call's plan, task, step or node, shared by the tools through `#[serde(flatten)]`.
+//! The argument blocks that name a call's plan, task, step or node, shared by the tools through
+//! `#[serde(flatten)]`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

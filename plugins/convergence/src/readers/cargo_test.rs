@@ -8,7 +8,7 @@ use crate::report::{Counts, Failure, Findings};
 use crate::text;
 use crate::trace::{self, Trace};
 
-/// Whether a text is output of libtest or cargo.
+/// Returns whether a text is output of libtest or cargo.
 pub(super) fn recognises(text: &str) -> bool {
     let libtest = |line: &str| {
         line.starts_with("test result: ")

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::go_test::{Reading, Status};
 
-/// One event.
+/// Event of a test run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Event {

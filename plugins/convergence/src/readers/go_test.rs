@@ -7,7 +7,7 @@ use crate::normalise::Normaliser;
 use crate::report::{Counts, Failure, Findings};
 use crate::trace::{self, Trace, go};
 
-/// Whether a text is output of `go test`.
+/// Returns whether a text is output of `go test`.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines()
         .any(|line| verdict(line).is_some() || result(line).is_some() || go_json::event(line).is_some())
@@ -69,7 +69,7 @@ pub(super) struct Reading {
     current: Option<String>,
     /// The package whose compiler errors follow.
     building: Option<String>,
-    /// Whether passed tests are listed.
+    /// True if passed tests are listed.
     pub verbose: bool,
 }
 

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 64;
 /// Longest name of a suite, in characters.
 const MAX_NAME: usize = 1_000;
 
-/// Whether a text contains a JUnit report.
+/// Returns whether a text contains a JUnit report.
 pub(super) fn recognises(text: &str) -> bool {
     text.contains("<testsuite") && (text.trim_start().starts_with('<') || text.contains("<?xml"))
 }

@@ -8,7 +8,7 @@ use crate::report::{Counts, Findings};
 use crate::text;
 use crate::trace::{self, Trace};
 
-/// Whether a text is output of nextest.
+/// Returns whether a text is output of nextest.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| {
         line.trim_start().starts_with("Nextest run ID ")

@@ -5,7 +5,7 @@ use crate::report::{Counts, Findings};
 use crate::text;
 use crate::trace::{Trace, js};
 
-/// Whether a text is output of Node's test runner.
+/// Returns whether a text is output of Node's test runner.
 pub(super) fn recognises(text: &str) -> bool {
     let tests = text.lines().any(|line| line.starts_with("ℹ tests "));
     let marks = text

@@ -11,7 +11,7 @@ use crate::trace::python::read_pytest;
 /// Most positions that are tried as the end of a test's name.
 const MAX_SPLITS: usize = 20;
 
-/// Whether a text is output of pytest.
+/// Returns whether a text is output of pytest.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| {
         let heading = line.contains(" test session starts ") || line.contains(" short test summary info ");
@@ -132,7 +132,7 @@ fn summary_lines(text: &str) -> impl Iterator<Item = &str> {
     after.filter(|line| line.starts_with("FAILED ") || line.starts_with("ERROR "))
 }
 
-/// One line of the short summary.
+/// A line of the short summary.
 struct Entry<'a> {
     failed: bool,
     name: &'a str,

@@ -42,7 +42,7 @@ fn diagnostic(line: &str) -> Option<(&str, &str)> {
     is_code.then_some((kind, message))
 }
 
-/// Whether a message only repeats that something failed.
+/// Returns whether a message only repeats that something failed.
 fn is_summary(message: &str) -> bool {
     const STARTS: &[&str] = &[
         "could not compile",

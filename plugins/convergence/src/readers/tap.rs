@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 64;
 /// Longest name, in characters.
 const MAX_NAME: usize = 1_000;
 
-/// Whether a text is TAP.
+/// Returns whether a text is TAP.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| {
         let numbered = || {
@@ -46,7 +46,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
     reading.finish(text, normaliser)
 }
 
-/// One line `ok` or `not ok`.
+/// A line `ok` or `not ok`.
 #[derive(Debug)]
 struct Point {
     name: String,
@@ -234,7 +234,7 @@ fn plan(line: &str) -> Option<u64> {
 struct Found<'a> {
     name: &'a str,
     status: Status,
-    /// Whether the point ends with a brace and its subtests follow.
+    /// True if the point ends with a brace and its subtests follow.
     opens: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::report::{Counts, Findings};
 use crate::text;
 use crate::trace::{Trace, python};
 
-/// Whether a text is output of unittest.
+/// Returns whether a text is output of unittest.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines()
         .any(|line| ran(line).is_some() || entry(line).is_some())

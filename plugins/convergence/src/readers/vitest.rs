@@ -5,7 +5,7 @@ use crate::report::{Counts, Findings};
 use crate::text;
 use crate::trace::{Trace, js};
 
-/// Whether a text is output of Vitest.
+/// Returns whether a text is output of Vitest.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim_start();

@@ -76,7 +76,7 @@ pub(crate) struct CountsView {
 /// Result of a test run, and whether its failure repeats.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunView {
-    /// Whether the run passed.
+    /// True if the run passed.
     passed: bool,
     /// passed, failed, error (the run itself failed, for example to compile) or no_tests.
     outcome: String,
@@ -98,7 +98,7 @@ pub(crate) struct RunView {
     /// Fingerprint of the failure: equal whenever the same tests fail in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure_fingerprint: Option<String>,
-    /// Whether the same failure was seen before and persists after at least one mutation.
+    /// True if the same failure was seen before and persists after at least one mutation.
     non_progress: bool,
     /// Number of sightings of the failure, including this one.
     failure_seen: u64,

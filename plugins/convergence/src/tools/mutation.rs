@@ -42,20 +42,20 @@ pub(crate) struct Recorded {
     diff_stats: Stats,
     /// Functions and classes that changed, as `path: name`.
     symbol_changes: Vec<String>,
-    /// Whether symbols were left out because the difference is too large.
+    /// True if symbols were left out because the difference is too large.
     symbols_left_out: bool,
     /// Changed paths, at most 200.
     changed_paths: Vec<String>,
-    /// One line for each path: `+ a.py`, `~ b.rs`, `- c.go`.
+    /// A line for each path: `+ a.py`, `~ b.rs`, `- c.go`.
     short_diff: Vec<String>,
     /// Number of changed paths that are not listed.
     more_paths: u64,
     /// Hash of the last commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     git_head: Option<String>,
-    /// Whether the state equals the previous record.
+    /// True if the state equals the previous record.
     no_op: bool,
-    /// Whether an earlier state came back, with other states in between.
+    /// True if an earlier state came back, with other states in between.
     oscillation: bool,
     /// Number of records since that state.
     #[serde(skip_serializing_if = "Option::is_none")]

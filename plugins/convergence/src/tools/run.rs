@@ -58,7 +58,7 @@ pub(crate) struct Ran {
     run: RunView,
     /// Duration in milliseconds.
     duration_ms: u64,
-    /// Whether the run was ended by the time limit.
+    /// True if the run was ended by the time limit.
     timed_out: bool,
     /// Signal that ended the run.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -40,7 +40,7 @@ pub(crate) struct StatusView {
     test_runs: u64,
     /// Number of failed test runs.
     failed_test_runs: u64,
-    /// Whether the newest failure was seen before, persists after a mutation and is not resolved.
+    /// True if the newest failure was seen before, persists after a mutation and is not resolved.
     non_progress: bool,
     /// Failures, latest first.
     failures: Vec<FailureCount>,
@@ -50,7 +50,7 @@ pub(crate) struct StatusView {
     message: String,
 }
 
-/// One counter of the envelope.
+/// Counter of the envelope.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CounterView {
     /// Name: `mutations`, `test_runs` or a configured budget.
@@ -65,7 +65,7 @@ pub(crate) struct CounterView {
 /// A failure with its number of sightings.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FailureCount {
-    /// Its fingerprint.
+    /// Fingerprint of the failure.
     failure_fingerprint: String,
     /// Number of sightings.
     seen: u64,
@@ -89,7 +89,7 @@ pub(crate) struct Mutations {
     /// Fingerprint of the newest state.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_fingerprint: Option<String>,
-    /// Whether the newest record changed nothing.
+    /// True if the newest record changed nothing.
     no_op: bool,
     /// Number of records since the state that the newest one restored.
     #[serde(skip_serializing_if = "Option::is_none")]

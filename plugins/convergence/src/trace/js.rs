@@ -66,7 +66,7 @@ fn message_from(text: &str, first: &str, rest: &str) -> String {
     std::iter::once(rest).chain(more).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a line starts a stack or an excerpt of code: `  > 15 |   if (b === 0)`.
+/// Returns whether a line starts a stack or an excerpt of code: `  > 15 |   if (b === 0)`.
 pub(crate) fn ends_message(line: &str) -> bool {
     let line = line.trim_start();
     let numbered = || {

@@ -25,9 +25,9 @@ pub(crate) fn read_pytest(text: &str, normaliser: &Normaliser) -> Trace {
 struct Reading {
     trace: Trace,
     functions: bool,
-    /// Whether the next unindented line is the exception, after `Traceback`.
+    /// True if the next unindented line is the exception, after `Traceback`.
     expects_exception: bool,
-    /// Whether the following lines belong to the message.
+    /// True if the following lines belong to the message.
     in_message: bool,
     /// The lines that pytest marks with `E`, of the last exception.
     marked: Vec<String>,
@@ -140,7 +140,8 @@ fn without_group_bar(line: &str) -> &str {
     }
 }
 
-/// Whether captured output follows: `---- Captured stdout call ----`, or `Stdout:` with `unittest --buffer`.
+/// Returns whether captured output follows: `---- Captured stdout call ----`, or `Stdout:` with `unittest
+/// --buffer`.
 fn is_captured(line: &str) -> bool {
     (line.starts_with("---") && line.contains(" Captured ")) || matches!(line, "Stdout:" | "Stderr:")
 }

@@ -15,7 +15,7 @@ const PIECE: usize = 512 << 10;
 /// Rows that are read in one piece.
 const ROWS: u32 = 1_000;
 
-/// One of the logs.
+/// Either of the two logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Log {
     Events,

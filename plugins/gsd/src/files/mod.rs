@@ -28,7 +28,7 @@ pub(crate) struct Touched {
     pub summaries: Vec<(SliceId, TaskId)>,
     /// The claims file changed.
     pub claims: bool,
-    /// Whether anything changed, so that the state file is rendered.
+    /// True if anything changed, so that the state file is rendered.
     pub changed: bool,
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn render(cx: &Cx<'_>, name: &str, only: Option<&MilestoneId>) -> Res
     }
 }
 
-/// One pass over the files.
+/// A pass over the files.
 struct Round<'a> {
     cx: &'a Cx<'a>,
     workspace: &'a Workspace<'a>,

@@ -1,4 +1,4 @@
-//! Who holds which unit.
+//! Claims on units.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -24,7 +24,7 @@ pub(crate) struct Event {
     pub ts: Timestamp,
     /// The first 16 hex digits of the SHA-256 of `cmd` and `params` as canonical JSON.
     pub hash: String,
-    /// Whether an agent or the system caused the change.
+    /// True if an agent or the system caused the change.
     pub actor: Actor,
     /// Name of the actor.
     pub actor_name: String,

@@ -113,7 +113,7 @@ pub(super) fn reopen(row: &Row, column: usize) -> Result<Option<Reopen>, DbError
     }
 }
 
-/// One milestone.
+/// Reads a milestone.
 pub(crate) fn get(db: &Db<'_>, workspace: &str, id: &MilestoneId) -> Result<Option<Milestone>, DbError> {
     db.query_one(
         &format!("SELECT {COLUMNS} FROM gsd_milestones WHERE workspace = ?1 AND id = ?2"),

@@ -53,7 +53,7 @@ impl TryFrom<Row> for Slice {
     }
 }
 
-/// One slice.
+/// Reads a slice.
 pub(crate) fn get(
     db: &Db<'_>,
     workspace: &str,

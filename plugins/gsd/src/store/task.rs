@@ -116,7 +116,7 @@ impl TryFrom<Row> for Task {
     }
 }
 
-/// One task.
+/// Reads a task.
 pub(crate) fn get(
     db: &Db<'_>,
     workspace: &str,

@@ -162,7 +162,7 @@ pub(crate) struct ListClaims {
 pub(crate) struct Claims {
     /// Unexpired claims.
     claims: Vec<Claim>,
-    /// Whether there are more claims.
+    /// True if there are more claims.
     more: bool,
 }
 

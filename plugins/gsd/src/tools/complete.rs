@@ -64,7 +64,7 @@ pub(crate) struct CompleteTask {
     /// Decisions that later work depends on.
     #[schemars(length(max = ENTRIES))]
     key_decisions: Option<Vec<String>>,
-    /// Whether the slice's plan no longer works. Call gsd_replan_slice next.
+    /// True if the slice's plan no longer works. Call gsd_replan_slice next.
     blocker_discovered: Option<bool>,
     #[serde(flatten)]
     header: Header,

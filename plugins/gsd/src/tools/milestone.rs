@@ -106,7 +106,7 @@ pub(crate) struct Checked {
     /// Criterion that was checked.
     #[schemars(length(min = 1, max = LINE))]
     criterion: String,
-    /// Whether the criterion is met.
+    /// True if the criterion is met.
     met: bool,
     /// Evidence for the criterion.
     #[serde(default)]

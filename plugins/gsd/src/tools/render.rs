@@ -29,7 +29,7 @@ pub(crate) struct Rendered {
     written: usize,
     /// Paths of the first 200 files.
     paths: Vec<String>,
-    /// Whether some files could not be written.
+    /// True if some files could not be written.
     stale: bool,
     /// Files that could not be written, with reasons.
     warnings: Vec<String>,

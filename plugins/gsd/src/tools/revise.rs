@@ -93,7 +93,7 @@ change_tool!(
 );
 
 impl ReassessRoadmap {
-    /// What is planned for each slice that is added or modified.
+    /// Plans of the slices that are added or modified.
     fn planned<'a>(&'a self, known: &'a [Slice]) -> Vec<(&'a SliceId, slice::Plan)> {
         let added = self
             .slice_changes

@@ -68,7 +68,7 @@ pub(crate) struct MilestoneView {
     /// Verdict of the last validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     validation: Option<Verdict>,
-    /// Whether a change has outdated the validation.
+    /// True if a change has outdated the validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     validation_stale: Option<bool>,
     /// Reopening of the unit, if there was one.

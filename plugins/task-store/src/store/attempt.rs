@@ -29,7 +29,7 @@ pub(crate) struct Attempt {
     pub external_session_ref: Option<String>,
     /// Status of the attempt.
     pub status: AttemptStatus,
-    /// Whether to use a stronger executor or a person, because earlier attempts failed.
+    /// True to use a stronger executor or a person, because earlier attempts failed.
     pub escalate: bool,
     /// Summary of the error, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]

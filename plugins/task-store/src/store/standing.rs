@@ -51,7 +51,7 @@ impl Standing {
     }
 }
 
-/// Where a task stands.
+/// State of a task.
 pub(crate) fn get(db: &Db<'_>, id: &TaskId) -> Result<Option<Standing>, DbError> {
     // The latest review of a type counts, if it is about the current spec and attempt. Before the
     // first attempt both sides of the comparison are absent.

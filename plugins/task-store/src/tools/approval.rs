@@ -51,7 +51,7 @@ pub(crate) struct TaskRequestApproval {
 pub(crate) struct Answer {
     /// The request with its decision.
     approval: Approval,
-    /// Whether an earlier call had the same effect, so that nothing changed.
+    /// True if an earlier call had the same effect, so that nothing changed.
     replayed: bool,
 }
 

@@ -159,7 +159,7 @@ pub(crate) struct Finished {
     /// Earliest start of the next attempt, if it must wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_retry_at: Option<Timestamp>,
-    /// Whether the attempt had already ended this way, so that nothing changed.
+    /// True if the attempt had already ended this way, so that nothing changed.
     replayed: bool,
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct TaskList {
     actor_role: Option<Role>,
 }
 
-/// One page of tasks.
+/// Page of tasks.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Tasks {
     /// Tasks of the page.
@@ -146,7 +146,7 @@ pub(crate) struct Ready {
 pub(crate) struct ReadyTask {
     /// Task id from task_create.
     task: TaskLine,
-    /// Whether to use a stronger executor or a person, because earlier attempts failed.
+    /// True to use a stronger executor or a person, because earlier attempts failed.
     escalate: bool,
     /// The call that starts the attempt.
     #[schemars(with = "Map<String, Json>")]

@@ -40,7 +40,7 @@ pub(crate) struct TaskRecordCheckpoint {
 /// A checkpoint in the log.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Checkpoint {
-    /// Its place in the log.
+    /// Id of the event in the log.
     event_id: i64,
     /// Task id from task_create.
     task_id: TaskId,
@@ -49,7 +49,7 @@ pub(crate) struct Checkpoint {
     attempt_id: Option<AttemptId>,
     /// Type of the checkpoint.
     checkpoint_type: String,
-    /// When.
+    /// Time of the record.
     created_at: Timestamp,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct TaskRecover {
 /// State of a task and its next steps.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Recovery {
-    /// Where it stands.
+    /// Phase of the task.
     phase: Phase,
     /// The task with its spec.
     task: Task,
@@ -71,7 +71,7 @@ pub(crate) struct Recovery {
 pub(crate) struct LegalMove {
     /// Target phase of the transition.
     to_phase: Phase,
-    /// Whether every condition is met.
+    /// True if every condition is met.
     ready: bool,
     /// Every unmet condition, with the call that resolves it, if there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -145,7 +145,7 @@ pub(crate) struct TaskEvents {
     actor_role: Option<Role>,
 }
 
-/// One page of the log.
+/// Page of the log.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Events {
     /// Events in log order.

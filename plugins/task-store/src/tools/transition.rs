@@ -190,7 +190,7 @@ pub(crate) struct Opened {
     /// New and previous phase of the task.
     #[serde(flatten)]
     moved: Moved,
-    /// Whether the circuit was already open, so that nothing changed.
+    /// True if the circuit was already open, so that nothing changed.
     replayed: bool,
 }
 

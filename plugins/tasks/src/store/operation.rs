@@ -28,7 +28,7 @@ pub(crate) struct Operation {
     pub seq: i64,
     /// Name of the tool.
     pub tool: String,
-    /// Whether the operation can be undone or redone.
+    /// True if the operation can be undone or redone.
     pub state: State,
     /// Time of creation.
     pub at: Timestamp,

@@ -128,7 +128,7 @@ pub(crate) fn children_with<T: Record>(
     )?)
 }
 
-/// Whether a parent has a child with a status.
+/// Returns whether a parent has a child with a status.
 pub(crate) fn has_child(
     db: &Db<'_>,
     workspace: &Workspace,

@@ -34,7 +34,7 @@ pub(crate) struct Batch {
     compact: bool,
 }
 
-/// One call of a tool.
+/// Call of a tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Operation {
@@ -49,7 +49,7 @@ pub(crate) struct Operation {
 /// Result of a batch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Ran {
-    /// Whether the batch was atomic.
+    /// True if the batch was atomic.
     atomic: bool,
     /// Number of operations that succeeded.
     succeeded: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Ran {
 pub(crate) struct Outcome {
     /// Name of the tool.
     tool: String,
-    /// Whether the operation succeeded.
+    /// True if the operation succeeded.
     ok: bool,
     /// Revision after the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +183,7 @@ fn writes(tool: &Entry) -> bool {
     tool.effect != Effect::Read
 }
 
-/// Whether storage itself failed, so that a write may be incomplete.
+/// Returns whether storage itself failed, so that a write may be incomplete.
 fn is_fatal(err: &ToolError) -> bool {
     err.code.starts_with("STORAGE")
         || matches!(

@@ -121,7 +121,7 @@ pub(crate) enum Closing<'a> {
     Reopen,
 }
 
-/// One change of a step's completion.
+/// Change of a step's completion.
 pub(crate) struct Close<'a> {
     pub task: Task,
     pub selector: Selector<'a>,

@@ -48,7 +48,7 @@ pub(crate) struct Listing {
     /// Id of the plan or task that has the focus.
     #[serde(skip_serializing_if = "Option::is_none")]
     focus: Option<String>,
-    /// Whether there are more entries.
+    /// True if there are more entries.
     has_more: bool,
     /// Cursor for `after` of the next call, if one kind is listed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -214,7 +214,7 @@ pub(crate) struct Slice {
     status: String,
     /// Title in one line.
     title: String,
-    /// Whether there are more entries.
+    /// True if there are more entries.
     has_more: bool,
     /// A plan's tasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]

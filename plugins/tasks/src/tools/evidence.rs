@@ -44,7 +44,7 @@ pub(crate) struct EvidenceCapture {
     attachments: Vec<String>,
 }
 
-/// One piece of evidence.
+/// Piece of evidence.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Item {

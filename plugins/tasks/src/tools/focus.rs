@@ -19,7 +19,7 @@ pub(crate) struct Focus {
     /// Id of the plan or task that had the focus before.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous: Option<String>,
-    /// Whether writes without `task` use the focus too.
+    /// True if writes without `task` use the focus too.
     focus_writes: bool,
 }
 

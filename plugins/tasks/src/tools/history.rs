@@ -42,7 +42,7 @@ pub(crate) struct Journal {
     redo: Option<i64>,
 }
 
-/// One operation.
+/// Journal entry with the plans and tasks that it changed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Entry {
     /// The operation.

@@ -79,7 +79,7 @@ fn plan_to_complete(write: &Write<'_>, root: &Root, to: Status) -> Result<Option
     Ok((!others).then(|| NextCall::new("tasks_complete", plan)))
 }
 
-/// One patch of a task that is being closed.
+/// Patch of a task that is being closed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Patch {
@@ -119,7 +119,7 @@ pub(crate) struct CloseTask {
 pub(crate) struct TaskClosed {
     /// Id of the task.
     task: String,
-    /// Whether the changes were applied.
+    /// True if the changes were applied.
     applied: bool,
     /// Revision of the task.
     revision: i64,
@@ -135,7 +135,7 @@ pub(crate) struct TaskClosed {
     next_calls: Vec<NextCall>,
 }
 
-/// One field of one record.
+/// Changed field of a record.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Difference {
     /// Id of the task, step or node.

@@ -47,7 +47,7 @@ pub(crate) struct Queue {
     ready: Vec<Ready>,
     /// Tasks without a ready step.
     blocked: Vec<Waiting>,
-    /// Whether there are more entries of either list.
+    /// True if there are more entries of either list.
     has_more: bool,
 }
 

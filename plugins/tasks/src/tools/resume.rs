@@ -42,7 +42,7 @@ pub(crate) struct Loaded {
     detail: Map<String, Json>,
     /// Steps and nodes, depth first.
     steps: Vec<Branch>,
-    /// Whether there are more steps; tasks_mirror shows them by path.
+    /// True if there are more steps; tasks_mirror shows them by path.
     has_more: bool,
     /// The latest events, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -34,16 +34,16 @@ pub(crate) struct Templates {
     templates: Vec<Listed>,
 }
 
-/// One template.
+/// Template in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Listed {
     /// Name of the template, for tasks_scaffold.
     name: String,
-    /// Whether the template makes a plan or a task.
+    /// True if the template makes a plan or a task.
     kind: RootKind,
     /// Purpose of the template, which tasks_templates_list shows.
     description: String,
-    /// Whether the template is built in.
+    /// True if the template is built in.
     builtin: bool,
     /// Titles of the template's tasks.
     tasks: Vec<String>,
@@ -193,7 +193,7 @@ pub(crate) struct TemplateSave {
     /// Name of the template, for tasks_scaffold.
     #[schemars(length(min = 1, max = NAME))]
     name: String,
-    /// Whether the template makes a plan or a task.
+    /// True if the template makes a plan or a task.
     kind: RootKind,
     /// Purpose of the template, which tasks_templates_list shows.
     #[schemars(length(min = 1, max = ENTRY))]

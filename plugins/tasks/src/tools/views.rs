@@ -89,7 +89,7 @@ pub(crate) struct Stream {
     since: i64,
     /// The cursor for the next call.
     next_since: i64,
-    /// Whether there are more events.
+    /// True if there are more events.
     has_more: bool,
     /// Events, oldest first.
     events: Vec<Event>,

@@ -58,11 +58,11 @@ pub(crate) struct Issue {
 pub(crate) struct Lint {
     /// The plan or task.
     pub task: String,
-    /// Whether there is no issue of severity error.
+    /// True if there is no issue of severity error.
     pub ok: bool,
     /// Issues, by target.
     pub issues: Vec<Issue>,
-    /// Whether tasks or steps beyond the limits of one call were skipped.
+    /// True if tasks or steps beyond the limits of one call were skipped.
     pub partial: bool,
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Radar {
     pub next: String,
     /// Checkpoints to confirm before the step closes.
     pub verify: String,
-    /// What it is for.
+    /// Purpose of the work.
     pub why: String,
     /// Blockers, at most 10.
     pub blockers: Vec<String>,

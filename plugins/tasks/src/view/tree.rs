@@ -17,14 +17,14 @@ pub(crate) struct Branch {
     pub path: String,
     /// The step's or node's identifier.
     pub id: String,
-    /// What is done.
+    /// Title of the step or node.
     pub title: String,
     /// open, blocked, done or forced; for a node, its status.
     pub status: String,
     /// Criteria that must hold before the step counts as done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub success_criteria: Vec<String>,
-    /// What shows it.
+    /// Commands or checks that prove the step is done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
     /// Checkpoints that are confirmed.
@@ -86,7 +86,7 @@ fn walk(
     Ok(branches.len() < limit)
 }
 
-/// One step as an entry of the list.
+/// A step as an entry of the list.
 pub(crate) fn branch(step: &Step, path: &Path) -> Branch {
     Branch {
         path: path.to_string(),
