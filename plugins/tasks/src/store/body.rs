@@ -19,7 +19,7 @@ pub(crate) fn insert(
     .map(drop)
 }
 
-/// The first `characters` characters of a body.
+/// The start of a body, at most `most` characters.
 pub(crate) fn start(
     db: &Db<'_>,
     workspace: &Workspace,
