@@ -76,7 +76,7 @@ const RULES: &[Rule] = &[
     ADDRESS,
     rule(&["::h"], r"::h[0-9a-f]{16}\b", ""),
     rule(&["-"], r"-[0-9a-f]{16}\b", "-<hash>"),
-    // Seeds of whatever is random.
+    // Random seeds.
     rule(
         &["seed", "SEED", "Seed"],
         r#"((?:seed|SEED|Seed)['"]?(?: ?[:=]| is| was| with)? ?)(?:0x[0-9a-f]+|\d+)\b"#,
@@ -130,7 +130,7 @@ const NAME_RULES: &[Rule] = &[
     UUID,
     ADDRESS,
     TEMPORARY,
-    // Where rustdoc found the test.
+    // Position of a doctest.
     rule(&[" (line "], r" \(line \d+\)", ""),
 ];
 

@@ -210,7 +210,7 @@ impl<'a> Git<'a> {
         }
         match self.workspace.stat(change.path.as_str()) {
             Ok(entry) if entry.kind == FileKind::File => None,
-            // Git would hash what a link leads to, wherever that is.
+            // Git would hash the target of a link, wherever the target is.
             Ok(entry) => Some(format!("{:?} {}", entry.kind, entry.size)),
             Err(WorkspaceError::NotFound(_)) => Some(UNREADABLE.to_owned()),
             Err(_) => None,

@@ -189,9 +189,9 @@ pub fn escape(text: &str) -> String {
         let in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
         let is_mark = match c {
             '\\' | '*' | '`' | '[' | ']' | '<' | '>' | '|' | '~' | '#' | '&' => true,
-            // Within a word it is a letter.
+            // Within a word the character has no meaning in Markdown.
             '_' => !(in_word(before) && in_word(chars.peek().copied())),
-            // What lists and underlined headings start with, and what follows a list's number.
+            // Characters that start lists and underlined headings, or follow a list's number.
             '-' | '+' | '=' => out.trim_start().is_empty(),
             '.' | ')' => !out.is_empty() && out.chars().all(|c| c.is_ascii_digit()),
             _ => false,

@@ -73,7 +73,7 @@ fn milestone(action: Action, unit: Unit, status: Option<MilestoneStatus>) -> Opt
             Some(MilestoneStatus::Complete),
         ) => Some(Violation::MilestoneComplete { unit, replan }),
         (_, Some(MilestoneStatus::Complete)) => Some(Violation::ParentMilestoneComplete { unit, replan }),
-        // What is set aside may still be planned, corrected or given up.
+        // Parked work may still be planned, corrected or skipped.
         (
             Action::PlanMilestone
             | Action::PlanSlice
@@ -96,7 +96,7 @@ fn slice(action: Action, unit: Unit, scene: &Scene<'_>) -> Option<Violation> {
     match (action, status.is_closed()) {
         (Action::Release, _) | (Action::ReopenSlice, true) => None,
         (Action::ReopenSlice, false) => Some(Violation::NotClosed { unit, status }),
-        // What is reassessed is the roadmap after a slice that is done.
+        // The roadmap is reassessed after a completed slice.
         (Action::Reassess, true) => None,
         (Action::Reassess, false) => Some(Violation::SliceOpen { unit, status }),
         (_, false) => None,

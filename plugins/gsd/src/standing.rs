@@ -171,7 +171,7 @@ pub(crate) fn outlook(config: &Config, tree: &Tree, only: Option<&MilestoneId>) 
             }
         }
     }
-    // What is under way comes before what could be begun.
+    // Tasks in progress come before tasks that can start.
     outlook.steps.sort_by_key(|step| step.tool != "gsd_task_complete");
     outlook
 }

@@ -140,7 +140,7 @@ pub(crate) fn holds(policy: &Policy, candidate: &Candidate<'_>, now: Timestamp) 
     if let Some(attempt) = candidate.running {
         holds.push(Hold::AttemptRunning(attempt.clone()));
     }
-    // Leaving an open circuit counts retries anew, so being out of them is no reason of its own.
+    // Leaving an open circuit resets the retry count, so exhausted retries are not a separate reason.
     if candidate.phase != Phase::CircuitOpen && policy.turn(candidate.used) == Turn::Exhausted {
         holds.push(Hold::Exhausted(policy.max_attempts.get()));
     }

@@ -224,7 +224,7 @@ pub(crate) fn reopen_step(write: &mut Write<'_>, task: &Task, step: &Located<Ste
         };
     }
     if task.meta.status == Status::Done {
-        // What it depends on may have been reopened before it.
+        // A dependency may have been reopened first.
         let open = dependency::of(&write.scope, &task.meta)?;
         let to = match open.iter().any(Dependency::is_open) {
             true => Status::Todo,

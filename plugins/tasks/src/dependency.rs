@@ -98,7 +98,7 @@ pub(crate) fn check(scope: &Scope<'_>, root: &Root, refusals: &mut Refusals) -> 
 pub(crate) fn circle(scope: &Scope<'_>, meta: &Meta) -> Result<Option<Vec<String>>, ToolError> {
     find_circle(&meta.id, &meta.depends_on, &mut |id| match scope.root(id) {
         Ok(root) => Ok(root.meta().depends_on.clone()),
-        // What is gone depends on nothing.
+        // A deleted plan or task depends on nothing.
         Err(err) if err.code == "UNKNOWN_ID" => Ok(Vec::new()),
         Err(err) => Err(err),
     })
@@ -111,7 +111,7 @@ fn find_circle<E>(
     dependencies: &mut impl FnMut(&str) -> Result<Vec<String>, E>,
 ) -> Result<Option<Vec<String>>, E> {
     let mut seen = BTreeSet::new();
-    // Each entry is the way to an id that is still to be looked at.
+    // Each entry is the path to an id that is not examined yet.
     let mut open: Vec<Vec<String>> = first
         .iter()
         .rev()

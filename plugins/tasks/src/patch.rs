@@ -205,7 +205,7 @@ pub(crate) fn redefine_node(write: &mut Write<'_>, old: &Located<Node>, new: &No
     if new.status != old.record.status
         && let Some(step) = write.scope.get::<Step>(&new.step)?
     {
-        // What is open below a closed step would be lost sight of.
+        // Open nodes below a closed step would be overlooked.
         let path = Path {
             steps: old.path.steps.clone(),
             node: None,

@@ -96,7 +96,7 @@ impl<'a> Scope<'a> {
         }
         match (task, plan) {
             (Some(task), Some(plan)) if task != plan => {
-                // A task and its own plan name one place; anything else does not.
+                // A task together with its own plan is one target; any other pair is two.
                 let head = self.head(task)?;
                 if head.plan.as_deref() == Some(plan) {
                     return Ok(task.to_owned());

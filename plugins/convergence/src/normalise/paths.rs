@@ -143,7 +143,7 @@ fn is_boundary(c: char) -> bool {
 pub(super) fn shorten(path: &str, roots: &[String]) -> Option<String> {
     let absolute = path.starts_with('/') || path.as_bytes().get(1) == Some(&b':');
     if !absolute {
-        // How many steps up it is to another folder depends on where the checkout is.
+        // The number of steps up to another folder depends on the location of the checkout.
         let outside = path.starts_with("../").then(|| path.rsplit('/').next()).flatten();
         return in_library(&format!("/{path}")).or_else(|| outside.map(str::to_owned));
     }

@@ -170,7 +170,7 @@ fn crashes(text: &str, normaliser: &Normaliser, errors: &mut Vec<Failure>) {
             continue;
         };
         let how = how.trim_end_matches(')');
-        // What libtest ends with after a failure that it reported itself.
+        // Exit code of libtest after a failure that libtest reported itself.
         if how != "exit status: 101" {
             let trace = Trace {
                 kind: Some(signal(how)),

@@ -35,7 +35,7 @@ const WORDS: &[&str] = &[
 pub(super) fn error(text: &str, exit_code: Option<i32>, normaliser: &Normaliser) -> Option<Failure> {
     let text = tail(text);
     let mut lines = suspicious(text);
-    // Where a run was killed is chance, so that its last lines tell nothing.
+    // A killed run ends at a random line, so that its last lines carry no information.
     if lines.is_empty() && exit_code.is_some() {
         lines = last(text);
     }

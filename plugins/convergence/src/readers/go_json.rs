@@ -42,7 +42,7 @@ pub(super) fn take(event: Event, reading: &mut Reading) {
         _ => None,
     };
     match action.as_str() {
-        // It is what the compiler writes without `-json`, with the same headers.
+        // The compiler's output is the same as without `-json`, with the same headers.
         "build-output" if !import_path.is_empty() => output.lines().for_each(|line| reading.line(line)),
         "output" if test.is_empty() => output
             .lines()

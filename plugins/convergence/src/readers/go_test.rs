@@ -148,7 +148,7 @@ impl Reading {
         findings.no_tests =
             findings.complete && verdicts().all(|verdict| verdict.note.starts_with("no test"));
         let failed = u64::try_from(findings.failing.len()).unwrap_or(u64::MAX);
-        // What passed is told only to those who ask for it.
+        // Passed tests are listed only with `-v`.
         let known = Counts {
             failed: Some(failed),
             ..Counts::default()

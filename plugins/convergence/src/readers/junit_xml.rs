@@ -50,7 +50,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
                 break;
             }
             Ok(_) => {}
-            // What comes before the damage still counts.
+            // The part before the damage still counts.
             Err(_) => break,
         }
     }
@@ -135,7 +135,7 @@ impl Reading<'_> {
                 let verdict = self.inside.take();
                 case.verdict = case.verdict.take().or(verdict);
             }
-            // Of a suite that could not be set up.
+            // Error of a suite whose setup failed.
             ("failure" | "error", None) => self.inside.take().into_iter().for_each(|verdict| {
                 self.findings
                     .errors

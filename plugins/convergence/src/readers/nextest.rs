@@ -14,7 +14,7 @@ pub(super) fn recognises(text: &str) -> bool {
         line.trim_start().starts_with("Nextest run ID ")
             || summary(line).is_some()
             || line.starts_with("error: no tests to run")
-            // It compiles with cargo, and says how if that fails.
+            // nextest compiles with cargo, and prints the command if that fails.
             || (line.starts_with("error: command `") && line.contains(" test --no-run --message-format json"))
     })
 }

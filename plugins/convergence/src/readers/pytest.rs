@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
             false => findings.errors.push(failure),
         }
     }
-    // With `-rN`, or where the end was cut off, the sections are all there is.
+    // With `-rN`, or if the end is cut off, only the sections are left.
     if findings.failing.is_empty() && findings.errors.is_empty() {
         for section in &sections.all {
             let failure = read_pytest(section.text, normaliser).failure(normaliser, section.name());

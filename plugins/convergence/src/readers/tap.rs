@@ -106,7 +106,7 @@ impl Reading {
             self.last = None;
             return;
         }
-        // In braces the indentation says the same once more.
+        // With braces the indentation is redundant.
         let depth = if self.braces.is_empty() {
             depth.min(MAX_DEPTH)
         } else {
@@ -196,7 +196,7 @@ impl Reading {
             let message = format!("planned {planned} tests, {} ran", self.top_level);
             findings.errors.push(error("wrong plan", &message, normaliser));
         }
-        // What a program says that dies is no TAP, or is made comments of.
+        // Output of a dying program is not TAP, or is turned into comments.
         let plain: String = text
             .lines()
             .map(|line| line.strip_prefix("# ").unwrap_or(line))

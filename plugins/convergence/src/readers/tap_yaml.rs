@@ -42,7 +42,7 @@ pub(super) fn trace(block: &[&str], normaliser: &Normaliser) -> Trace {
 /// Keys and values at any nesting. A multi-line value keeps its text without indentation.
 fn entries<'a>(block: &[&'a str]) -> Vec<(&'a str, String)> {
     let mut entries: Vec<(&str, String)> = Vec::new();
-    // How far the key of an open value is indented.
+    // Indentation of the key of an open value.
     let mut open: Option<usize> = None;
     for line in block {
         let indent = text::indent(line);

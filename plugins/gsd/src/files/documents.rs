@@ -15,7 +15,7 @@ use crate::store::task::{PlannedTask, Task};
 
 /// Note that edits of a file have no effect.
 const NOTE: &str =
-    "<!-- Written by Tollgate. Changes to this file are lost; gsd_status has the truth. -->\n\n";
+    "<!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->\n\n";
 
 /// M01-ROADMAP.md.
 pub(super) fn roadmap(milestone: &Milestone, slices: &[Slice]) -> String {
@@ -113,7 +113,7 @@ pub(super) fn summary(milestone: &MilestoneId, Task { head, plan, summary }: &Ta
     match summary {
         Some(summary) => details(&mut out, summary),
         None if head.status == Status::Skipped => out.push_str("The task was skipped with its slice.\n"),
-        None => out.push_str("The task is open. What earlier completions said is in event-log.jsonl.\n"),
+        None => out.push_str("The task is open. Summaries of earlier completions are in event-log.jsonl.\n"),
     }
     out
 }
@@ -121,7 +121,7 @@ pub(super) fn summary(milestone: &MilestoneId, Task { head, plan, summary }: &Ta
 /// STATE.md.
 pub(super) fn state(tree: &Tree, outlook: &Outlook) -> String {
     let mut out = format!("# State\n\n{NOTE}");
-    // An indented block shows the tree as it is, whatever titles contain.
+    // An indented block shows the tree unchanged, regardless of the titles.
     for line in draw(tree, outlook).lines() {
         let _ = writeln!(out, "    {line}");
     }

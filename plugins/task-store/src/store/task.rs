@@ -97,7 +97,7 @@ impl TaskHead {
         })
     }
 
-    /// Attempts since retries were last counted anew.
+    /// Attempts since the retry count was last reset.
     pub(crate) fn attempts_used(&self) -> u32 {
         self.attempt_count.saturating_sub(self.retry_base)
     }

@@ -104,7 +104,7 @@ impl Tool for Batch {
             ahead -= u64::from(writes(tool));
             let cx = &cx.member(ahead);
             let mut arguments = operation.args;
-            // The gate wrote it down before it judged the operation. Without a gate it is added here.
+            // The gate adds the workspace before policies see the operation. Without a gate it is added here.
             arguments
                 .entry("workspace")
                 .or_insert_with(|| json!(self.workspace));
@@ -119,7 +119,7 @@ impl Tool for Batch {
                         self.compact || bytes > AMPLE,
                     ));
                 }
-                // What storage refuses in the middle of a write may have left a part of it.
+                // A storage error in the middle of a write may leave a part of it.
                 Err(err) if self.atomic || is_fatal(&err) => return Err(failure(place, tool.name, err)),
                 Err(err) => {
                     if writes(tool) {

@@ -145,7 +145,7 @@ impl Close<'_> {
                 refusals = Refusals::default();
                 closing::reopen_step(&mut write, &self.task, &located)?;
             }
-            // Closing what is closed changes nothing.
+            // Closing a closed step changes nothing.
             _ if located.record.is_done() => {}
             _ => self.close(&mut write, &located, &mut refusals)?,
         }

@@ -144,7 +144,7 @@ fn revert(
 ) -> Result<Written, ToolError> {
     let (db, workspace) = (*write.scope.db(), write.scope.workspace.clone());
     match (task, expected_revision) {
-        // What a redo brings back is not there yet.
+        // A redo may restore a plan or task that does not exist yet.
         (Some(task), Some(_)) => write.expect_revision(task, expected_revision)?,
         (None, Some(_)) => {
             return Err(Reason::input("task", "is required with expected_revision").into());

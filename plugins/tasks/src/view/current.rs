@@ -25,7 +25,7 @@ pub(crate) fn step(scope: &Scope<'_>, task: &str) -> Result<Option<Located<Step>
 
 fn ready(scope: &Scope<'_>, parent: &str, above: &Path) -> Result<Option<Located<Step>>, ToolError> {
     let mut seen = 0;
-    // Mostly it is the first; all are only read if it is not.
+    // Usually the first child is the current one; the others are read only if not.
     for limit in [1, SIBLINGS] {
         let open = children_with::<Step>(scope.db(), &scope.workspace, parent, step_status::OPEN, limit)?;
         for child in open.into_iter().skip(seen) {

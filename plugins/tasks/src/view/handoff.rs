@@ -120,7 +120,7 @@ fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
 
 fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> Result<(), ToolError> {
     let stale = scope.now().plus_ms(-scope.config.stale_ms());
-    // What is begun comes first, and no more is read than is told.
+    // Started tasks come first, and only as many are read as are listed.
     let tasks = |statuses: &[Status]| -> Result<Vec<Head>, ToolError> {
         let mut heads = Vec::new();
         for status in statuses {
