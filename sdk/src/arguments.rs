@@ -66,7 +66,7 @@ fn refuse_unknown<T: JsonSchema>(text: &str) -> Result<(), serde_json::Error> {
     }
 }
 
-/// Whether serde reads a struct as a map, as it does for a struct with flattened parts.
+/// Returns whether serde reads a struct as a map, which means that parts of it are flattened.
 fn is_flattened<T: DeserializeOwned>() -> bool {
     let mut is_map = false;
     // The probe has no input, so reading always fails.

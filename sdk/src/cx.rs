@@ -63,7 +63,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Whether the gate has compared this call's arguments with the tool's schema. Native tests have no gate.
+    /// Returns whether the gate has checked this call's arguments against the schema. Native tests have no gate.
     pub(crate) fn is_checked(&self) -> bool {
         cfg!(target_family = "wasm") && !self.is_member
     }

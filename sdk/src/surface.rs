@@ -1,6 +1,7 @@
-//! What a listed tool must keep to, so that no client refuses the whole list, and what it should keep to, so
-//! that whoever reads the list understands it. The host holds components to the first when it loads them;
-//! tests of packs and `tollgate packs check` look for both.
+//! Rules for listed tools.
+//!
+//! Some rules must hold, because otherwise a client refuses the whole list. The host enforces them when it loads a
+//! component. Other rules help readers of the list. Tests of packs and `tollgate packs check` report both kinds.
 
 use serde_json::{Map, Value};
 
@@ -18,40 +19,40 @@ const LARGEST_SCHEMA: usize = 16 << 10;
 const DEEPEST: usize = 5;
 /// Shortest description of a parameter that can say what the value is and where it comes from, in characters.
 const SHORTEST_PARAMETER: usize = 25;
-/// What some client refuses the whole list for.
+/// Keywords for which some client refuses the whole list.
 const BANNED: [&str; 7] = ["$ref", "$schema", "$defs", "oneOf", "anyOf", "allOf", "not"];
 
 /// A tool as clients see it.
 #[derive(Debug, Clone)]
 pub struct Surface<'a> {
-    /// Its name, and after it its aliases.
+    /// Name of the tool, followed by its aliases.
     pub names: Vec<&'a str>,
-    /// For people.
+    /// Title for people.
     pub title: &'a str,
-    /// For agents.
+    /// Description for agents.
     pub description: &'a str,
-    /// How it is run.
+    /// Effect of the tool.
     pub effect: Effect,
-    /// It may delete or overwrite.
+    /// True if the tool may delete or overwrite data.
     pub destructive: bool,
-    /// Its arguments' JSON Schema.
+    /// JSON Schema of the arguments.
     pub input: &'a Map<String, Value>,
-    /// Its reply's JSON Schema.
+    /// JSON Schema of the reply.
     pub output: &'a Map<String, Value>,
 }
 
-/// What is wrong with a tool.
+/// Faults of a tool's surface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// What some client refuses.
+    /// Faults for which some client refuses the list.
     pub refused: Vec<String>,
-    /// What somebody does not understand.
+    /// Faults that make the tool hard to understand.
     pub unclear: Vec<String>,
     /// Parameters whose descriptions are too short to explain them, or only repeat their names.
     pub vague: Vec<String>,
 }
 
-/// Everything that is wrong with a tool.
+/// Finds every fault of a tool's surface.
 #[must_use]
 pub fn faults(tool: &Surface<'_>) -> Faults {
     let mut faults = Faults::default();
@@ -66,37 +67,39 @@ pub fn faults(tool: &Surface<'_>) -> Faults {
         }
     }
     if tool.title.is_empty() {
-        faults.refuse("it has no title".to_owned());
+        faults.refuse("the tool has no title".to_owned());
     } else if tool.title.len() > LONGEST_NAME {
         faults.unclear(format!(
-            "its title {:?} is longer than {LONGEST_NAME} bytes",
+            "the title {:?} is longer than {LONGEST_NAME} bytes",
             tool.title
         ));
     }
     if tool.description.is_empty() {
-        faults.refuse("it has no description".to_owned());
+        faults.refuse("the tool has no description".to_owned());
     }
     let length = tool.description.len();
     if length > LONGEST_DESCRIPTION {
         faults.refuse(format!(
-            "its description has {length} bytes, more than {LONGEST_DESCRIPTION}"
+            "the description has {length} bytes, more than {LONGEST_DESCRIPTION}"
         ));
     }
     if tool.effect == Effect::Read && tool.destructive {
-        faults.unclear("it reads and calls itself destructive".to_owned());
+        faults.unclear("the tool has the effect read and is marked as destructive".to_owned());
     }
     if tool.input.get("additionalProperties") != Some(&Value::Bool(false)) {
-        faults.unclear("it takes arguments that it does not know".to_owned());
+        faults.unclear(
+            "the input schema accepts unknown arguments; set additionalProperties to false".to_owned(),
+        );
     }
     for (side, schema) in [("input", tool.input), ("output", tool.output)] {
         let size = serde_json::to_string(schema).map_or(0, |text| text.len());
         if size > LARGEST_SCHEMA {
             faults.refuse(format!(
-                "its {side} schema has {size} bytes, more than {LARGEST_SCHEMA}"
+                "the {side} schema has {size} bytes, more than {LARGEST_SCHEMA}"
             ));
         }
         if schema.get("type").and_then(Value::as_str) != Some("object") {
-            faults.refuse(format!("its {side} schema is not of type object"));
+            faults.refuse(format!("the {side} schema is not of type object"));
         }
         faults.walk(schema, side, 0);
     }
@@ -111,7 +114,7 @@ fn is_name(name: &str, longest: usize) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Whether the description of a parameter explains nothing beyond its name.
+/// Returns whether the description of a parameter explains nothing beyond its name.
 fn is_vague(name: &str, description: &str) -> bool {
     let text = description.trim().trim_end_matches('.').to_lowercase();
     let text = text.strip_prefix("the ").unwrap_or(&text).replace(' ', "_");
@@ -119,7 +122,7 @@ fn is_vague(name: &str, description: &str) -> bool {
 }
 
 impl Faults {
-    /// All of them, the grave ones first.
+    /// All faults, the gravest first.
     pub fn into_all(self) -> impl Iterator<Item = String> {
         self.refused.into_iter().chain(self.unclear).chain(self.vague)
     }
@@ -163,7 +166,7 @@ impl Faults {
             .flatten()
         {
             if name.as_str().is_none_or(|name| !properties.contains_key(name)) {
-                self.unclear(format!("{path} requires {name}, which is no property"));
+                self.unclear(format!("{path} requires {name}, which is not a property"));
             }
         }
         for (name, property) in properties {
@@ -225,20 +228,20 @@ mod tests {
         .join("\n--\n");
         expect![[r#"
             the name "Bad Name" does not match ^[a-z][a-z0-9_]{0,39}$
-            it has no title
-            its description has 2000 bytes, more than 1024
+            the tool has no title
+            the description has 2000 bytes, more than 1024
             input uses anyOf
             input.a has several types
             input.b is an array without items
             input.c has no type
-            its output schema is not of type object
+            the output schema is not of type object
             output[] uses $ref
             output[] has no type
             output.rows[][][][][] is nested deeper than 5
             --
-            it reads and calls itself destructive
-            it takes arguments that it does not know
-            input requires "e", which is no property
+            the tool has the effect read and is marked as destructive
+            the input schema accepts unknown arguments; set additionalProperties to false
+            input requires "e", which is not a property
             input.a has no description
             input.b has no description
             input.d has no description

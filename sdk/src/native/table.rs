@@ -156,10 +156,10 @@ mod tests {
         };
         expect_test::expect![[r#"
             Sloppy-Tool: the name "Sloppy-Tool" does not match ^[a-z][a-z0-9_]{0,39}$
-            Sloppy-Tool: it has no title
-            Sloppy-Tool: it has no description
-            Sloppy-Tool: it reads and calls itself destructive
-            Sloppy-Tool: it takes arguments that it does not know
+            Sloppy-Tool: the tool has no title
+            Sloppy-Tool: the tool has no description
+            Sloppy-Tool: the tool has the effect read and is marked as destructive
+            Sloppy-Tool: the input schema accepts unknown arguments; set additionalProperties to false
             Sloppy-Tool: input.number has no description
             Sloppy-Tool: output.row has no description
             Sloppy-Tool is there twice"#]]
